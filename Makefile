@@ -1,0 +1,81 @@
+# Everything runs in .venv, which `setup` builds from constraints.txt and from nothing else on this machine.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test bench night lock clean
+
+# The first Python of at least 3.11; `make setup PYTHON=/usr/bin/python3.12` takes another.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+
+JOBS ?= 2
+VENV := .venv/bin/python
+PIP := $(VENV) -m pip --disable-pip-version-check
+PYTEST := $(VENV) -m pytest --numprocesses $(JOBS) --dist loadgroup
+
+help:
+	@echo 'make demo    check a real broker store, whole and damaged; writes an HTML report'
+	@echo 'make test    style, types and tests'
+	@echo 'make setup   build .venv (demo, test, bench and night do so by themselves)'
+	@echo 'make bench   how fast the checker is, on a store of a million records'
+	@echo 'make night   the tests, with ten thousand mutations and longer random runs'
+	@echo 'make lock    choose the newest versions of all we depend on: rewrites constraints.txt'
+	@echo 'make clean   remove all that make has made'
+
+setup: .venv/ready
+
+demo: .venv/ready
+	$(VENV) examples/demo.py
+
+test: .venv/ready
+	$(VENV) -m ruff check .
+	$(VENV) -m ruff format --check .
+	$(VENV) -m mypy
+	$(PYTEST)
+
+bench: .venv/ready
+	$(VENV) -m benchmarks
+
+night: .venv/ready
+	GAPLESS_FUZZ=10000 HYPOTHESIS_PROFILE=night $(PYTEST)
+
+# Says what is missing before anything is half made.
+define NEED_PYTHON
+@test -n '$(PYTHON)' || { \
+	echo 'gapless needs Python 3.11 or newer. On Debian: apt install python3.11 python3.11-venv' >&2; exit 1; }
+@'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || { \
+	package=$$('$(PYTHON)' -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+	echo "Python's venv is missing. On Debian: apt install $$package" >&2; exit 1; }
+endef
+
+# Setuptools comes first and pinned, so that nothing is fetched that constraints.txt does not name.
+.venv/ready: pyproject.toml constraints.txt
+	$(NEED_PYTHON)
+	@echo 'Building .venv with $(PYTHON): a minute or two, once.'
+	@$(VENV) -m pip --version >/dev/null 2>&1 || '$(PYTHON)' -m venv --clear .venv
+	$(PIP) install --quiet --constraint constraints.txt setuptools
+	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(VENV) -m gapless.traces.warm
+	@touch $@
+
+# What pip would install into an empty environment, the spark extra included.
+lock:
+	$(NEED_PYTHON)
+	'$(PYTHON)' -m venv --clear .venv-lock
+	.venv-lock/bin/python -m pip --disable-pip-version-check install --quiet --dry-run --ignore-installed \
+		--report .venv-lock/report.json '.[dev,spark]'
+	.venv-lock/bin/python -c "$$LOCK" < .venv-lock/report.json > constraints.txt.new
+	mv constraints.txt.new constraints.txt
+	rm -rf .venv-lock build *.egg-info
+
+define LOCK
+import json, sys
+chosen = (package["metadata"] for package in json.load(sys.stdin)["install"])
+print("# Made by `make lock`: the versions that `make setup` installs.")
+print(*sorted(f"{m['name'].lower()}=={m['version']}" for m in chosen if m["name"] != "gapless"), sep="\n")
+endef
+export LOCK
+
+clean:
+	rm -rf .venv .venv-lock build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,211 @@
+"""One table: how fast the checker is, what memory it takes, how soon it starts.
+
+    python -m benchmarks [--records 2000000] [--ten] [--dir DIR]
+
+Every run is a process of its own. All rows are run once uncounted, so that files are in the page cache and
+kernels compiled, and then three times in turn, so that a busy moment does not fall on one row alone. The table
+shows the median, and the most anonymous memory that a process and its descendants ever had together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks import bigstore
+from benchmarks.bigstore import Extent, Shape, extent
+
+RUNS = 3
+SAMPLED_EVERY = 0.01  # seconds
+SMALL = 1000  # records of the store for the cold start
+BUSY = 0.5  # processes that wanted a core in the minute before
+SCAN = "scan only"  # the row that the others are compared with
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command to measure, and the store that it must find whole."""
+
+    name: str
+    command: list[str]
+    store: Extent
+    cold: bool = False  # timed from outside, with all that a start takes
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How long a run took, and its peak of anonymous memory."""
+
+    seconds: float
+    anonymous: int  # bytes
+
+
+@dataclass(frozen=True)
+class Invalid:
+    """A run did something else than its row says, so its time means nothing."""
+
+    because: str
+
+
+def main() -> None:
+    """Make the stores that are not there yet, measure every row, print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast is the checker?")
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--ten", action="store_true", help="also check ten times the records")
+    parser.add_argument("--dir", type=Path, help="where stores are kept, and looked for the next time")
+    chosen = parser.parse_args()
+    stores = chosen.dir or Path(tempfile.gettempdir(), "gapless-benchmarks")
+    progress = Console(stderr=True)
+    load = os.getloadavg()[0]
+    rows = list(_rows(stores, chosen.records, ten=chosen.ten))
+    turns = track([*rows * (1 + RUNS)], "measuring", console=progress, disable=not progress.is_terminal)
+    runs = [_run(row) for row in turns]
+    outcomes = [(row, _middle(runs[len(rows) + index :: len(rows)])) for index, row in enumerate(rows)]
+    _print(outcomes, load)
+    sys.exit(any(isinstance(outcome, Invalid) for _, outcome in outcomes))
+
+
+def _rows(stores: Path, records: int, *, ten: bool) -> Iterator[Row]:
+    """The rows in order; their stores are made on the way."""
+
+    def row(name: str, function: str, store: Path, *arguments: int) -> Row:
+        call = f"rows.{function}(*{(str(store), *arguments)!r})"
+        return Row(name, [sys.executable, "-c", f"from benchmarks import rows; {call}"], extent(store))
+
+    store = _made(stores, records)
+    whole = extent(store)
+    yield row(SCAN, "scan", store)
+    yield row("zlib.crc32 over the same bytes", "checksum", store, whole.bytes, whole.records)
+    yield row("check, jobs=1", "check", store, 1)
+    yield row("check, jobs=2", "check", store, 2)
+    if ten:
+        large = _made(stores, 10 * records)
+        yield row("check, jobs=1, 10 × the records", "check", large, 1)
+        yield row("check, jobs=2, 10 × the records", "check", large, 2)
+    small = _made(stores, SMALL)
+    command = [sys.executable, "-m", "gapless", "check", str(small)]
+    yield Row(f"cold start, {SMALL:,} records", command, extent(small), cold=True)
+
+
+def _made(stores: Path, records: int) -> Path:
+    """The store of so many records; made under another name, so that it is whole or not there."""
+    store = stores / f"store-{records}"
+    if not store.exists():
+        stores.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="making-", dir=stores) as making:
+            bigstore.make(Path(making, "store"), Shape(records))
+            Path(making, "store").rename(store)
+    return store
+
+
+def _run(row: Row) -> Measured | Invalid:
+    began = time.perf_counter()
+    process = subprocess.Popen(row.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with _watched(process.pid) as samples:
+        output, errors = process.communicate()
+    seconds = time.perf_counter() - began
+    if process.returncode:
+        said = (errors or output).strip().splitlines() or ["it says nothing"]
+        return Invalid(f"exit code {process.returncode}: {said[-1]}")
+    if row.cold:
+        return Measured(seconds, max(samples))
+    answer = json.loads(output)
+    if (answer["verdict"], answer["records"]) != ("conforms", row.store.records):
+        return Invalid(f"{answer['verdict']}, {answer['records']:,} of {row.store.records:,} records")
+    return Measured(answer["seconds"], max(samples))
+
+
+def _middle(runs: list[Measured | Invalid]) -> Measured | Invalid:
+    """The median time and the greatest memory; one invalid run makes all invalid."""
+    measured = [run for run in runs if isinstance(run, Measured)]
+    invalid = [run for run in runs if isinstance(run, Invalid)]
+    if invalid:
+        return invalid[0]
+    return Measured(statistics.median(run.seconds for run in measured), max(run.anonymous for run in measured))
+
+
+@contextmanager
+def _watched(process: int) -> Iterator[list[int]]:
+    """Samples of the anonymous memory of a process and its descendants, while the block lasts."""
+    samples, over = [0], threading.Event()
+
+    def sample() -> None:
+        while not over.wait(SAMPLED_EVERY):
+            samples.append(sum(_anonymous(member) for member in _family(process)))
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        over.set()
+        thread.join()
+
+
+def _family(process: int) -> Iterator[int]:
+    yield process
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in _read(children).split():
+            yield from _family(int(child))
+
+
+def _anonymous(process: int) -> int:
+    """Bytes of anonymous memory; what processes share counts once for each of them."""
+    lines = (line.split() for line in _read(Path(f"/proc/{process}/status")).splitlines())
+    return sum(1024 * int(words[1]) for words in lines if words[0] in {"RssAnon:", "RssShmem:"})
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # the process has ended meanwhile
+        return ""
+
+
+def _print(outcomes: list[tuple[Row, Measured | Invalid]], load: float) -> None:
+    """The table, with rules on a terminal and plain in a pipe; then what to know before believing it."""
+    console = Console()
+    console.width = max(console.width, 100)
+    table = Table(box=box.SIMPLE if console.is_terminal else None)
+    for heading in ("", "seconds", "M records/s", "MB/s", "to scan only", "anonymous MiB"):
+        table.add_column(heading, justify="right" if heading else "left")
+    scanned = 0.0
+    for row, outcome in outcomes:
+        if isinstance(outcome, Invalid):
+            table.add_row(row.name, "invalid")
+            continue
+        rate = row.store.records / outcome.seconds / 1e6
+        scanned = rate if row.name == SCAN else scanned
+        speed = (
+            f"{rate:.2f}",
+            f"{row.store.bytes / outcome.seconds / 1e6:,.0f}",
+            f"{rate / scanned:.2f}" if scanned else "",
+        )
+        memory = f"{outcome.anonymous / 2**20:,.0f}"
+        table.add_row(row.name, f"{outcome.seconds:.2f}", *(("", "", "") if row.cold else speed), memory)
+    console.print(table)
+    for row, outcome in outcomes:
+        if isinstance(outcome, Invalid):
+            console.print(f"{row.name} is invalid: {outcome.because}", markup=False, highlight=False)
+    if load > BUSY:
+        console.print(f"The machine was busy before we began (load {load:.1f}): measure again.", highlight=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""What the rows of the table measure. Each run is a process of its own, and answers with one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import time
+import zlib
+from pathlib import Path
+
+
+def checksum(path: str, size: int, records: int) -> None:
+    """The first `size` bytes of the log through zlib's CRC-32: for scale."""
+    began = time.perf_counter()
+    for file in sorted(Path(path, "commitlog").iterdir()):
+        with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as log:
+            zlib.crc32(memoryview(log)[: max(0, size - int(file.name))])
+    _answer(time.perf_counter() - began, records)
+
+
+def scan(path: str) -> None:
+    """The checker's own scan: records found, checksums computed, columns filled, nothing judged."""
+    from gapless.traces.rocketmq import layout, pieces  # noqa: PLC0415 - not for the rows that do without
+
+    pieces.load_kernels(pieces.Options())
+    began = time.perf_counter()
+    store, space = layout.open_store(Path(path)), pieces.Space()
+    readers = (pieces.Reader(store, split, space) for split in pieces.splits(store))
+    records = sum(int(columns.filled[0]) for reader in readers for columns, *_ in reader.runs())
+    _answer(time.perf_counter() - began, records)
+
+
+def check(path: str, jobs: int) -> None:
+    """The whole check, timed by itself: from the start of the scan to the verdict."""
+    from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
+
+    report = whole_check([path], jobs=jobs)
+    _answer(report.seconds, report.sources[0].records, report.verdict)
+
+
+def _answer(seconds: float, records: int, verdict: str = "conforms") -> None:
+    print(json.dumps({"seconds": seconds, "records": records, "verdict": verdict}))

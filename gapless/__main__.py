@@ -1,0 +1,5 @@
+"""`python -m gapless`."""
+
+from gapless.cli import main
+
+main()

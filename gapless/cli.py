@@ -1,0 +1,261 @@
+"""The command line. It asks and prints; what is judged, and how, is `gapless.traces`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from gapless.traces.specs import PROFILES
+
+if TYPE_CHECKING:
+    from gapless.traces.check import Progress
+    from gapless.traces.verdicts import Report
+
+EXAMPLES = """
+Hold what log-based message brokers did against what they promise.
+
+Examples:
+
+  gapless check /var/lib/rocketmq/store            is every message in its queue, once, in order, intact?
+
+  gapless check a/store b/store --report out.html  several stores, and a page to look at
+
+  gapless explain store --trace TopicTest/3        the shortest story of one queue
+
+  gapless trace store --out events.parquet         the events of a store, to query or to check again
+
+  gapless rules                                    what is checked, and what goes wrong without it
+
+Exit codes of check: 0 conforms, 1 departs, 2 unreadable or wrong usage, 3 inconclusive.
+"""
+
+app = typer.Typer(
+    help=EXAMPLES, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+Profile = StrEnum("Profile", list(PROFILES))  # type: ignore[misc] # its members are known where the specs are
+
+Paths = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Store directories, folders that hold a store/, or files of events (.parquet, .ndjson).",
+        show_default=False,
+    ),
+]
+OnePath = Annotated[
+    Path,
+    typer.Argument(help="A store directory, a folder that holds a store/, or a file of events.", show_default=False),
+]
+ProfileOption = Annotated[Profile, typer.Option(help="Whose known deviations are anomalies rather than violations.")]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="The broker's broker.conf; one beside the store is found by itself.",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def check(
+    paths: Paths,
+    profile: ProfileOption = Profile.rocketmq,  # type: ignore[attr-defined]
+    config: ConfigOption = None,
+    topic: Annotated[str | None, typer.Option(help="Judge only this topic's queues.", show_default=False)] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Judge only this rule (repeatable).", show_default=False)
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Let this rule be broken.", show_default=False)] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default as many as pay.", show_default=False)
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write the report as JSON; - for standard output.", show_default=False)
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report as an HTML page.", show_default=False)] = None,
+    verbose: Annotated[  # noqa: FBT002 - a flag is what it is
+        bool, typer.Option("--verbose", "-v", help="Show every queue and rule.")
+    ] = False,
+) -> None:
+    """Check stores: is every message of the log in its queue, once, in order, intact? The exit code says so."""
+    from gapless.traces import report as reports
+    from gapless.traces.check import UsageError
+    from gapless.traces.check import check as run
+
+    try:
+        with _progress() as progress:
+            found = run(
+                paths,
+                profile=profile.value,
+                config=config,
+                topic=topic,
+                only=only or (),
+                ignore=ignore or (),
+                jobs=jobs,
+                progress=progress,
+            )
+    except UsageError as error:
+        raise _failed(str(error)) from None
+    with _printing(found.exit_code):
+        if json:
+            _write(json, found.model_dump_json(by_alias=True, indent=1) + "\n")
+        if report:
+            _write(report, reports.html(found))
+        if str(json) != "-":
+            reports.text(found, _Console(highlight=False, soft_wrap=True), verbose=verbose)
+            if report:
+                print(f"report: {report}")
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def explain(
+    path: OnePath,
+    trace: Annotated[str, typer.Option(help="commitlog, or TOPIC/QUEUE as in a report.", show_default=False)],
+    profile: ProfileOption = Profile.rocketmq,  # type: ignore[attr-defined]
+    config: ConfigOption = None,
+) -> None:
+    """Tell the shortest story of one trace: where it departs and why, or that it does not."""
+    from gapless.traces.check import check as run
+
+    with _progress() as progress:
+        found = run([path], profile=profile.value, config=config, trace=trace, progress=progress)
+    with _printing(found.exit_code):
+        _told(found, trace)
+    raise typer.Exit(found.exit_code)
+
+
+def _told(found: Report, trace: str) -> None:
+    told = [finding for finding in found.violations if finding.trace == trace]
+    for finding in told:
+        print("\n".join(finding.story), end="\n\n")
+    source = found.sources[0]
+    for line in (*source.reasons, *(note for note in source.notes if trace.rpartition("/")[0] in note)):
+        print(f"{source.path}: {line}")
+    if not told and found.verdict == "conforms":
+        for row in found.queues:
+            print(
+                f"{row.topic}/{row.queue} conforms: numbers from {row.first} up to, not including, {row.end}; "
+                f"{row.messages:,} messages in the log; entries up to, not including, {row.indexed}."
+            )
+        if trace == "commitlog":
+            print(f"commitlog conforms: {source.records:,} records in {source.bytes:,} bytes of files.")
+
+
+@app.command()
+def trace(
+    path: OnePath,
+    out: Annotated[Path, typer.Option(help="A file that ends in .parquet or .ndjson.", show_default=False)],
+    config: ConfigOption = None,
+) -> None:
+    """Write the events of a store, for queries or to check them again elsewhere."""
+    from gapless.traces.check import UsageError
+    from gapless.traces.problems import NothingThere, Unreadable, shown
+    from gapless.traces.rocketmq.export import export
+
+    try:
+        with _progress() as progress:
+            events = export(path, out, config=config, progress=progress)
+    except (UsageError, Unreadable) as error:
+        raise _failed(str(error)) from None
+    except NothingThere as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(3) from None
+    except OSError as error:
+        raise _failed(f"{shown(error.filename or path)}: {error.strerror}") from None
+    print(f"{events:,} events in {out}")
+
+
+@app.command()
+def rules() -> None:
+    """List every rule: id, sentence, what goes wrong without it, how it is established, source."""
+    from gapless.traces.rules import rules as every
+
+    with _printing(0):
+        for number, rule in enumerate(every()):
+            if number:
+                print()
+            print(f"{rule.id}\n  {rule.kind}: {rule.because}\n  otherwise: {rule.otherwise}")
+            print(f"  established by: {rule.established}\n  source: {rule.source}")
+
+
+class _Console(Console):
+    """A console that leaves it to `_printing` what happens when nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+@contextmanager
+def _printing(code: int) -> Iterator[None]:
+    """Print; where nobody reads on, exit with `code` all the same, and where nothing can be written, say so."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - what is left goes nowhere
+        raise typer.Exit(code) from None
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+        raise _failed(f"cannot write the output ({error.strerror})") from None
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A progress bar on a terminal, nothing elsewhere. No thread of its own: workers may be forked beside it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
+        task = bar.add_task("")
+
+        def told(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+            bar.refresh()
+
+        yield told
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a whole file or none; `-` is standard output."""
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
+    path = path.resolve()
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+            path.write_text(text, encoding="utf-8")
+            return
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(text)
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise _failed(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _failed(message: str) -> typer.Exit:
+    typer.echo(f"gapless: {message}", err=True)
+    return typer.Exit(2)
+
+
+def main() -> None:
+    """The `gapless` command."""
+    app()

@@ -1,0 +1,130 @@
+"""The few words every spec is written in.
+
+A spec file imports this module and nothing else of ours. Its functions are read five ways (called, called beside
+an implementation, proved, compiled, told as a story), so a word that plain Python cannot overload, such as
+*every number between two bounds*, asks the reader that is at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NewType, Protocol, TypeVar
+
+import immutables
+
+__all__ = [
+    "Deviation",
+    "Map",
+    "Number",
+    "Position",
+    "Refused",
+    "all_between",
+    "greatest",
+    "implies",
+    "replace",
+    "require",
+]
+
+Position = NewType("Position", int)
+"""A byte offset in the commit log, counted from the log's birth. Ends are exclusive."""
+
+Number = NewType("Number", int)
+"""The index of a message in its queue (RocketMQ: queueOffset). Ends are exclusive."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+S = TypeVar("S")
+
+
+class Refused(Exception):  # noqa: N818 - a refusal is an outcome to compare, not an error.
+    """The step may not be taken here.
+
+    `because` is the need that is not met, `otherwise` is what goes wrong in a broker that takes the step anyway.
+    """
+
+    def __init__(self, because: str, otherwise: str) -> None:
+        super().__init__(because)
+        self.because = because
+        self.otherwise = otherwise
+
+
+waived: ContextVar[frozenset[str]] = ContextVar("waived", default=frozenset())
+"""The needs that the user chose to ignore, by their sentence: `require` lets them pass."""
+
+
+def require(condition: bool, *, because: str, otherwise: str) -> None:
+    """Refuse the step unless `condition` holds.
+
+    `because` states the need positively ("the number was given"); a report prints it as *write needs: the number
+    was given*. `otherwise` says what goes wrong without it. Raises `Refused`.
+    """
+    if because in waived.get():
+        return  # asked before the condition is, so that a reader that forks does not fork here
+    if not condition:
+        raise Refused(because, otherwise)
+
+
+def implies(premise: bool, conclusion: bool) -> bool:
+    """Whether `conclusion` holds wherever `premise` does."""
+    return not premise or conclusion
+
+
+def greatest(a: int, b: int) -> int:
+    """The greater of two numbers."""
+    return a if a >= b else b
+
+
+class Reader(Protocol):
+    """Who reads a spec without calling it on numbers, and so must read bounded quantifiers its own way."""
+
+    def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Any:
+        """`holds(n)` for every `n` with `low <= n < high`."""
+
+
+reader: ContextVar[Reader | None] = ContextVar("reader", default=None)
+
+
+def all_between(low: int, high: int, holds: Callable[[int], bool]) -> bool:
+    """Whether `holds(n)` for every `n` with `low <= n < high`."""
+    at_work = reader.get()
+    if at_work is not None:
+        return at_work.all_between(low, high, holds)  # type: ignore[no-any-return]
+    return all(holds(n) for n in range(low, high))
+
+
+@dataclass(frozen=True, slots=True)
+class Map(Generic[K, V]):
+    """A total map: every key has a value, and all but finitely many have `default`."""
+
+    default: V
+    entries: immutables.Map[K, V] = immutables.Map()
+
+    def __getitem__(self, key: K) -> V:
+        """The value at `key`."""
+        return self.entries.get(key, self.default)
+
+    def set(self, key: K, value: V) -> Map[K, V]:
+        """The same map, but for the value at `key`."""
+        if value != self.default:
+            return Map(self.default, self.entries.set(key, value))
+        return Map(self.default, self.entries.delete(key)) if key in self.entries else self
+
+    def cleared(self) -> Map[K, V]:
+        """The map that holds its default everywhere."""
+        return Map(self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation(Generic[S]):
+    """A step that the design forbids and a named real broker takes.
+
+    `step` takes the arguments of the action it stands in for and is tried only where that refuses. A profile in
+    `profiles` counts it as an anomaly; any other refuses it as the action did. `seen` cites who does it, and where.
+    """
+
+    step: Callable[..., S]
+    instead_of: Callable[..., S]
+    profiles: frozenset[str]
+    seen: str

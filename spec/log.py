@@ -1,0 +1,246 @@
+"""A commit log: records laid end to end in files of one size, never lost once acknowledged."""
+
+from dataclasses import dataclass
+
+from gapless.spec.language import Deviation, Position, greatest, implies, replace, require
+
+BLANK = 8  # bytes: the size and magic number that end every file but the last
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where the log begins and ends, and how much of it is safe."""
+
+    file_size: int = 0  # bytes of every file; 0 until the log is opened, then no step changes it
+    start: Position = Position(0)  # where the log begins: what lay below has expired
+    base: Position = Position(0)  # where the file being written begins
+    end: Position = Position(0)  # exclusive end of the records
+    flushed: Position = Position(0)  # exclusive end of what survives a crash
+    acknowledged: Position = Position(0)  # exclusive end of what producers were told is safe
+    clock: int = 0  # ms, the store time of the last record
+    newest: int = 0  # ms, the latest store time of any record
+
+
+def open(s: State, position: Position, file_size: int) -> State:  # noqa: A001 - the step's name in every trace.
+    """A log is found that begins at `position`; older files, if any, have expired.
+
+    Source: reference CL2; MappedFileQueue.load.
+    """
+    require(
+        s.file_size == 0,
+        because="the log is not open yet",
+        otherwise="two logs are taken for one",
+    )
+    require(
+        file_size > BLANK,
+        because="a file holds more than a blank",
+        otherwise="no record can ever be appended",
+    )
+    return replace(
+        s,
+        file_size=file_size,
+        start=position,
+        base=position,
+        end=position,
+        flushed=position,
+        acknowledged=position,
+    )
+
+
+def append(
+    s: State,
+    position: Position,
+    size: int,
+    claimed: Position,
+    known: bool,
+    fits: bool,
+    intact: bool,
+    sealed: bool,
+    time: int,
+) -> State:
+    """A record is written at the log's end.
+
+    `claimed` is the position that the record names as its own; `known`, `fits`, `intact` and `sealed` say of its
+    bytes that the magic number is one of ours, that the parts add up to `size` (the last property reaching the end of
+    the list of properties), that the body has its CRC and that the properties, if they carry a CRC, have theirs.
+
+    Source: reference A.2, CL1, CL4; CommitLog.doAppend, checkMessageAndReturnSize.
+    """
+    require(
+        position == s.end,
+        because="the record begins where the last one ends",
+        otherwise="bytes between two records belong to nobody: messages are lost",
+    )
+    require(
+        known,
+        because="the record carries a known magic number",
+        otherwise="a broker that starts here takes this for the end of the log and drops all that follows",
+    )
+    require(
+        fits,
+        because="the parts of the record add up to its size",
+        otherwise="a broker that starts here takes this for the end of the log and drops all that follows",
+    )
+    require(
+        0 < size,
+        because="the record has bytes",
+        otherwise="a reader that steps from record to record stands still",
+    )
+    require(
+        position + size + BLANK <= s.base + s.file_size,
+        because="the record leaves room for the blank in its file",
+        otherwise="a record spans two files and can be read from neither",
+    )
+    require(
+        claimed == position,
+        because="the record names its own position",
+        otherwise="the record was meant for another place: what belongs here is lost",
+    )
+    require(
+        intact,
+        because="the body has its checksum",
+        otherwise="consumers receive other bytes than the producer sent",
+    )
+    require(
+        sealed,
+        because="the record has the checksum that its properties carry",
+        otherwise="consumers receive other properties than the producer sent",
+    )
+    require(
+        s.clock <= time,
+        because="the clock does not step back",
+        otherwise="a search by time may miss messages",
+    )
+    return replace(s, end=Position(position + size), clock=time, newest=greatest(s.newest, time))
+
+
+def append_after_the_clock_stepped_back(
+    s: State,
+    position: Position,
+    size: int,
+    claimed: Position,
+    known: bool,
+    fits: bool,
+    intact: bool,
+    sealed: bool,
+    time: int,
+) -> State:
+    """A record whose store time is earlier than that of the record before it, and in order otherwise."""
+    require(time < s.clock, because="the clock stepped back", otherwise="nothing is amiss")
+    return append(replace(s, clock=time), position, size, claimed, known, fits, intact, sealed, time)
+
+
+def roll(s: State, position: Position, size: int, marked: bool) -> State:
+    """A blank of `size` bytes fills the file, and the next one begins; `marked` says that it carries its mark.
+
+    Source: reference A.4, CL1; CommitLog.doAppend (END_OF_FILE).
+    """
+    require(
+        position == s.end,
+        because="the blank begins where the last record ends",
+        otherwise="bytes between the last record and the blank belong to nobody: messages are lost",
+    )
+    require(
+        marked,
+        because="a file that is full ends in a blank",
+        otherwise="a broker that starts here takes this for the end of the log and drops all later files",
+    )
+    require(
+        BLANK <= size and position + size == s.base + s.file_size,
+        because="the blank reaches the end of its file",
+        otherwise="a reader that steps over the blank does not find the next file",
+    )
+    end = Position(position + size)
+    return replace(s, base=end, end=end)
+
+
+def flush(s: State, to: Position) -> State:
+    """Everything before `to` is on disk."""
+    require(s.flushed <= to, because="the flushed position moves on", otherwise="safe bytes count as unsafe")
+    require(to <= s.end, because="the bytes are written", otherwise="bytes that do not exist count as safe")
+    return replace(s, flushed=to)
+
+
+def acknowledge(s: State, to: Position) -> State:
+    """Producers are told that everything before `to` is safe."""
+    require(
+        s.acknowledged <= to,
+        because="the acknowledged position moves on",
+        otherwise="a producer is told twice, or never",
+    )
+    require(to <= s.flushed, because="the bytes are on disk", otherwise="a crash loses what a producer was promised")
+    return replace(s, acknowledged=to)
+
+
+def crash(s: State, kept: Position) -> State:
+    """The page cache is lost: a prefix at least as long as what was flushed survives."""
+    require(s.flushed <= kept, because="what was flushed survives", otherwise="a disk forgot what it had stored")
+    require(s.base <= kept, because="full files survive", otherwise="a file that was flushed whole is lost")
+    require(kept <= s.end, because="nothing is invented", otherwise="consumers receive what nobody sent")
+    return replace(s, end=kept, flushed=kept)
+
+
+def checkpoint(s: State, time: int) -> State:
+    """The checkpoint file says: every record stored up to `time` is on disk.
+
+    Source: reference A.6; StoreCheckpoint.physicMsgTimestamp (seen to lag behind the last record even after a clean
+    stop, and never to be ahead of it).
+    """
+    require(
+        time <= s.newest,
+        because="what was flushed is still in the log",
+        otherwise="the end of the log is lost, acknowledged messages with it",
+    )
+    return s
+
+
+def refer(s: State, position: Position) -> State:
+    """An entry of a consume queue names a record at `position`.
+
+    Source: reference CQ5; ConsumeQueueStore.truncateDirty.
+    """
+    require(
+        position < s.end,
+        because="the records that queues name are in the log",
+        otherwise="the end of the log is lost, acknowledged messages with it",
+    )
+    return s
+
+
+def positions_are_ordered(s: State) -> bool:
+    """Otherwise a producer was told that bytes are safe which a crash can take away."""
+    return s.acknowledged <= s.flushed and s.flushed <= s.end
+
+
+def the_log_ends_in_its_last_file(s: State) -> bool:
+    """Otherwise a record spans files, and no reader finds it whole."""
+    return s.start <= s.base and s.base <= s.end and implies(s.base < s.end, s.end + BLANK <= s.base + s.file_size)
+
+
+def the_newest_time_is_a_bound(s: State) -> bool:
+    """Otherwise a checkpoint could accuse a log that lost nothing."""
+    return s.clock <= s.newest
+
+
+def nothing_acknowledged_is_lost(before: State, after: State) -> bool:
+    """Otherwise a producer that was told *safe* has lost its message."""
+    return implies(before.file_size > 0, before.acknowledged <= after.end)
+
+
+def the_file_size_never_changes(before: State, after: State) -> bool:
+    """Otherwise a position no longer says which file it lies in."""
+    return implies(before.file_size > 0, after.file_size == before.file_size)
+
+
+INITIAL = State()
+ACTIONS = (open, append, roll, flush, acknowledge, crash, checkpoint, refer)
+DEVIATIONS = (
+    Deviation(
+        append_after_the_clock_stepped_back,
+        instead_of=append,
+        profiles=frozenset({"strict", "rocketmq"}),  # the wall clock belongs to the machine, not to the broker
+        seen="reference CL4: a wall clock may be set back",
+    ),
+)
+INVARIANTS = (positions_are_ordered, the_log_ends_in_its_last_file, the_newest_time_is_a_bound)
+STEP_PROPERTIES = (nothing_acknowledged_is_lost, the_file_size_never_changes)

@@ -1,0 +1,262 @@
+"""One queue of one topic: every message of the log once, in order, found through its entry."""
+
+from dataclasses import dataclass
+
+from gapless.spec.language import Deviation, Map, Number, Position, all_between, implies, replace, require
+
+BLANK_SLOT = 0x7FFFFFFF  # the size in the slots that fill a new file up to the queue's first entry
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The queue's messages as the log has them, and its entries as the consume queue has them."""
+
+    start: Position = Position(0)  # where the log begins: messages below have expired
+    first: Number = Number(0)  # the lowest number whose message is kept (RocketMQ: min)
+    indexed: Number = Number(0)  # exclusive end of the entries
+    end: Number = Number(0)  # exclusive end of the numbers given (RocketMQ: max)
+    blank: Number = Number(0)  # exclusive end of the slots that hold a blank; 0 where none does
+    positions: Map[Number, Position] = Map(Position(0))  # of message n: where its record lies
+    sizes: Map[Number, int] = Map(0)  # of message n: bytes of its record
+    tags: Map[Number, int] = Map(0)  # of message n: its tag code
+    entry_positions: Map[Number, Position] = Map(Position(0))  # of entry n: where it points
+    entry_sizes: Map[Number, int] = Map(0)  # of entry n: the size it gives
+    entry_tags: Map[Number, int] = Map(0)  # of entry n: the tag code it gives
+
+
+def open(s: State, number: Number, start: Position) -> State:  # noqa: A001 - the step's name in every trace.
+    """A queue is found whose first message in the log is `number`; the log begins at `start`.
+
+    Source: reference CL3.
+    """
+    require(s.end == 0, because="the queue is new", otherwise="two queues are taken for one")
+    require(0 <= number, because="numbers begin at 0", otherwise="a message can never be asked for")
+    require(
+        implies(start == 0, number == 0),
+        because="a log that begins at 0 holds its queues from number 0",
+        otherwise="the first messages of the queue are lost",
+    )
+    return replace(s, start=start, first=number, indexed=number, end=number)
+
+
+def append(s: State, number: Number, count: int, position: Position, size: int, tag: int) -> State:
+    """A record of this queue is in the log, and carries `number`; an inner batch takes `count` numbers at once.
+
+    Source: reference B, CL3; ConsumeQueueStore.assignQueueOffset, increaseQueueOffset.
+    """
+    require(
+        number == s.end,
+        because="the numbers of a queue follow one another",
+        otherwise="a message is lost, or two messages share a number",
+    )
+    require(1 <= count, because="a record holds a message", otherwise="the next message takes the same number")
+    return replace(
+        s,
+        end=Number(number + count),
+        positions=s.positions.set(number, position),
+        sizes=s.sizes.set(number, size),
+        tags=s.tags.set(number, tag),
+    )
+
+
+def append_to_a_queue_made_anew(s: State, number: Number, count: int, position: Position, size: int, tag: int) -> State:
+    """The topic was deleted and made anew: its numbers start again at 0, and its old entries are gone."""
+    require(number == 0, because="a queue made anew begins at number 0", otherwise="messages are lost")
+    require(0 < s.end, because="there was a queue before", otherwise="nothing is amiss")
+    anew = replace(
+        s,
+        first=number,
+        indexed=number,
+        end=number,
+        blank=number,
+        positions=s.positions.cleared(),
+        sizes=s.sizes.cleared(),
+        tags=s.tags.cleared(),
+        entry_positions=s.entry_positions.cleared(),
+        entry_sizes=s.entry_sizes.cleared(),
+        entry_tags=s.entry_tags.cleared(),
+    )
+    return append(anew, number, count, position, size, tag)
+
+
+def index(s: State, number: Number, position: Position, size: int, tag: int) -> State:
+    """Entry `number` of the consume queue: where its message lies, how long it is, and the code of its tag.
+
+    Source: reference A.5, CQ1; ConsumeQueue.putMessagePositionInfo.
+    """
+    require(
+        number < s.end,
+        because="the message of the entry is in the log",
+        otherwise="consumers are sent to a message that does not exist",
+    )
+    require(
+        number == s.indexed,
+        because="no entry before it is missing",
+        otherwise="a message is in the log and no consumer ever receives it",
+    )
+    require(
+        position == s.positions[number],
+        because="the entry points at its message",
+        otherwise="consumers receive another message in its place, one twice, or none",
+    )
+    require(
+        size == s.sizes[number],
+        because="the entry has the size of its message",
+        otherwise="consumers receive a message cut short, or with foreign bytes behind it",
+    )
+    require(
+        tag == s.tags[number],
+        because="the entry has the tag code of its message",
+        otherwise="consumers that filter by tag miss the message, or receive one they did not ask for",
+    )
+    return replace(
+        s,
+        indexed=Number(number + 1),
+        entry_positions=s.entry_positions.set(number, position),
+        entry_sizes=s.entry_sizes.set(number, size),
+        entry_tags=s.entry_tags.set(number, tag),
+    )
+
+
+def find_file(s: State, base: Position, length: int, full: int) -> State:
+    """A file of the consume queue is found: `length` bytes from `base` on, where files are born with `full`.
+
+    Source: reference A.1; MappedFileQueue.doLoad.
+    """
+    require(
+        length == full,
+        because="a file of the consume queue has its full length",
+        otherwise="the broker refuses to start, and the entries beyond the cut are lost",
+    )
+    return s
+
+
+def pass_a_blank_slot(s: State, number: Number, position: Position, size: int, tag: int) -> State:
+    """The queue was made anew while its numbers went on: the slots before its first entry hold a blank each."""
+    require(
+        s.indexed == s.first,
+        because="no entry was written before the blank",
+        otherwise="an entry that consumers need is lost",
+    )
+    require(number == s.indexed, because="no slot before it is missing", otherwise="a message is never received")
+    require(number < s.end, because="the message of the slot is in the log", otherwise="nothing is amiss")
+    require(
+        position == 0 and size == BLANK_SLOT and tag == 0,
+        because="the slot holds a blank",
+        otherwise="an entry is lost",
+    )
+    return replace(s, first=Number(number + 1), indexed=Number(number + 1), blank=Number(number + 1))
+
+
+def outlive(s: State, number: Number, position: Position) -> State:
+    """Entry `number`, kept in its file beside younger ones, points at `position`, where its message once lay.
+
+    Source: reference C.3 (expiry), CQ1; J.17.
+    """
+    require(
+        number < s.first,
+        because="the message of the old entry has expired",
+        otherwise="an entry that is needed counts as old",
+    )
+    require(
+        position < s.start,
+        because="the message of the old entry lay below the log's start",
+        otherwise="the log has lost a message that its queue still names",
+    )
+    return s
+
+
+def expire(s: State, number: Number, start: Position) -> State:
+    """The log's oldest files are deleted: it begins at `start` now, the queue's messages at `number`.
+
+    Source: reference C.3 (expiry).
+    """
+    require(s.start <= start, because="the log's start moves on", otherwise="deleted messages come back")
+    require(s.first <= number, because="the first number moves on", otherwise="deleted messages come back")
+    require(number <= s.indexed, because="the messages were indexed", otherwise="a message goes before it was seen")
+    require(
+        all_between(s.first, number, lambda n: s.positions[Number(n)] < start),
+        because="every message that goes lay below the log's new start",
+        otherwise="a message that is in the log is out of its queue",
+    )
+    return replace(s, start=start, first=number)
+
+
+def rebuild(s: State) -> State:
+    """The consume queue is removed, to be built again from the log.
+
+    Source: reference CQ4.
+    """
+    return replace(
+        s,
+        indexed=s.first,
+        entry_positions=s.entry_positions.cleared(),
+        entry_sizes=s.entry_sizes.cleared(),
+        entry_tags=s.entry_tags.cleared(),
+    )
+
+
+def settle(s: State, upto: Position) -> State:
+    """Dispatch is done with the log up to `upto`: all of it after a clean stop.
+
+    Source: reference CQ1, C.3 (an unclean start dispatches again only from the checkpoint on).
+    """
+    require(
+        s.indexed == s.end or upto <= s.positions[s.indexed],
+        because="every message has its entry",
+        otherwise="a message is in the log and no consumer ever receives it",
+    )
+    require(
+        implies(0 < s.blank, s.blank < s.end),
+        because="an entry follows the blank slots",
+        otherwise="the entries of a whole queue are lost",
+    )
+    return s
+
+
+def numbers_are_ordered(s: State) -> bool:
+    """Otherwise consumers ask below the queue's minimum or beyond its maximum, and wait for ever."""
+    return 0 <= s.first and s.first <= s.indexed and s.indexed <= s.end
+
+
+def an_entry_is_its_message(s: State, number: Number) -> bool:
+    """Otherwise a consumer receives something else than the message it asked for."""
+    return implies(
+        s.first <= number and number < s.indexed,
+        s.entry_positions[number] == s.positions[number]
+        and s.entry_sizes[number] == s.sizes[number]
+        and s.entry_tags[number] == s.tags[number],
+    )
+
+
+def entries_have_messages(s: State, number: Number) -> bool:
+    """Otherwise a consumer is sent to a message that does not exist."""
+    return implies(s.end <= number, s.positions[number] == 0 and s.entry_positions[number] == 0)
+
+
+def a_message_keeps_its_place(before: State, after: State, number: Number) -> bool:
+    """Otherwise a consumer that reads the same number twice receives two different messages."""
+    return implies(
+        before.end <= after.end and number < before.end,
+        after.positions[number] == before.positions[number],
+    )
+
+
+INITIAL = State()
+ACTIONS = (open, find_file, append, index, outlive, expire, rebuild, settle)
+DEVIATIONS = (
+    Deviation(
+        append_to_a_queue_made_anew,
+        instead_of=append,
+        profiles=frozenset({"rocketmq"}),
+        seen="reference CL3: a topic deleted and made anew, and clean-expired-queue, start at 0 again",
+    ),
+    Deviation(
+        pass_a_blank_slot,
+        instead_of=index,
+        profiles=frozenset({"rocketmq"}),
+        seen="reference A.5 (pre-blank): ConsumeQueue.fillPreBlank, after a topic was deleted under traffic",
+    ),
+)
+INVARIANTS = (numbers_are_ordered, an_entry_is_its_message, entries_have_messages)
+STEP_PROPERTIES = (a_message_keeps_its_place,)

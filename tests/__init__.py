@@ -1,0 +1,1 @@
+"""Is the checker right: tests of our own tools, sorted by purpose."""

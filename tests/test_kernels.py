@@ -1,0 +1,318 @@
+"""The compiled reading of a spec agrees with the plain one: same verdict, same reason, same state, or EXACT.
+
+A kernel begins with empty Maps, so a state is reached by walking there. A walk offers events to the plain functions,
+keeps those that are taken, and remembers each with the events before it; the kernel then replays every one of these.
+Values are drawn from those that matter where the walk is: the state's own, their neighbours, and the ends of 64 bits.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from inspect import getsource
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.spec.language import Refused
+from gapless.traces.kernels import EXACT, UNKNOWN_ACTION, Kernel, Reason, Replayed, kernel
+from gapless.traces.replay import Event, named
+from gapless.traces.specs import PROFILES, SPECS, Spec, State
+
+Choose = Callable[[Sequence[int]], int]
+
+SMALL = (0, 1, 2, 3, 8, 9, 40, 100)
+HUGE = tuple(sign * 2**power - near for power in (60, 61, 62, 63) for sign in (1, -1) for near in (-1, 0, 1))
+WINDOW = range(-8, 392)  # the keys that Maps may hold, unless a test says otherwise
+INT64 = range(-(2**63), 2**63)
+EDGES = tuple(value for value in HUGE if value in INT64)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """An event offered after `path`, and what the plain functions said: taken or refused."""
+
+    path: tuple[Event, ...]
+    event: Event
+    after: State  # where it is refused, the state before it
+    because: str | None  # why it is refused
+    deviations: tuple[str, ...]  # those that path and event needed
+
+    @property
+    def taken(self) -> tuple[Event, ...]:
+        """The events that the state is made of."""
+        return self.path if self.because else (*self.path, self.event)
+
+
+def walk(spec: Spec, profile: str, choose: Choose, *, length: int, edges: Sequence[int] = ()) -> Iterator[Offer]:
+    """Offer `length` events one after the other, going on from those that are taken."""
+    state = spec.initial
+    path: tuple[Event, ...] = ()
+    deviations: tuple[str, ...] = ()
+    names = list(spec.actions)
+    for turn in range(length):
+        name = names[choose(range(len(names)))] if turn else names[0]  # unopened, there is little to do
+        near = values_near(spec, state) + tuple(edges)
+        args = tuple(near[choose(range(len(near)))] for _ in spec.parameters[name])
+        if mood := choose(range(4)):  # 0: any arguments; 1: likely ones, but one is beside it; else: likely ones
+            args = sensible(spec, state, name, args)
+            odd = choose(range(len(args))) if args and mood == 1 else -1
+            args = tuple(value + choose((-1, 1)) if at == odd else value for at, value in enumerate(args))
+            args = tuple(max(INT64[0], min(INT64[-1], value)) for value in args)
+        event = (name, args)
+        try:
+            after, deviation = spec.step(state, name, named(spec.name, event), profile)
+        except Refused as refused:
+            yield Offer(path, event, state, refused.because, deviations)
+            continue
+        deviations += (deviation,) if deviation else ()
+        yield Offer(path, event, after, None, deviations)
+        state, path = after, (*path, event)
+
+
+def values_near(spec: Spec, state: State) -> tuple[int, ...]:
+    """Values that the guards may compare with: small ones, their constants, the state's own and the neighbours."""
+    own = {int(getattr(state, field)) for field in spec.scalars}
+    stored = {int(v) for field in spec.maps for v in list(getattr(state, field).entries.values())[-3:]}
+    near = {value + step for value in own | stored for step in (-1, 0, 1)}
+    return tuple(sorted(value for value in near | set(SMALL) | constants(spec) if value in INT64))
+
+
+@cache
+def constants(spec: Spec) -> frozenset[int]:
+    """The numbers that the kernel compares with."""
+    questions = re.findall(r"^ +if (.*):$", kernel(spec.name).source, re.MULTILINE)
+    return frozenset(int(text) for question in questions for text in re.findall(r"\b\d+\b", question))
+
+
+def sensible(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> tuple[int, ...]:
+    """The drawn arguments, but for those that the next step is likely to be taken with."""
+    expected: dict[tuple[str, str], Callable[[], int]] = {
+        ("append", "position"): lambda: state.end if spec.name == "log" else drawn[2],
+        ("append", "claimed"): lambda: state.end,
+        ("append", "number"): lambda: state.end,
+        ("append", "known"): lambda: 1,
+        ("append", "fits"): lambda: 1,
+        ("append", "intact"): lambda: 1,
+        ("append", "sealed"): lambda: 1,
+        ("roll", "position"): lambda: state.end,
+        ("roll", "size"): lambda: state.base + state.file_size - state.end,
+        ("roll", "marked"): lambda: 1,
+        ("index", "number"): lambda: state.indexed,
+        ("index", "position"): lambda: 0 if drawn[1] < 2 else state.positions[state.indexed],  # 0: a blank slot
+        ("index", "size"): lambda: 2**31 - 1 if drawn[1] < 2 else state.sizes[state.indexed],
+        ("index", "tag"): lambda: 0 if drawn[1] < 2 else state.tags[state.indexed],
+        ("expire", "number"): lambda: state.first + (state.first < state.indexed),
+        ("find_file", "full"): lambda: drawn[1],
+    }
+    known = (expected.get((action, parameter)) for parameter in spec.parameters[action])
+    values = (value if guess is None else guess() for guess, value in zip(known, drawn, strict=True))
+    return tuple(value if value in INT64 else 0 for value in values)
+
+
+def compiled(
+    of: Kernel, offers: Sequence[Offer], profile: str, *, origin: int = WINDOW[0], width: int = len(WINDOW)
+) -> Replayed:
+    """Every offer as a trace of its own, all in one call; the keys of Maps lie in `origin:origin + width`."""
+    spec = of.spec
+    traces = [[*offer.path, offer.event] for offer in offers]
+    events = [event for trace in traces for event in trace]
+    args = np.full((len(spec.arguments), len(events)), 77, np.int64)  # what an action does not take, it must not read
+    for at, event in enumerate(events):
+        for name, value in named(spec.name, event).items():
+            args[spec.arguments.index(name), at] = value
+    begin = [[int(getattr(spec.initial, name))] * len(traces) for name in spec.scalars]
+    return of.replay(
+        np.cumsum([0, *(len(trace) for trace in traces)], dtype=np.int64),
+        np.array([spec.codes[name] for name, _ in events], np.int8),
+        args,
+        np.array(begin, np.int64).reshape(len(spec.scalars), len(traces)),
+        origins=np.full(len(traces), origin, np.int64),
+        widths=np.full(len(traces), width, np.int64),
+        profile=profile,
+    )
+
+
+def disagreements(of: Kernel, offers: Sequence[Offer], found: Replayed) -> Iterator[str]:
+    """Where the kernel says otherwise than the plain functions, and does not leave it to them."""
+    begin = 0
+    for at, offer in enumerate(offers):
+        last = begin + len(offer.path)
+        begin = last + 1
+        why, where = int(found.bad_why[at]), int(found.bad_at[at])
+        if why == EXACT:
+            continue
+        said = None if why == 0 else (of.reasons[why - 1].action, of.reasons[why - 1].because, where)
+        expected = None if offer.because is None else (offer.event[0], offer.because, last)
+        if said != expected:
+            yield f"{offer}: the kernel says {said}, expected {expected}"
+            continue
+        state = {name: int(value) for name, value in zip(of.spec.scalars, found.state[:, at], strict=True)}
+        for name, value in state.items():
+            if value != getattr(offer.after, name):
+                yield f"{offer}: the kernel has {name} = {value}, expected {getattr(offer.after, name)}"
+
+
+def assert_agreement(
+    of: Kernel, offers: Sequence[Offer], profile: str, *, origin: int = WINDOW[0], width: int = len(WINDOW)
+) -> Replayed:
+    """Hold the kernel against the plain functions."""
+    found = compiled(of, offers, profile, origin=origin, width=width)
+    for disagreement in disagreements(of, offers, found):
+        pytest.fail(disagreement)
+    return found
+
+
+NOBODY = "nobody"  # a profile that allows no deviation at all
+WALKED = (NOBODY, "rocketmq")  # between them, they meet everything
+EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NOBODY])
+EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+
+
+def drawing(data: st.DataObject) -> Choose:
+    return lambda options: data.draw(st.sampled_from(options))
+
+
+def walks(spec: Spec, profile: str, count: int) -> list[Offer]:
+    """The same random walks every time."""
+    chance = random.Random(f"{spec.name} {profile}")
+    return [offer for _ in range(count) for offer in walk(spec, profile, chance.choice, length=20)]
+
+
+# -- agreement -----------------------------------------------------------------------------------------------------
+
+
+@EVERY_PROFILE
+@EVERY_SPEC
+@given(data=st.data())
+def test_small_values_get_the_same_answer_and_a_decision(spec: Spec, profile: str, data: st.DataObject) -> None:
+    offers = list(walk(spec, profile, drawing(data), length=12))
+    found = assert_agreement(kernel(spec.name), offers, profile)
+    if EXACT in found.bad_why:
+        numbers = {named(spec.name, event).get("number", 0) for offer in offers for event in offer.taken}
+        assert not all(WINDOW[0] <= number <= WINDOW[-1] for number in numbers)
+        return
+    taken = Counter(name for offer in offers for name, _ in offer.taken)
+    assert found.covered.tolist() == [taken[name] for name in spec.actions]
+    deviated = Counter(name for offer in offers for name in offer.deviations)
+    assert found.deviated[:-1].tolist() == [deviated[d.step.__name__] for d in spec.deviations]
+
+
+@EVERY_PROFILE
+@EVERY_SPEC
+@given(data=st.data())
+def test_values_at_the_ends_of_64_bits_get_the_same_answer(spec: Spec, profile: str, data: st.DataObject) -> None:
+    assert_agreement(kernel(spec.name), list(walk(spec, profile, drawing(data), length=10, edges=EDGES)), profile)
+
+
+@EVERY_PROFILE
+@EVERY_SPEC
+@given(data=st.data(), origin=st.integers(-2, 6), width=st.integers(0, 4))
+def test_a_narrow_window_never_makes_a_wrong_answer(
+    spec: Spec, profile: str, data: st.DataObject, origin: int, width: int
+) -> None:
+    offers = list(walk(spec, profile, drawing(data), length=12))
+    assert_agreement(kernel(spec.name), offers, profile, origin=origin, width=width)
+
+
+def test_sums_of_large_arguments_do_not_wrap_around() -> None:
+    """Each argument has room to spare in 64 bits; what a guard adds up has not."""
+    near = 2**62 - 1
+    opened = ("open", (near, near))
+    state = SPECS["log"].step(SPECS["log"].initial, *_named("log", opened), NOBODY)[0]
+    event = ("append", (near, near, near, 1, 1, 1, 1, 0))
+    with pytest.raises(Refused) as refused:
+        SPECS["log"].step(state, *_named("log", event), NOBODY)
+    offer = Offer((opened,), event, state, refused.value.because, ())
+    assert_agreement(kernel("log"), [offer], NOBODY)
+
+
+def _named(spec: str, event: Event) -> tuple[str, dict[str, int]]:
+    return event[0], named(spec, event)
+
+
+@EVERY_PROFILE
+@EVERY_SPEC
+def test_every_action_deviation_and_reason_is_met_on_walks(spec: Spec, profile: str) -> None:
+    """Agreement says nothing of what no walk meets: on these all agree, and nothing is left out."""
+    offers = walks(spec, profile, 300)
+    of = kernel(spec.name)
+    assert_agreement(of, offers, profile)
+    assert {name for offer in offers for name, _ in offer.taken} == set(spec.actions)
+    assert {name for offer in offers for name in offer.deviations} == {d.step.__name__ for d in spec.allowed(profile)}
+    refused = {(offer.event[0], offer.because) for offer in offers if offer.because}
+    assert refused <= {(reason.action, reason.because) for reason in of.reasons if is_of_the_action(spec, reason)}
+
+
+@EVERY_SPEC
+def test_every_reason_is_met_on_walks(spec: Spec) -> None:
+    """Some only behind a deviation."""
+    every = {(r.action, r.because) for r in kernel(spec.name).reasons if is_of_the_action(spec, r)}
+    offers = [offer for profile in WALKED for offer in walks(spec, profile, 300)]
+    assert {(offer.event[0], offer.because) for offer in offers if offer.because} == every
+
+
+def is_of_the_action(spec: Spec, reason: Reason) -> bool:
+    """Whether a need stands in the action itself; those of a deviation are never told."""
+    return f'because="{reason.because}"' in getsource(spec.actions[reason.action])
+
+
+# -- disagreement --------------------------------------------------------------------------------------------------
+
+
+def uncompiled(of: Kernel, source: str) -> Kernel:
+    """A kernel with another source, run as plain Python: slow, and good enough for a few events."""
+    names: dict[str, Any] = {}
+    exec(source.replace("from numba import njit", "njit = lambda *f, **_: f[0] if f else njit"), names)  # noqa: S102
+    return replace(of, source=source, loop=names["replay"])
+
+
+def without_guard(source: str, leaves: Sequence[int]) -> str:
+    """The source, but these reasons are never given: the question before each is always answered with yes."""
+    lines = source.splitlines()
+    for number in leaves:
+        leaf = next(at for at, line in enumerate(lines) if line.strip() == f"why = {number}")
+        indent = lines[leaf - 1].removesuffix("else:")
+        asked = max(at for at in range(leaf) if lines[at].startswith(f"{indent}if "))
+        lines[asked] = f"{indent}if True:"
+    return "\n".join(lines)
+
+
+@EVERY_SPEC
+def test_a_kernel_that_lacks_one_guard_is_found_out(spec: Spec) -> None:
+    of = kernel(spec.name)
+    refused = [(profile, offer) for profile in WALKED for offer in walks(spec, profile, 300) if offer.because]
+    for action, because in {(r.action, r.because): r for r in of.reasons if is_of_the_action(spec, r)}:
+        met = [(profile, offer) for profile, offer in refused if (offer.event[0], offer.because) == (action, because)]
+        profile = met[0][0]
+        offers = [offer for its_profile, offer in met if its_profile == profile][:9]
+        leaves = [n for n, reason in enumerate(of.reasons, 1) if (reason.action, reason.because) == (action, because)]
+        whole, broken = uncompiled(of, of.source), uncompiled(of, without_guard(of.source, leaves))
+        assert not any(disagreements(of, offers, compiled(whole, offers, profile)))
+        assert any(disagreements(of, offers, compiled(broken, offers, profile))), because
+
+
+@EVERY_SPEC
+def test_a_kernel_that_forgets_a_step_is_found_out(spec: Spec) -> None:
+    of = kernel(spec.name)
+    offers = walks(spec, "rocketmq", 120)
+    for name in spec.scalars:
+        forgetful = re.sub(rf"^( +)s_{name} = t\d+$", r"\1pass", of.source, flags=re.MULTILINE)
+        if forgetful != of.source:
+            broken = uncompiled(of, forgetful)
+            assert any(disagreements(of, offers, compiled(broken, offers, "rocketmq"))), name
+
+
+def test_an_action_that_the_spec_does_not_have_is_told() -> None:
+    of = kernel("log")
+    nothing = np.zeros((len(of.spec.arguments), 1), np.int64)
+    begin = np.zeros((len(of.spec.scalars), 1), np.int64)
+    found = of.replay(np.array([0, 1]), np.array([99], np.int8), nothing, begin, profile=NOBODY)
+    assert found.bad_why.tolist() == [UNKNOWN_ACTION]

@@ -1,0 +1,74 @@
+"""Stores that real brokers wrote: what they hold is found, and nothing that is legal is accused."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gapless import check
+from tests.stores import PREPARED, read_log, recording
+from tests.test_stores import COUNTS
+
+LAB = {
+    "made_anew": (1896, {"append_to_a_queue_made_anew": 8}),
+    "blank_slots": (937, {"pass_a_blank_slot": 103}),
+    "extended": (1057, {}),
+    "delays_changed": (779, {}),
+    "quick_stop": (1308, {}),
+    "rebuilt": (1409, {}),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_recording_conforms_with_all_that_it_holds(name: str) -> None:
+    """Records and messages per queue are those that the plain reader of these tests counts."""
+    store = recording(name)
+    report = check([store])
+    assert (report.verdict, report.exit_code) == ("conforms", 0), report.model_dump_json(indent=1)
+    assert not report.findings
+    assert report.sources[0].records == COUNTS[name][0]
+    counted = Counter((record.topic, record.queue) for record in read_log(store) if record.is_queued)
+    rows = {(row.topic, row.queue): row.messages for row in report.queues if not row.topic.startswith("%LMQ%")}
+    assert rows == counted
+    assert report.coverage["queue.append"] == report.coverage["queue.index"] > 0
+    assert PREPARED  # records with this flag have no queue, and `is_queued` knows
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_splits_and_processes_change_nothing(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of 100,000 bytes, each judged by whoever is free, come to what the whole comes to."""
+    whole = check([recording("midlife")], jobs=1)
+    monkeypatch.setattr("gapless.traces.rocketmq.pieces.SPLIT", 100_000)
+    parts = check([recording("midlife")], jobs=jobs)
+    assert parts.queues == whole.queues
+    assert parts.sources == whole.sources
+    assert parts.counts.by_spec["queue"] == whole.counts.by_spec["queue"]
+
+
+@pytest.mark.parametrize("name", LAB)
+def test_what_brokers_do_lawfully_is_not_accused(name: str) -> None:
+    records, anomalies = LAB[name]
+    report = check([recording(f"lab/{name}")])
+    assert report.verdict == "conforms", report.model_dump_json(indent=1)
+    assert report.sources[0].records == records
+    assert report.anomalies == anomalies
+
+
+def test_the_ghost_entries_of_a_real_broker_are_found() -> None:
+    """RocketMQ 5.5.0 takes old slots for entries: their numbers are given to no message."""
+    report = check([recording("lab/ghosts")])
+    (violation,) = report.violations
+    assert (report.verdict, violation.rule, violation.count) == (
+        "departs", "queue/numbers-of-a-queue-follow-one-another", 9,
+    )  # fmt: skip
+    assert violation.where.file.startswith("commitlog/")
+
+
+def test_the_strict_profile_forgives_no_topic_made_anew() -> None:
+    report = check([recording("lab/made_anew")], profile="strict")
+    assert {finding.rule for finding in report.violations} == {"queue/numbers-of-a-queue-follow-one-another"}
+
+
+def test_a_folder_that_holds_a_store_will_do(tmp_path: Path) -> None:
+    (tmp_path / "store").symlink_to(recording("lmq"))
+    assert check([tmp_path]).verdict == "conforms"

@@ -1,0 +1,530 @@
+"""What a report says, and what it must never do: obey a name, load something, grow without end, or differ twice."""
+
+import io
+import re
+import shutil
+from collections.abc import Iterator
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from gapless import check
+from gapless.traces import report as reports
+from gapless.traces.verdicts import (
+    Counts,
+    Finding,
+    Mark,
+    QueueRow,
+    Report,
+    Source,
+    VerdictName,
+    Where,
+)
+from tests.damage import Pick, entry_zeroed
+from tests.stores import recording
+
+MEGABYTE = 1_000_000
+FILE = 1 << 20
+HOSTILE = "<script>alert('x')</script>\"&[bold red]\x1b[31m\x07\u202e\ud800"
+EXTREME = 1 << 62
+
+
+def finding(number: int = 77, position: int = 774_437, **changed: Any) -> Finding:
+    trace = f"orders/{number % 4}"
+    place = Where(file=f"consumequeue/{trace}/{0:020}", offset=20 * number)
+    told = Finding(
+        rule="queue/no-entry-before-it-is-missing",
+        severity="violation",
+        spec="queue",
+        trace=trace,
+        source="store",
+        position=position,
+        where=place,
+        message=f"{trace}: entry {number} is missing; its message lies at {position}",
+        needs="no entry before it is missing",
+        otherwise="a message is in the log and no consumer ever receives it",
+        here={"number": number + 1, "indexed": number},
+        story=[
+            f"queue {trace} departs at {place.file}+{place.offset}.",
+            "",
+            f"  1. index(number={number - 1}, size=2177)   indexed {number - 1} → {number}",
+            f"  2. index(number={number + 1}, size=1817)   refused",
+            "",
+            "index needs: no entry before it is missing.",
+            f"Here: number={number + 1}, indexed={number}.",
+            "Otherwise a message is in the log and no consumer ever receives it.",
+            f"Again: gapless explain store --trace {trace}",
+        ],
+    )
+    return told.model_copy(update=changed)
+
+
+def anomaly(**changed: Any) -> Finding:
+    return finding(
+        severity="anomaly",
+        message="append to a queue made anew (reference CL3)",
+        needs="append to a queue made anew",
+        story=[],
+        here={},
+        count=3,
+        **changed,
+    )
+
+
+def source(**changed: Any) -> Source:
+    whole = Source(
+        path="store",
+        kind="rocketmq-store",
+        bytes=4 * FILE,
+        records=4897,
+        clean=True,
+        verdict="departs",
+        notes=["settings from broker.conf beside the store"],
+    )
+    return whole.model_copy(update=changed)
+
+
+def row(number: int = 1, **changed: Any) -> QueueRow:
+    whole = QueueRow(
+        source="store",
+        topic="orders",
+        queue=number,
+        messages=306,
+        first=0,
+        end=306,
+        indexed=306,
+        verdict="conforms",
+    )
+    return whole.model_copy(update=changed)
+
+
+def log_files(count: int, size: int = FILE) -> list[Mark]:
+    bounds = [(n * size, n * size + size) for n in range(count)]
+    return [Mark(source="store", low=low, high=high, kind="file", label=f"commitlog/{low:020}") for low, high in bounds]
+
+
+def report(**changed: Any) -> Report:
+    whole = Report(
+        verdict="departs",
+        profile="rocketmq",
+        engine="local",
+        sources=[source()],
+        counts=Counts(events=14_710, traces=3, by_spec={"log": 4901, "queue": 9809}),
+        coverage={"log.append": 4897, "log.flush": 0},
+        not_exercised=["log.flush: a store does not show it", "log.crash: a store does not show it"],
+        anomalies={"append_to_a_queue_made_anew": 3},
+        findings=[finding(count=12, traces=["orders/1", "orders/3"]), anomaly()],
+        findings_total=12,
+        queues=[row(0), row(1, verdict="departs")],
+        marks=[
+            *log_files(4),
+            Mark(source="store", low=0, high=3_615_346, kind="log", label="4,897 records"),
+            Mark(source="store", low=FILE, high=FILE + 9000, kind="damage", label="no record"),
+        ],
+        seconds=0.0241,
+    )
+    return whole.model_copy(update=changed)
+
+
+def conforming(**changed: Any) -> Report:
+    quiet = {"verdict": "conforms", "sources": [source(verdict="conforms")], "findings": [], "findings_total": 0}
+    return report(**{**quiet, "anomalies": {}, "queues": [row(0), row(1)], **changed})
+
+
+def piped(told: Report, *, verbose: bool = False, width: int = 80) -> str:
+    out = io.StringIO()
+    reports.text(told, Console(file=out, width=width, legacy_windows=False), verbose=verbose)
+    return out.getvalue()
+
+
+def on_a_terminal(told: Report) -> str:
+    out = io.StringIO()
+    reports.text(told, Console(file=out, force_terminal=True, color_system="truecolor", legacy_windows=False))
+    return out.getvalue()
+
+
+class Page(HTMLParser):
+    """What a browser would see of a page: its elements, and the text without them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.said: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element begins."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Text between elements."""
+        self.said.append(data)
+
+    @property
+    def text(self) -> str:
+        """All text, one space between words."""
+        return " ".join("".join(self.said).split())
+
+    def values(self, attribute: str) -> list[str]:
+        """Every value of an attribute."""
+        return [attributes[attribute] or "" for _, attributes in self.elements if attribute in attributes]
+
+
+# Text
+
+
+def test_a_pipe_gets_the_whole_story_and_the_verdict_last() -> None:
+    assert (
+        piped(report())
+        == """\
+store: RocketMQ store, 4,897 records, 4.0 MiB, clean: departs
+  note: settings from broker.conf beside the store
+
+2 rules or steps not exercised:
+  log.flush, log.crash: a store does not show it
+
+the rocketmq profile gave away, counted and not judged:
+  3 × append to a queue made anew (reference CL3), first at consumequeue/orders/1/00000000000000000000+1540
+
+1. orders/1: entry 77 is missing; its message lies at 774437
+   consumequeue/orders/1/00000000000000000000+1540 (queue/no-entry-before-it-is-missing)
+   12 like this, in orders/1, orders/3
+
+     queue orders/1 departs at consumequeue/orders/1/00000000000000000000+1540.
+
+       1. index(number=76, size=2177)   indexed 76 → 77
+       2. index(number=78, size=1817)   refused
+
+     index needs: no entry before it is missing.
+     Here: number=78, indexed=77.
+     Otherwise a message is in the log and no consumer ever receives it.
+     Again: gapless explain store --trace orders/1
+
+departs: 12 violations in 1 story; 4,897 records, 2 queues, 14,710 events checked in 0.02 s (rocketmq profile)
+"""
+    )
+
+
+def test_what_conforms_is_said_in_one_sentence() -> None:
+    assert (
+        piped(conforming()).splitlines()[-1]
+        == "conforms: 4,897 records, 2 queues, 14,710 events checked in 0.02 s (rocketmq profile)"
+    )
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_pipe_is_the_same_twice_at_any_width_and_plain(*, verbose: bool) -> None:
+    told = piped(report(), verbose=verbose)
+    assert told == piped(report(), verbose=verbose, width=20)
+    assert "\x1b" not in told
+    assert all(line == line.rstrip() for line in told.splitlines())
+
+
+def test_a_terminal_gets_colours_and_the_same_words() -> None:
+    told = on_a_terminal(report())
+    assert "\x1b[" in told
+    assert re.sub(r"\x1b\[[\d;]*m", "", told) == piped(report())
+
+
+def test_the_table_of_queues_is_for_terminals_unless_asked_for() -> None:
+    assert "orders/0" in on_a_terminal(conforming())
+    assert "orders/0" not in piped(conforming())
+    assert "orders/0       306      0  306      306  conforms" in piped(conforming(), verbose=True)
+    many = conforming(queues=[row(n) for n in range(200)])
+    assert "orders/0" not in on_a_terminal(many), "the verdict would scroll away"
+    assert "orders/0" not in on_a_terminal(report()), "the story would scroll away"
+
+
+def test_queues_that_depart_are_not_at_the_end_of_a_long_table() -> None:
+    queues = [row(n, verdict="departs" if n == 150 else "conforms") for n in range(200)]
+    lines = piped(report(queues=queues), verbose=True).splitlines()
+    assert lines.index(next(x for x in lines if "orders/150 " in x)) < lines.index(
+        next(x for x in lines if "orders/0 " in x)
+    )
+
+
+def test_a_name_is_shown_and_not_obeyed_by_rich_or_a_terminal() -> None:
+    name = "[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800"
+    told = piped(report(findings=[finding(message=name)], sources=[source(path=name, notes=[name])]))
+    assert told.count(r"[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800") == 3
+    assert all(line.isprintable() for line in told.splitlines())
+
+
+def test_an_ascii_console_gets_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    reports.text(report(findings=[finding(message="déjà vu")]), Console(file=out))
+    out.flush()
+    assert b"indexed 76 -> 77" in raw.getvalue()
+    assert rb"d\xe9j\xe0 vu" in raw.getvalue()
+
+
+def test_many_stories_and_notes_are_counted_rather_than_told() -> None:
+    findings = [finding(n) for n in range(1000)]
+    told = piped(report(findings=findings, sources=[source(notes=[f"note {n}" for n in range(100)])]))
+    assert told.count("needs: ") == reports.STORIES
+    assert "980 more stories (--verbose)" in told
+    assert "and 95 more notes (--verbose)" in told
+    assert piped(report(findings=findings), verbose=True).count("needs: ") == 1000
+
+
+def test_rules_with_many_reasons_are_counted_unless_asked_for() -> None:
+    told = conforming(not_exercised=[f"log/rule-{n}: reason {n}" for n in range(9)])
+    assert "9 rules or steps not exercised (--verbose lists them)\n" in piped(told)
+    assert "  log/rule-7: reason 7\n" in piped(told, verbose=True)
+
+
+def test_several_sources_are_told_apart() -> None:
+    broken = source(path="b", kind="unknown", clean=None, records=0, bytes=0, verdict="unreadable", notes=[])
+    sources = [source(path="a"), broken.model_copy(update={"reasons": ["no such file or directory"]})]
+    told = piped(report(sources=sources, findings=[finding(source="a")]))
+    assert "\nb: not recognised: unreadable\n  reason: no such file or directory\n" in told
+    assert "\n   a: consumequeue/orders/1/" in told
+
+
+# Both
+
+
+@pytest.mark.parametrize("verdict", get_args(VerdictName))
+def test_every_verdict_has_its_word_everywhere(verdict: VerdictName) -> None:
+    told = conforming(verdict=verdict, sources=[source(verdict=verdict, reasons=["there is a reason"])])
+    assert piped(told).splitlines()[-1].startswith(f"{verdict}: ")
+    page = Page(reports.html(told))
+    assert page.text.startswith(f"{verdict}: store · gapless")
+    assert ("body", {"class": verdict}) in page.elements
+    assert "there is a reason" in page.text
+
+
+def test_anomalies_come_before_the_verdict() -> None:
+    told = piped(report())
+    assert told.index("gave away") < told.rindex("departs: ")
+    page = Page(reports.html(report())).text
+    assert page.index("gave away 3 steps") < page.index("✗ departs")
+
+
+def test_an_anomaly_without_a_story_says_so_and_a_violation_tells_what_is_known() -> None:
+    told = report(findings=[finding(story=[]), anomaly()])
+    known = [
+        "Needs: no entry before it is missing.",
+        "Here: number=78, indexed=77.",
+        "Otherwise a message is in the log and no consumer ever receives it.",
+    ]
+    page = Page(reports.html(told)).text
+    assert "they have no story" in page
+    for line in known:
+        assert f"\n     {line}\n" in piped(told)
+        assert line in page
+
+
+def test_more_queues_than_rows_are_counted_right() -> None:
+    assert "10,000 queues" in piped(conforming(counts=Counts(events=1, traces=10_001)))
+
+
+def test_a_real_store_with_one_entry_zeroed_is_told(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(recording("lmq"), store)
+    entry_zeroed(store, Pick("any", "7"))
+    told = check([store])
+    assert told.verdict == "departs"
+    page = reports.html(told)
+    for line in told.violations[0].story:
+        assert line in piped(told)
+        assert line in unescape(page)
+    assert page == reports.html(told)
+
+
+# The page
+
+
+def test_a_page_tells_every_story_and_marks_the_refused_step() -> None:
+    findings = [finding(n) for n in range(50)]
+    page = reports.html(report(findings=findings, findings_total=50))
+    stories = re.findall(r'<pre class="story">(.*?)</pre>', page, re.DOTALL)
+    told = [unescape(re.sub(r"<[^>]*>", "", story)).rstrip("\n").split("\n") for story in stories]
+    assert told == [f.story for f in findings]
+    assert page.count('<span class="refused">  2. index(') == 50
+
+
+def test_a_page_is_the_same_twice() -> None:
+    assert reports.html(report()) == reports.html(report())
+
+
+def hostile(value: Any) -> Any:
+    """A report with every free text replaced by a name that nobody would want to obey."""
+    if isinstance(value, dict):
+        keep = {"verdict", "kind", "severity", "schema"}
+        return {key: item if key in keep else hostile(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [hostile(item) for item in value]
+    return f"{value}{HOSTILE}" if isinstance(value, str) else value
+
+
+def hostile_report() -> Report:
+    told = report(sources=[source(reasons=["why"])])
+    told = Report.model_validate(hostile(told.model_dump(by_alias=True)))
+    return told.model_copy(update={"anomalies": {HOSTILE: 1}, "coverage": {HOSTILE: 1}})
+
+
+def test_names_with_html_in_them_are_text() -> None:
+    html = reports.html(hostile_report())
+    html.encode()
+    page = Page(html)
+    assert not {tag for tag, _ in page.elements} & {
+        "script",
+        "iframe",
+        "img",
+        "link",
+        "object",
+        "embed",
+        "base",
+        "form",
+    }
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert "<script>alert('x')</script>\"&[bold red]\\x1b[31m\\x07\\u202e\\ud800" in page.text
+    assert "<script" not in html
+    assert "\x1b" not in html
+
+
+def test_a_page_needs_nothing_beside_it() -> None:
+    for told in (report(), hostile_report(), conforming()):
+        html = reports.html(told)
+        assert not re.search(r"https?://|@import|\bsrc\s*=|//[a-z]", html)
+        assert set(re.findall(r"url\((.)", html)) <= {"#"}
+        assert all(link.startswith("#") for link in Page(html).values("href"))
+
+
+def test_every_link_leads_somewhere_and_no_two_things_have_one_name() -> None:
+    for told in (report(), big_report()):
+        page = Page(reports.html(told))
+        names = page.values("id")
+        assert len(names) == len(set(names))
+        assert {link[1:] for link in page.values("href")} <= set(names)
+
+
+def big_report(name: str = "orders", notes: int = 1) -> Report:
+    broken = [finding(n, n * 9999, message=f"{name}/{n}: missing", trace=f"{name}/{n}") for n in range(5000)]
+    return report(
+        sources=[source(path=f"{name}/store-{n}", notes=[name] * notes, reasons=[name] * notes) for n in range(500)]
+        + [source()],
+        findings=broken + [anomaly(source=f"{name}-{n}") for n in range(500)],
+        findings_total=5000,
+        queues=[row(n, topic=f"{name}-{n // 8}", source=f"{name}/store-{n}") for n in range(10_000)],
+        not_exercised=[f"{name}-{n}: because of {name} {n}" for n in range(1000)],
+        anomalies={f"{name} {n}": n for n in range(1000)},
+        coverage={f"{name}.{n}": n for n in range(1000)},
+        marks=[
+            *log_files(1000),
+            *(Mark(source="store", low=n * 9000, high=n * 9000 + 900, kind="damage", label=name) for n in range(5000)),
+        ],
+    )
+
+
+@pytest.mark.parametrize("name", ["orders", '"<&>' * 60, "題" * 200, '"' * 32_000])
+def test_a_page_stays_below_a_megabyte(name: str) -> None:
+    html = reports.html(big_report(name, notes=30))
+    assert len(html.encode()) < MEGABYTE
+    text = Page(html).text
+    for what in ("source", "queue", "finding", "step", "line", "kind"):
+        assert re.search(rf"[\d,]+ more {what}s? left out here", text), what
+
+
+def test_a_page_uses_the_room_it_has() -> None:
+    text = Page(reports.html(big_report())).text
+    assert text.count("index needs: ") == reports.PAGE_STORIES == 200
+    assert "9,200 more queues left out here" in text
+    assert "4,650 more findings left out here" in text
+
+
+# The picture
+
+
+def pictures(told: Report) -> list[reports.Picture]:
+    return reports._pictures(told, set())
+
+
+def test_a_picture_of_one_file_shows_where_the_records_end() -> None:
+    log = Mark(source="store", low=0, high=FILE // 2, kind="log", label="")
+    (picture,) = pictures(conforming(marks=[*log_files(1), log]))
+    assert [box.label for box in picture.boxes] == ["0" * 20]
+    assert reports.FRAME.left < picture.records < reports.FRAME.right
+    assert not picture.pins
+
+
+def test_a_file_with_little_in_it_is_drawn_short() -> None:
+    log = Mark(source="store", low=0, high=400_000, kind="log", label="")
+    (picture,) = pictures(report(marks=[*log_files(2, 1 << 30), log], findings=[finding(position=200_000)]))
+    assert picture.high == 500_000
+    assert picture.more == (2 << 30) - 500_000
+    assert len(picture.boxes) == 1
+    assert picture.pins[0].x == 402  # two fifths of the way, in pixels
+
+
+def test_a_thousand_files_share_boxes_and_a_lost_one_still_shows() -> None:
+    lost = Mark(source="store", low=500 * FILE, high=501 * FILE, kind="damage", label="no record")
+    files = [mark for mark in log_files(1000) if mark.low != lost.low]
+    findings = [finding(n, n * 5 * FILE) for n in range(200)]
+    (picture,) = pictures(report(marks=[*files, lost], findings=findings))
+    assert 20 <= len(picture.boxes) <= 2 * reports.BOXES
+    assert sum(box.files for box in picture.boxes) == 999
+    assert [stretch.width for stretch in picture.stretches] == [3]
+    assert "524,288,000 to 525,336,576" in picture.stretches[0].title
+    assert picture.pins[0].label.startswith("1–")
+    assert picture.pins[-1].label.endswith("–200")
+
+
+@pytest.mark.parametrize(
+    ("names", "label"),
+    [
+        (["3"], "3"),
+        (["3", "4", "5"], "3–5"),
+        (["5", "3"], "3 +1"),
+        (["a1"], "a1"),
+        (["3", "a1", "4", "a2"], "3–4, a1–2"),
+    ],
+)
+def test_a_pin_names_its_findings(names: list[str], label: str) -> None:
+    assert reports._pin_label(names) == label
+
+
+def test_a_pin_leads_to_a_story() -> None:
+    page = Page(reports.html(report(findings=[finding(), finding(79, 800_000), finding(5, 2_000_000)])))
+    assert [link for link in page.values("href") if "finding" in link] == ["#finding-1", "#finding-3"]
+
+
+def test_a_trace_without_a_log_has_no_picture() -> None:
+    assert "The log" not in Page(reports.html(report(marks=[]))).text
+
+
+POSITIONS = st.integers(-1, 4 * FILE) | st.integers(-EXTREME, EXTREME)
+
+
+@st.composite
+def marks(draw: st.DrawFn) -> list[Mark]:
+    def stretches() -> Iterator[Mark]:
+        for _ in range(draw(st.integers(0, 60))):
+            low, high = sorted((draw(POSITIONS), draw(POSITIONS)))
+            kind = draw(st.sampled_from(get_args(Mark.model_fields["kind"].annotation)))
+            yield Mark(source="store", low=low, high=high, kind=kind, label="x")
+
+    return [*stretches(), *log_files(draw(st.integers(0, 50)))]
+
+
+@given(marks(), st.lists(POSITIONS, max_size=60))
+def test_whatever_the_marks_the_picture_stays_in_its_frame(drawn: list[Mark], positions: list[int]) -> None:
+    frame = reports.FRAME
+    told = report(marks=drawn, findings=[finding(n, position) for n, position in enumerate(positions)])
+    for picture in pictures(told):
+        for x, width in [(s.x, s.width) for s in picture.boxes] + [(s.x, s.width) for s in picture.stretches]:
+            assert frame.left <= x <= x + width <= frame.right + 3
+        for pin in picture.pins:
+            assert frame.left <= pin.x - pin.width / 2 < pin.x + pin.width / 2 <= frame.right
+        for one, other in zip(picture.pins, picture.pins[1:], strict=False):
+            assert one.x + one.width / 2 <= other.x - other.width / 2
+        assert all(frame.left <= stem <= frame.right for stem in (*picture.stems, picture.records))
+    assert Page(reports.html(told)).values("id")

@@ -1,0 +1,126 @@
+"""The model itself: random walks keep what the invariants say, and every step can happen."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from inspect import signature
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.spec.language import Map, Refused, waived
+from gapless.traces.kernels import kernel
+from gapless.traces.rules import rules
+from gapless.traces.specs import SPECS, Spec, rule_id
+
+SPEC_LIST = tuple(SPECS.values())
+STEPS = 14  # of a walk
+
+
+def named(spec: Spec) -> str:
+    return spec.name
+
+
+def nearby(state: Any) -> st.SearchStrategy[int]:
+    """Numbers that a step may be about: small ones, and the state's own, with their neighbours."""
+    own = {int(v) for f in fields(state) if not isinstance(v := getattr(state, f.name), Map)}
+    return st.sampled_from(sorted({n + d for n in own | {0} for d in (-1, 0, 1, 2, 20)}))
+
+
+def walk(spec: Spec, data: st.DataObject, profile: str) -> Iterator[tuple[Any, Any]]:
+    """The states before and after every accepted step of a random walk."""
+    state = spec.initial
+    for _ in range(STEPS):
+        action = data.draw(st.sampled_from(sorted(spec.actions)))
+        args = {name: data.draw(nearby(state)) for name in spec.parameters[action]}
+        try:
+            after, _ = spec.step(state, action, args, profile)
+        except Refused:
+            continue
+        yield state, after
+        state = after
+
+
+def numbers_of(state: Any) -> range:
+    """The numbers that a universal parameter is tried on."""
+    last = max((int(getattr(state, f.name)) for f in fields(state) if f.name in ("end", "indexed")), default=0)
+    return range(-2, min(last, 60) + 3)
+
+
+def holds(function: Callable[..., bool], *states: Any) -> bool:
+    """Whether it holds for every number in reach."""
+    free = len(signature(function).parameters) - len(states)
+    return all(function(*states, *numbers) for numbers in product(numbers_of(states[-1]), repeat=free))
+
+
+@pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
+@given(data=st.data())
+def test_every_step_keeps_every_invariant(spec: Spec, data: st.DataObject) -> None:
+    for before, after in walk(spec, data, profile="nobody"):
+        for invariant in spec.module.INVARIANTS:
+            assert holds(invariant, after), invariant.__name__
+        for step_property in spec.module.STEP_PROPERTIES:
+            assert holds(step_property, before, after), step_property.__name__
+
+
+@pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
+@given(data=st.data())
+def test_a_deviation_is_tried_only_where_its_action_refuses(spec: Spec, data: st.DataObject) -> None:
+    """And at most one of them accepts."""
+    state = spec.initial
+    for before, _after in walk(spec, data, profile="rocketmq"):
+        state = before
+    for deviation in spec.deviations:
+        args = [data.draw(nearby(state)) for _ in list(signature(deviation.step).parameters)[1:]]
+        accepted = [step for step in (deviation.instead_of, deviation.step) if accepts(step, state, args)]
+        assert len(accepted) <= 1, (deviation.step.__name__, args)
+
+
+def accepts(step: Callable[..., Any], state: Any, args: list[int]) -> bool:
+    try:
+        step(state, *args)
+    except Refused:
+        return False
+    return True
+
+
+def test_every_deviation_takes_the_arguments_of_its_action() -> None:
+    for spec in SPEC_LIST:
+        for deviation in spec.deviations:
+            assert list(signature(deviation.step).parameters) == list(signature(deviation.instead_of).parameters)
+
+
+@pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
+def test_an_invariant_that_loses_its_guard_is_broken(spec: Spec) -> None:
+    """Without *the bytes are on disk*, an acknowledgement may be a lie; without the numbers' order, an entry may."""
+    guard, walks = {
+        "log": (
+            "the bytes are on disk",
+            [("open", (0, 100)), ("append", (0, 50, 0, 1, 1, 1, 1, 1)), ("acknowledge", (50,))],
+        ),
+        "queue": (
+            "the entry points at its message",
+            [("open", (0, 0)), ("append", (0, 1, 7, 91, 0)), ("index", (0, 8, 91, 0))],
+        ),
+    }[spec.name]
+    token = waived.set(frozenset({guard}))
+    try:
+        state = spec.initial
+        for action, args in walks:
+            state = spec.actions[action](state, *args)
+    finally:
+        waived.reset(token)
+    assert not all(holds(invariant, state) for invariant in spec.module.INVARIANTS)
+
+
+def test_every_need_is_a_rule_with_a_reason() -> None:
+    known = {rule.id: rule for rule in rules()}
+    for name in SPECS:
+        for reason in kernel(name).reasons:
+            rule = known.get(rule_id(name, reason.because))
+            assert rule or reason.step != reason.action, reason
+    assert len(known) == len(rules())
+    assert all(rule.otherwise and rule.source for rule in rules())
+    assert not any(rule.because.endswith(".") for rule in rules())

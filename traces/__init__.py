@@ -1,0 +1,1 @@
+"""What really happened: sources become events, events become verdicts, verdicts become stories."""

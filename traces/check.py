@@ -1,0 +1,422 @@
+"""The local engine: sources in, one report out. Splits are judged in this process, or by a pool of processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from pathlib import Path
+
+from gapless.traces.parts import Parts
+from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.rocketmq import pieces, places, scan
+from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
+from gapless.traces.rocketmq.judge import Judge
+from gapless.traces.rocketmq.layout import Store, open_store, store_folder
+from gapless.traces.rocketmq.pieces import Options, Result, Split
+from gapless.traces.rules import Rule, rules
+from gapless.traces.specs import PROFILES, SPECS, rule_id
+from gapless.traces.verdicts import Counts, Finding, Mark, QueueRow, Report, Source, VerdictName, Where, worst
+
+Progress = Callable[[int, int], None]
+"""Told, after every split, how many bytes are done and how many there are."""
+
+ONE_PROCESS = 48 << 20  # bytes: below this a pool costs more than it gives
+EVENT_SUFFIXES = (".ndjson", ".jsonl", ".parquet")
+AHEAD = 4  # splits per process that may wait to be joined: bounds memory
+QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
+TRACES = 5  # traces named in a cluster of findings
+
+
+class UsageError(Exception):
+    """The question cannot be asked this way: a rule that does not exist, for one."""
+
+
+def check(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    profile: str = "rocketmq",
+    config: str | os.PathLike[str] | None = None,
+    topic: str | None = None,
+    trace: str | None = None,
+    only: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Hold stores against the specs, and report.
+
+    `paths`: store directories, or folders that hold a `store/` · `profile`: whose deviations count as anomalies ·
+    `config`: a broker.conf, for what a store does not say · `topic`: judge only this topic's queues · `trace`: judge
+    only this trace, `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules ·
+    `jobs`: processes; by default as many as pay. Raises UsageError; what is wrong with an input is in the report.
+    """
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    if profile not in PROFILES:
+        raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"jobs: {jobs}, expected at least 1")
+    options = Options(profile=profile, topic=topic, trace=trace, ignored=ignored_rules(only, ignore))
+    pieces.load_kernels(options)
+    began = time.perf_counter()
+    parts = []
+    for path in paths:
+        try:
+            parts.append(_check_one(Path(path), Path(config) if config else None, options, jobs, progress))
+        except KeyboardInterrupt:
+            parts.append(_nothing(Path(path), "inconclusive", "interrupted before it was read"))
+            break
+    return _report(parts, options, time.perf_counter() - began)
+
+
+def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
+    """The sentences of the rules that do not count. Raises UsageError for a rule that does not exist."""
+    known = {rule.id: rule for rule in rules()}
+
+    def chosen(names: Sequence[str]) -> set[str]:
+        found = set()
+        for name in names:
+            match = {rule.because for rule in known.values() if name in (rule.id, rule.spec)}
+            if not match:
+                raise UsageError(f"no such rule: {shown(name)} (gapless rules lists them)")
+            found |= match
+        return found
+
+    everything = {rule.because for rule in known.values()}
+    return frozenset((everything - chosen(only) if only else set()) | chosen(ignore))
+
+
+def _check_one(  # noqa: PLR0911 - one for every way it can end
+    path: Path, config: Path | None, options: Options, jobs: int | None, progress: Progress | None
+) -> Parts:
+    try:
+        if is_event_file(path) and path.is_file():
+            return _check_events(path, options)
+        folder = store_folder(path)
+        if folder is None:
+            return _no_store(path)
+        store = open_store(folder, config)
+        return _parts(path, *judged_store(store, options, jobs, progress), options)
+    except NothingThere as nothing:
+        return _nothing(path, "inconclusive", str(nothing))
+    except Unreadable as problem:
+        return _nothing(path, "unreadable", str(problem))
+    except BrokenProcessPool:
+        return _nothing(path, "unreadable", "a worker process ended unexpectedly (out of memory?); try --jobs 1")
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _nothing(path, "unreadable", f"{where}{error.strerror}")
+
+
+def _check_events(path: Path, options: Options) -> Parts:
+    from gapless.traces.events import check_events  # noqa: PLC0415 - stores are checked without loading pyarrow
+
+    return check_events(path, options, trace=options.trace)
+
+
+def is_event_file(path: Path) -> bool:
+    """Whether the name says that events are in it, rather than a store."""
+    return path.suffix.lower() in EVENT_SUFFIXES
+
+
+def _no_store(path: Path) -> Parts:
+    if not path.exists():
+        return _nothing(path, "unreadable", "no such file or directory")
+    if path.is_dir() and not any(path.iterdir()):
+        return _nothing(path, "inconclusive", "the directory is empty: nothing was checked")
+    if path.is_dir():
+        return _nothing(
+            path, "unreadable", "not a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it"
+        )
+    return _nothing(
+        path, "unreadable", "not a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
+    )
+
+
+def _nothing(path: Path, verdict: VerdictName, reason: str) -> Parts:
+    return Parts(Source(path=shown(path), kind="unknown", verdict=verdict, reasons=[shown(reason)]))
+
+
+# -- the engine ----------------------------------------------------------------------------------------------------
+
+
+def results(store: Store, options: Options, jobs: int | None) -> Iterator[Result]:
+    """Every split judged, in log order, by `jobs` processes."""
+    splits = list(pieces.splits(store))
+    wanted = min(jobs or os.cpu_count() or 1, len(splits))
+    if wanted < 2 or (jobs is None and sum(s.high - s.low for s in splits) < ONE_PROCESS):
+        yield from (pieces.judge(store, split, options) for split in splits)
+        return
+    yield from _by_pool(store, options, splits, wanted)
+
+
+def _by_pool(store: Store, options: Options, splits: list[Split], jobs: int) -> Iterator[Result]:
+    pool = ProcessPoolExecutor(jobs, _context(), _leave_interrupts_to_the_parent)
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for split in splits:
+            waiting.append(pool.submit(pieces.judge, store, split, options))
+            if len(waiting) >= AHEAD * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """A forked worker has the kernels already; a process with threads of its own starts fresh ones instead."""
+    alone = len(sys._current_frames()) == 1  # noqa: SLF001 - documented, and counts Python's threads
+    return multiprocessing.get_context("fork" if alone and hasattr(os, "fork") else "spawn")
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def judged_store(store: Store, options: Options, jobs: int | None, progress: Progress | None) -> tuple[Judged, str]:
+    """Judge a whole store; and what interrupted that, if something did: then what was judged so far."""
+    pieces.forget_listings()
+    judge = Judge(store, options)
+    total = sum(split.high - split.low for split in pieces.splits(store))
+    done = 0
+    try:
+        for result in results(store, options, jobs):
+            judge.take(result)
+            done += result.bytes
+            if progress:
+                progress(done, total)
+        judged = judge.finish()
+        for limit, why in _other_ends(judged):
+            if judged.found and all(found.position >= limit for found in judged.found):
+                judged = _up_to(limit, why, judged, options, jobs)
+    except KeyboardInterrupt:
+        return judge.judged, f"interrupted after {done:,} of {total:,} bytes"
+    return judged, ""
+
+
+def _other_ends(judged: Judged) -> Iterator[tuple[int, str]]:
+    """Where else the log may end, if all that departs lies behind: nobody can be accused of what comes after that.
+
+    Behind the last record of a clean log may lie the bytes of an old one, that no entry names. A last record may be
+    torn by a crash, which may show in its tag code too, for that is read from its end. And a log
+    whose end was truncated, and written again up to just where an old record begins, steps back in time there and
+    never catches up.
+    """
+    last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.found)
+    if judged.store.clean and last_is_refused:
+        yield judged.last_record, "what lies behind is no record of it"
+    torn = all(found.spec == "log" or "tag code" in found.because for found in judged.found)
+    if torn and not judged.store.clean and judged.last_record >= 0:
+        yield judged.last_record, "the last record is torn: the broker drops it at its next start"
+    if judged.stepped_back >= 0 and judged.ends_in_the_past:
+        yield judged.stepped_back, "the records behind that are old bytes of an earlier truncation"
+
+
+def _up_to(limit: int, why: str, judged: Judged, options: Options, jobs: int | None) -> Judged:
+    """The same store judged as if its log ended at `limit`: kept if nothing departs then."""
+    judge = Judge(replace(judged.store, limit=limit), options)
+    for result in results(judge.store, options, jobs):
+        judge.take(result)
+    shorter = judge.finish()
+    if shorter.found or (shorter.inconclusive and limit == judged.last_record):
+        return judged
+    shorter.note(f"the log ends at {shorter.end:,}; {why}")
+    return shorter
+
+
+# -- what it comes to ----------------------------------------------------------------------------------------------
+
+
+def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Parts:
+    store = judged.store
+    clusters: dict[tuple[str, str], list[Found]] = {}
+    for found in sorted(judged.found, key=lambda f: (f.position, f.trace)):
+        clusters.setdefault((found.spec, found.because), []).append(found)
+    source = shown(path)
+    findings = [
+        places.finding(
+            judged, group[0], source=str(path),
+            count=len(group) + judged.untold.get(because, 0),
+            traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
+        )
+        for (_, because), group in clusters.items()
+    ]  # fmt: skip
+    findings.extend(_anomaly(judged, source, name, *what) for name, what in sorted(judged.anomalies.items()))
+    notes = [*store.notes, *judged.notes]
+    if options.ignored:
+        ignored = sorted(rule.id for rule in rules() if rule.because in options.ignored)
+        some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
+        notes.append(f"{len(ignored)} rule{'s' * (len(ignored) > 1)} ignored: {some}")
+    reasons = [interrupted] if interrupted else [*_vacuous(judged, options), *judged.inconclusive]
+    violations = any(f.severity == "violation" for f in findings)
+    unreadable = not interrupted and not judged.records and not violations and _is_garbage(store)
+    if unreadable:
+        reasons = ["the log files hold no record of a RocketMQ commit log"]
+    verdict: VerdictName = (
+        "departs" if violations else "unreadable" if unreadable else "inconclusive" if reasons else "conforms"
+    )
+    queues = _queue_rows(judged, source)
+    return Parts(
+        source=Source(
+            path=source, kind="rocketmq-store", bytes=store.bytes, records=judged.records,
+            clean=store.clean, live=store.live,
+            verdict=verdict, reasons=[shown(r) for r in reasons],
+            notes=[shown(n) for n in notes],
+        ),
+        findings=findings,
+        events={spec: _events(judged, spec) for spec in SPECS},
+        traces=len(judged.queues) + 1,
+        coverage=judged.covered,
+        not_exercised=_not_exercised(judged),
+        anomalies={name: count for name, (count, _, _) in judged.anomalies.items()},
+        queues=queues,
+        marks=_marks(judged, source, findings),
+        total=sum(f.count for f in findings if f.severity == "violation"),
+    )  # fmt: skip
+
+
+def _events(judged: Judged, spec: str) -> int:
+    return sum(count for name, count in judged.covered.items() if name.startswith(f"{spec}."))
+
+
+def _vacuous(judged: Judged, options: Options) -> Iterator[str]:
+    """Why nothing, or not enough, was checked. Vacuity is not conformance."""
+    if options.ignored and options.ignored >= {rule.because for rule in rules() if rule.kind.startswith("need of")}:
+        yield "every rule is ignored: nothing was checked"
+    elif not judged.records:
+        yield "no record in the log: nothing was checked"
+    elif options.topic is not None and not judged.queues:
+        yield f"no message of topic {options.topic} in the log"
+    elif options.trace not in (None, COMMIT_LOG) and not judged.queues:
+        yield f"no message of {options.trace} in the log"
+    elif options.trace == COMMIT_LOG:
+        return
+    elif not judged.store.has_queues:
+        yield "there are no consume queues: whether every message has its entry was not checked"
+    elif not all(run.batches for run in judged.queues.values()) and not judged.covered.get("queue.index"):
+        yield "no consume-queue entry was found for any message: entries were not checked"
+
+
+def _is_garbage(store: Store) -> bool:
+    """Whether there are bytes in the log that are no record: zeros are nothing, anything else is not ours."""
+    for split in pieces.splits(store):
+        window = pieces.Window(split.file)
+        window.read(split.low, split.high)
+        if window.data[: window.have].any():
+            return True
+    return False
+
+
+def _anomaly(judged: Judged, source: str, name: str, count: int, position: int, trace: str) -> Finding:
+    spec, deviation = next(
+        (spec.name, d) for spec in SPECS.values() for d in spec.deviations if d.step.__name__ == name
+    )
+    file, offset = judged.store.log_file_at(position)
+    sentence = name.replace("_", " ")
+    return Finding(
+        rule=rule_id(spec, sentence), severity="anomaly", spec=spec, trace=shown(trace), source=source,
+        position=position, where=Where(file=file, offset=offset), message=f"{sentence} ({deviation.seen})",
+        needs=sentence, otherwise="nothing: this is legal, and counted", here={}, story=[], count=count,
+        traces=[shown(trace)],
+    )  # fmt: skip
+
+
+def _not_exercised(judged: Judged) -> list[str]:
+    """Rules without evidence, and what would exercise them."""
+    store, found = judged.store, []
+    if not judged.counters[scan.C_SEALED]:
+        found.append(
+            f"{rule_id('log', 'the record has the checksum that its properties carry')}: no record carries one"
+        )
+    if judged.counters[scan.C_SCHEDULED]:
+        found.append("delays of single levels: any start may change them, so delivery times are held to whole seconds")
+    if judged.counters[scan.C_UNSURE]:
+        found.append(f"tag codes of {judged.counters[scan.C_UNSURE]:,} messages: their tags are not UTF-8")
+    if store.extended:
+        found.append("tag codes in consumequeue_ext: gapless does not read it")
+    if store.checkpoint is None:
+        found.append(f"{rule_id('log', 'what was flushed is still in the log')}: there is no checkpoint file")
+    if not store.clean:
+        what = "is still running" if store.live else "did not stop in order"
+        found.append(
+            f"{rule_id('queue', 'every message has its entry')}: not up to the log's end, for the broker {what}"
+        )
+    if store.queue_file_size == 0:
+        found.append(
+            f"{rule_id('queue', 'a file of the consume queue has its full length')}: it is not known (--config)"
+        )
+    for spec, action in (
+        ("log", "flush"),
+        ("log", "acknowledge"),
+        ("log", "crash"),
+        ("queue", "expire"),
+        ("queue", "rebuild"),
+    ):
+        found.append(f"{spec}.{action}: a store does not show this step; a trace recorded by a broker does")
+    return found
+
+
+def _queue_rows(judged: Judged, source: str) -> list[QueueRow]:
+    rows = sorted(judged.queues.items(), key=lambda item: (-item[1].messages, item[0]))[:QUEUE_ROWS]
+    return [
+        QueueRow(
+            source=source, topic=shown(topic), queue=queue, messages=run.messages, first=run.first, end=run.end,
+            indexed=run.indexed, verdict="departs" if run.departs else "conforms",
+        )
+        for (topic, queue), run in sorted(rows)
+    ]  # fmt: skip
+
+
+def _marks(judged: Judged, source: str, findings: list[Finding]) -> list[Mark]:
+    """The picture of the log: its files, how far records reach, damaged stretches, and every finding's place."""
+    store = judged.store
+    marks = [
+        Mark(source=source, low=f.base, high=f.base + f.length, kind="file", label=f"commitlog/{f.base:020d}")
+        for f in store.files
+    ]
+    marks.append(Mark(source=source, low=store.start, high=judged.end, kind="log", label=f"{judged.records:,} records"))
+    marks += [Mark(source=source, low=a, high=b, kind="damage", label="no record") for a, b in judged.damage[:200]]
+    marks += [
+        Mark(source=source, low=f.position, high=f.position, kind="finding", label=f"{f.trace}: {f.needs}")
+        for f in findings
+    ]
+    return marks
+
+
+def _report(parts: list[Parts], options: Options, seconds: float) -> Report:
+    def added(dicts: Iterator[dict[str, int]]) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for one in dicts:
+            for key, value in one.items():
+                total[key] = total.get(key, 0) + value
+        return dict(sorted(total.items()))
+
+    events = added(p.events for p in parts)
+    coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}
+    return Report(
+        verdict=worst(p.source.verdict for p in parts),
+        profile=options.profile,
+        engine="local",
+        sources=[p.source for p in parts],
+        counts=Counts(events=sum(events.values()), traces=sum(p.traces for p in parts), by_spec=events),
+        coverage=coverage | added(p.coverage for p in parts),
+        not_exercised=list(dict.fromkeys(line for p in parts for line in p.not_exercised)),
+        anomalies=added(p.anomalies for p in parts),
+        findings=[f for p in parts for f in p.findings],
+        findings_total=sum(p.total for p in parts),
+        queues=[row for p in parts for row in p.queues],
+        marks=[mark for p in parts for mark in p.marks],
+        seconds=seconds,
+    )
+
+
+__all__ = ["Progress", "Rule", "UsageError", "check", "results", "rules"]

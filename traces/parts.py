@@ -1,0 +1,23 @@
+"""What one source adds to a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gapless.traces.verdicts import Finding, Mark, QueueRow, Source
+
+
+@dataclass
+class Parts:
+    """What one source adds to the report."""
+
+    source: Source
+    findings: list[Finding] = field(default_factory=list)
+    events: dict[str, int] = field(default_factory=dict)
+    traces: int = 0
+    coverage: dict[str, int] = field(default_factory=dict)
+    not_exercised: list[str] = field(default_factory=list)
+    anomalies: dict[str, int] = field(default_factory=dict)
+    queues: list[QueueRow] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    total: int = 0

@@ -1,0 +1,197 @@
+"""Exact replay: a trace through a spec's plain functions, and the shortest story where it is refused.
+
+This is the arbiter. The compiled kernels judge everything; what they refuse, or cannot decide, is replayed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+from gapless.spec.language import Map, Refused, waived
+from gapless.traces.kernels import Reason, kernel
+from gapless.traces.specs import SPECS, State
+
+Event = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a story: the event, and what it changed, as (what, before, after)."""
+
+    number: int
+    event: Event
+    changes: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A refused event: everything that a report needs to tell why, as data.
+
+    `because` and `otherwise` are the need and what follows from breaking it; `here` the values it looks at; `steps`
+    the accepted events that made those values; `left_out` how many events do not matter.
+    """
+
+    spec: str
+    event: Event
+    number: int
+    because: str
+    otherwise: str
+    here: dict[str, int]
+    steps: tuple[Step, ...]
+    left_out: int
+    state: State
+
+
+@dataclass
+class Outcome:
+    """What a replay ends in: the state, accepted events by action, anomalies by deviation, the departure if any."""
+
+    state: State
+    covered: dict[str, int] = field(default_factory=dict)
+    deviations: dict[str, int] = field(default_factory=dict)
+    departure: Departure | None = None
+
+
+def named(spec: str, event: Event) -> dict[str, int]:
+    """An event's arguments by name."""
+    action, args = event
+    return dict(zip(SPECS[spec].parameters[action], args, strict=True))
+
+
+def replay(
+    spec: str,
+    state: State,
+    events: Iterable[Event],
+    *,
+    profile: str,
+    ignored: frozenset[str] = frozenset(),
+) -> Outcome:
+    """Take every event from `state` on, up to the first that is refused."""
+    of = SPECS[spec]
+    outcome = Outcome(state)
+    history: list[tuple[Event, State]] = []
+    token = waived.set(ignored)
+    try:
+        for event in events:
+            try:
+                after, deviation = of.step(outcome.state, event[0], named(spec, event), profile)
+            except Refused as refusal:
+                outcome.departure = _departure(spec, history, outcome.state, event, refusal)
+                return outcome
+            history.append((event, outcome.state))
+            outcome.state = after
+            outcome.covered[event[0]] = outcome.covered.get(event[0], 0) + 1
+            if deviation:
+                outcome.deviations[deviation] = outcome.deviations.get(deviation, 0) + 1
+    finally:
+        waived.reset(token)
+    return outcome
+
+
+def _departure(
+    spec: str, history: Sequence[tuple[Event, State]], state: State, event: Event, refusal: Refused
+) -> Departure:
+    args = named(spec, event)
+    reason = reason_of(spec, event[0], refusal.because)
+    looked_at = {(name, _value(key, args, state)) for name, key in reason.fields} if reason else set()
+    steps = _that_made(history, state, looked_at)
+    here = {name: value for name, value in args.items() if not reason or name in reason.arguments}
+    here |= {_label(name, key): _lookup(state, name, key) for name, key in sorted(looked_at, key=str)}
+    return Departure(
+        spec=spec,
+        event=event,
+        number=len(history) + 1,
+        because=refusal.because,
+        otherwise=refusal.otherwise,
+        here=here,
+        steps=steps,
+        left_out=len(history) - len(steps),
+        state=state,
+    )
+
+
+def reason_of(spec: str, action: str, because: str) -> Reason | None:
+    """What the kernel compiler knows of a need: which fields it looks at."""
+    for reason in kernel(spec).reasons:
+        if reason.step == action and reason.because == because:
+            return reason
+    return None
+
+
+def _value(key: str, args: Mapping[str, int], state: State) -> int | None:
+    """The value of a key's source, such as `a_number`: an argument or a field; None for a scalar, which has no key."""
+    if not key:
+        return None
+    kind, _, name = key.partition("_")
+    if kind == "a" and name in args:
+        return args[name]
+    return int(getattr(state, name)) if kind == "s" and hasattr(state, name) else None
+
+
+def _label(name: str, key: int | None) -> str:
+    return name if key is None else f"{name}[{key}]"
+
+
+def _lookup(state: State, name: str, key: int | None) -> int:
+    value = getattr(state, name)
+    return int(value[key]) if isinstance(value, Map) else int(value)
+
+
+def _that_made(
+    history: Sequence[tuple[Event, State]], state: State, looked_at: set[tuple[str, int | None]]
+) -> tuple[Step, ...]:
+    """The last step that changed each of the values that the failed need looks at."""
+    wanted = {w for w in looked_at if not isinstance(getattr(state, w[0]), Map) or w[1] is not None}
+    steps: list[Step] = []
+    after = state
+    for number in range(len(history), 0, -1):
+        event, before = history[number - 1]
+        made = {w for w in wanted if _lookup(before, *w) != _lookup(after, *w)}
+        if made:
+            steps.append(Step(number, event, _changes(before, after)))
+            wanted -= made
+        if not wanted:
+            break
+        after = before
+    return tuple(reversed(steps))
+
+
+def _changes(before: State, after: State) -> tuple[tuple[str, int, int], ...]:
+    """Every field and every map value that differs."""
+    found: list[tuple[str, int, int]] = []
+    for f in fields(before):
+        old, new = getattr(before, f.name), getattr(after, f.name)
+        if isinstance(old, Map):
+            keys = {k for k, v in new.entries.items() if old[k] != v} | {k for k in old.entries if k not in new.entries}
+            found.extend((f"{f.name}[{key}]", int(old[key]), int(new[key])) for key in sorted(keys)[:3])
+        elif old != new:
+            found.append((f.name, int(old), int(new)))
+    return tuple(found)
+
+
+def call(spec: str, event: Event) -> str:
+    """An event in the notation of stories: `append(number=17, position=40112)`."""
+    return f"{event[0]}({', '.join(f'{k}={v}' for k, v in named(spec, event).items())})"
+
+
+def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: str) -> list[str]:
+    """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again."""
+    calls = [(call(departure.spec, step.event), _told(step.changes)) for step in departure.steps]
+    calls.append((call(departure.spec, departure.event), "refused"))
+    width = min(max(len(text) for text, _ in calls), 76)
+    lines = [title, ""]
+    lines += [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(calls, 1)]
+    here = ", ".join(f"{k}={v}" for k, v in departure.here.items())
+    lines += ["", f"{departure.event[0]} needs: {departure.because}."]
+    lines += [f"Here: {here}."] if here else []
+    lines += also
+    lines += [f"Otherwise {departure.otherwise}."]
+    if departure.left_out:
+        total = departure.number
+        lines += [f"{departure.left_out:,} of {total:,} events do not matter to this and are left out."]
+    return [*lines, f"Again: {again}"]
+
+
+def _told(changes: tuple[tuple[str, int, int], ...]) -> str:
+    return ", ".join(f"{name} {before} → {after}" for name, before, after in changes) or "nothing changes"

@@ -1,0 +1,654 @@
+"""A report in words: `text` for a terminal or a pipe, `html` as one page that needs nothing beside it.
+
+Nothing is judged here: all that is told stands in a `Report`. What does not fit is counted, and said to be left out.
+Names come from stores and may hold anything. They are shown, never obeyed: by a terminal, by rich or by a browser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from typing import Any, Literal, TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import escape
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from gapless.traces.verdicts import Finding, Mark, QueueRow, Report, Source, VerdictName
+
+Item = TypeVar("Item")
+
+KINDS = {"rocketmq-store": "RocketMQ store", "event-trace": "event trace", "unknown": "not recognised"}
+WORSE_FIRST: tuple[VerdictName, ...] = ("departs", "unreadable", "inconclusive", "conforms")
+
+# On a terminal, and without `verbose`: what lets verdict and story be seen without scrolling.
+FEW_QUEUES = 24
+FEW_REASONS = 4
+STORIES = 20
+NOTES = 5
+
+# On a page: its parts stay below these, in rows and in bytes as HTML, so that all of it stays below 1 MB.
+PAGE_TEXT = 1000  # characters of one line or name
+PAGE_STORIES, PAGE_STORY_BYTES = 200, 340_000
+PAGE_FINDINGS, PAGE_FINDING_BYTES = 150, 100_000
+PAGE_QUEUES, PAGE_QUEUE_BYTES = 800, 250_000
+PAGE_SOURCES, PAGE_SOURCE_BYTES = 200, 80_000
+PAGE_LINES, PAGE_LINE_BYTES = 200, 30_000  # of every short list
+PAGE_PICTURES, PAGE_PICTURE_BYTES = 8, 100_000
+
+
+# -- words that text and page share --------------------------------------------------------------------------------
+
+
+def sentence(report: Report) -> str:
+    """How much was checked, and how, in one sentence."""
+    counts = report.counts
+    how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
+    stores = [source for source in report.sources if source.kind != "event-trace"]
+    judged = [plural(sum(s.records for s in stores), "record"), plural(queues_of(report), "queue")]
+    done = ", ".join([*(judged if stores else [plural(counts.traces, "trace")]), plural(counts.events, "event")])
+    return f"{violations(report)}{done} checked in {duration(report.seconds)} ({how})"
+
+
+def violations(report: Report) -> str:
+    """How many violations there are, as the beginning of a sentence; nothing where there are none."""
+    told = len(report.violations)
+    total = max(report.findings_total, told)
+    if not total:
+        return ""
+    stories = f" in {plural(told, 'story', 'stories')}" if told != total else ""
+    return f"{plural(total, 'violation')}{stories}; "
+
+
+def queues_of(report: Report) -> int:
+    """How many queues were judged; the rows of the table may be fewer. A store's traces are its log and its queues."""
+    stores = [source for source in report.sources if source.kind == "rocketmq-store"]
+    if any(source.kind == "event-trace" for source in report.sources):
+        return len(report.queues)
+    return max(len(report.queues), report.counts.traces - len(stores))
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 record`, `4,897 records`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def size(count: int) -> str:
+    """Bytes as a person reads them: `4.0 MiB`."""
+    amount = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            break
+        amount /= 1024
+    return f"{amount:,.1f} {unit}" if count >= 1024 else plural(count, "byte")
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person reads them."""
+    return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.0f} s"
+
+
+def left(source: Source) -> str:
+    """How the broker left its store."""
+    return {True: "clean", False: "unclean", None: ""}[source.clean]
+
+
+def by_reason(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Rules that are not exercised for the same reason, put together: (rules, reason)."""
+    groups: dict[str, list[str]] = {}
+    for line in lines:
+        rule, _, reason = line.partition(": ")
+        groups.setdefault(reason, []).append(rule)
+    return [(", ".join(rules), reason) for reason, rules in groups.items()]
+
+
+def gave_away(report: Report) -> list[tuple[int, str, Finding | None]]:
+    """What the profile gave away: how often, what, and the first of them if it is told."""
+    told = {finding.needs: finding for finding in reversed(anomalies(report))}
+    names = [(count, name.replace("_", " ")) for name, count in report.anomalies.items()]
+    return [(count, told[what].message if what in told else what, told.get(what)) for count, what in names]
+
+
+def anomalies(report: Report) -> list[Finding]:
+    """The findings that make no verdict."""
+    return [finding for finding in report.findings if finding.severity == "anomaly"]
+
+
+def story_of(finding: Finding) -> list[str]:
+    """The story; of a violation that has none, all that is known."""
+    if finding.story or finding.severity == "anomaly":
+        return finding.story
+    here = ", ".join(f"{name}={value}" for name, value in finding.here.items())
+    return [f"Needs: {finding.needs}.", *([f"Here: {here}."] if here else []), f"Otherwise {finding.otherwise}."]
+
+
+LineKind = Literal["title", "step", "refused", "needs", "again", ""]
+
+
+def line_kind(number: int, line: str) -> LineKind:
+    """What a line of a story is, so that the eye finds the step that was refused."""
+    if re.match(r"\s+\d+\. ", line):
+        return "refused" if line.endswith(" refused") else "step"
+    if line.startswith("Again: "):
+        return "again"
+    if re.match(r"\w+ needs: ", line):
+        return "needs"
+    return "title" if number == 0 and " departs at " in line else ""
+
+
+def queues_worse_first(report: Report) -> list[QueueRow]:
+    """The table of queues; what departs is not at its end."""
+    return sorted(report.queues, key=lambda row: WORSE_FIRST.index(row.verdict))
+
+
+def cleaned(report: Report, longest: int = 1 << 30) -> Report:
+    """The report with control characters escaped in every text, wherever it comes from, and long ones cut."""
+    return Report.model_validate(_cleaned(report.model_dump(by_alias=True), longest))
+
+
+def _cleaned(value: Any, longest: int) -> Any:
+    if isinstance(value, str):
+        return _clip(value if value.isprintable() else "".join(map(_shown, value)), longest)
+    if isinstance(value, dict):
+        return {_cleaned(key, 1 << 30): _cleaned(item, longest) for key, item in value.items()}
+    return [_cleaned(item, longest) for item in value] if isinstance(value, list) else value
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+def _clip(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+# -- text ----------------------------------------------------------------------------------------------------------
+
+STYLES = {"conforms": "green", "departs": "red", "unreadable": "magenta", "inconclusive": "yellow"}
+LINE_STYLES = {"title": "bold", "refused": "bold red", "needs": "yellow", "again": "cyan"}
+ASCII = str.maketrans({"→": "->", "·": "-", "×": "x", "…": "...", "–": "-", "’": "'"})
+
+
+def text(report: Report, console: Console, *, verbose: bool = False) -> None:
+    """Tell the report on a terminal or into a pipe; the verdict is the last line, and the stories are next to it.
+
+    `verbose`: every queue, every note, every story and every rule that was not exercised. Without it, the table of
+    queues is for terminals, for what conforms and for few queues. No line is wrapped: the width changes nothing.
+    """
+    report = cleaned(report)
+    blocks = (
+        _sources(report, verbose=verbose),
+        _queues(report, verbose=verbose, terminal=console.is_terminal),
+        _not_exercised(report, verbose=verbose),
+        _given_away(report),
+        _findings(report, verbose=verbose),
+    )
+    for block in blocks:
+        if block:
+            for line in (*block, Text()):
+                _say(console, line)
+    _say(console, Text.assemble(_verdict(report.verdict), f": {sentence(report)}"))
+
+
+def _say(console: Console, line: Text) -> None:
+    try:
+        line.plain.encode(console.encoding)
+    except UnicodeEncodeError:
+        line = Text(line.plain.translate(ASCII).encode("ascii", "backslashreplace").decode())
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+def _verdict(verdict: VerdictName) -> tuple[str, str]:
+    return verdict, f"bold {STYLES[verdict]}"
+
+
+def _sources(report: Report, *, verbose: bool) -> list[Text]:
+    lines = []
+    for source in report.sources:
+        about = [KINDS[source.kind]]
+        if source.kind != "unknown":
+            what = "event" if source.kind == "event-trace" else "record"
+            about += [plural(source.records, what), size(source.bytes), left(source)]
+        line = Text.assemble((source.path, "bold"), f": {', '.join(filter(None, about))}: ", _verdict(source.verdict))
+        notes = source.notes if verbose else source.notes[:NOTES]
+        lines.append(line)
+        lines += [Text(f"  reason: {reason}", STYLES[source.verdict]) for reason in source.reasons]
+        lines += [Text(f"  note: {note}") for note in notes]
+        if len(notes) < len(source.notes):
+            lines.append(Text(f"  and {plural(len(source.notes) - len(notes), 'more note')} (--verbose)"))
+    return lines
+
+
+def _queues(report: Report, *, verbose: bool, terminal: bool) -> list[Text]:
+    few = len(report.queues) <= FEW_QUEUES and report.verdict == "conforms"
+    if not report.queues or not (verbose or (terminal and few)):
+        return []
+    queues = queues_worse_first(report)
+    heads = ("queue", "messages", "first", "end", "entries")
+    rows = [(f"{q.topic}/{q.queue}", f"{q.messages:,}", f"{q.first:,}", f"{q.end:,}", f"{q.indexed:,}") for q in queues]
+    if len(report.sources) > 1:
+        rows = [(f"{q.source}: {row[0]}", *row[1:]) for q, row in zip(queues, rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+    told = [Text(f"{_aligned(heads, widths)}verdict", "bold")]
+    return told + [
+        Text.assemble(_aligned(row, widths), (q.verdict, STYLES[q.verdict]))
+        for q, row in zip(queues, rows, strict=True)
+    ]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """A name and numbers in columns."""
+    gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+    numbers = [f"{gap}{cell}  " for cell, gap in zip(row[1:], gaps[1:], strict=True)]
+    return "".join([row[0], gaps[0], "  ", *numbers])
+
+
+def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
+    groups = by_reason(report.not_exercised)
+    if not groups:
+        return []
+    count = plural(len(report.not_exercised), "rule or step", "rules or steps")
+    if len(groups) > FEW_REASONS and not verbose:
+        return [Text(f"{count} not exercised (--verbose lists them)", "dim")]
+    lines = [Text(f"{count} not exercised:", "dim")]
+    return lines + [Text(f"  {rules}: {reason}" if reason else f"  {rules}", "dim") for rules, reason in groups]
+
+
+def _given_away(report: Report) -> list[Text]:
+    if not report.anomalies:
+        return []
+    lines = [Text(f"the {report.profile} profile gave away, counted and not judged:", "bold yellow")]
+    for count, what, first in gave_away(report):
+        where = f", first at {first.where.file}+{first.where.offset}" if first else ""
+        lines.append(Text.assemble((f"  {count:,} × ", "yellow"), f"{what}{where}"))
+    return lines
+
+
+def _findings(report: Report, *, verbose: bool) -> list[Text]:
+    found = report.violations
+    told = found if verbose else found[:STORIES]
+    lines: list[Text] = []
+    for number, finding in enumerate(told, 1):
+        lines += _finding(number, finding, several=len(report.sources) > 1)
+    if len(told) < len(found):
+        lines += [Text(), Text(f"{plural(len(found) - len(told), 'more story', 'more stories')} (--verbose)")]
+    return lines[1:]
+
+
+def _finding(number: int, finding: Finding, *, several: bool) -> Iterator[Text]:
+    yield Text()
+    yield Text.assemble((f"{number}. ", "bold red"), (finding.message, "bold"))
+    at = f"{finding.source}: " if several else ""
+    yield Text(f"   {at}{finding.where.file}+{finding.where.offset} ({finding.rule})")
+    if finding.count > 1:
+        yield Text(f"   {finding.count:,} like this, in {some(finding.traces) or finding.trace}")
+    yield Text()
+    for n, line in enumerate(story_of(finding)):
+        yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(line_kind(n, line), ""))
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few names of a cluster."""
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+
+
+# -- the page ------------------------------------------------------------------------------------------------------
+
+MEANINGS = {
+    "conforms": "Everything that was checked is as it must be.",
+    "departs": "The broker broke its contract. Each finding below tells how.",
+    "unreadable": "This cannot be judged: it is neither a pass nor an accusation.",
+    "inconclusive": "Nothing, or not enough, was checked: this is not a pass.",
+}
+SIGNS = {"conforms": "✓", "departs": "✗", "unreadable": "!", "inconclusive": "?"}
+
+
+def html(report: Report) -> str:
+    """The report as one page, for a browser or a printer: no script, and nothing to load. Below 1 MB."""
+    report = cleaned(report, PAGE_TEXT)
+    found = list(enumerate(report.violations, 1))
+    told = fitting(found, lambda f: _story_cost(f[1]), PAGE_STORIES, PAGE_STORY_BYTES)
+    listed = fitting(found[len(told) :], lambda f: _brief_cost(_brief(f[1])), PAGE_FINDINGS, PAGE_FINDING_BYTES)
+    sources = fitting(_sources_worse_first(report), _source_cost, PAGE_SOURCES, PAGE_SOURCE_BYTES)
+    queues = fitting(queues_worse_first(report), _queue_cost, PAGE_QUEUES, PAGE_QUEUE_BYTES)
+    reasons = by_reason(report.not_exercised)
+    unheard = fitting(reasons, lambda r: cost(60, *r), PAGE_LINES, PAGE_LINE_BYTES)
+    away = fitting(list(enumerate(gave_away(report), 1)), lambda a: _away_cost(*a[1]), PAGE_LINES, PAGE_LINE_BYTES)
+    covered = fitting(list(report.coverage.items()), lambda c: cost(100, c[0]), PAGE_LINES, PAGE_LINE_BYTES)
+    linked = {f"finding-{n}" for n, _ in (*told, *listed)} | {f"anomaly-{n}" for n, _ in away}
+    pictures = fitting(_pictures(report, linked), Picture.cost, PAGE_PICTURES, PAGE_PICTURE_BYTES)
+    because = [reason for s in report.sources if s.verdict == report.verdict for reason in s.reasons]
+    return _template().render(
+        report=report,
+        sentence=sentence(report),
+        meaning=MEANINGS[report.verdict],
+        because=_short(because, 3),
+        numbers=_numbers(report),
+        sources=sources,
+        pictures=pictures,
+        kinds={kind for picture in pictures for kind in picture.kinds},
+        together=max((picture.together for picture in pictures), default=1),
+        drawable=len(_drawable(report)),
+        frame=FRAME,
+        found=len(found),
+        told=told,
+        listed=[(n, _brief(finding)) for n, finding in listed],
+        away=away,
+        queues=queues,
+        unheard=unheard,
+        unheard_count=len(reasons),
+        covered=covered,
+    )
+
+
+@cache
+def _template() -> Template:
+    loader = PackageLoader("gapless.traces")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"plural": plural, "size": size, "left": left, "some": some, "story": story_of}
+    environment.globals |= {"SIGNS": SIGNS, "KINDS": KINDS, "line_kind": line_kind}
+    return environment.get_template("report.html.j2")
+
+
+def fitting(items: Sequence[Item], taking: Callable[[Item], int], rows: int, room: int) -> list[Item]:
+    """As many of the first items as there is room for."""
+    kept: list[Item] = []
+    for item in items[:rows]:
+        room -= taking(item)
+        if room < 0:
+            break
+        kept.append(item)
+    return kept
+
+
+def cost(markup: int, *said: str) -> int:
+    """The bytes that an item takes on the page, at most: the markup around it, and what it says, escaped."""
+    return markup + sum(len(escape(text).encode()) for text in said)
+
+
+def _story_cost(finding: Finding) -> int:
+    return _brief_cost(finding) + sum(cost(35, line) for line in story_of(finding))
+
+
+def _brief_cost(finding: Finding) -> int:
+    where = finding.where
+    return cost(450, finding.message, finding.rule, finding.trace, *finding.traces, finding.source, where.file)
+
+
+def _away_cost(_: int, what: str, first: Finding | None) -> int:
+    return cost(150, what) + (cost(150, first.source, first.where.file) if first else 0)
+
+
+def _source_cost(source: Source) -> int:
+    return cost(400, source.path) + sum(cost(40, line) for line in (*source.reasons, *source.notes))
+
+
+def _queue_cost(row: QueueRow) -> int:
+    numbers = (row.messages, row.first, row.end, row.indexed)
+    return cost(250, row.topic, row.source, *(f"{number:,}" for number in numbers))
+
+
+def _sources_worse_first(report: Report) -> list[Source]:
+    """The sources; their notes do not fill the page."""
+    return [
+        source.model_copy(update={"reasons": _short(source.reasons, 10), "notes": _short(source.notes, 10)})
+        for source in sorted(report.sources, key=lambda source: WORSE_FIRST.index(source.verdict))
+    ]
+
+
+def _short(lines: list[str], most: int) -> list[str]:
+    more = [f"and {len(lines) - most:,} more"] if len(lines) > most else []
+    return [_clip(line, 500) for line in lines[:most]] + more
+
+
+def _brief(finding: Finding) -> Finding:
+    """A finding without its story."""
+    return finding.model_copy(update={"message": _clip(finding.message, 300), "story": [], "otherwise": "", "here": {}})
+
+
+def _numbers(report: Report) -> list[tuple[str, str]]:
+    """The numbers at the top of the page, as (number, what it counts)."""
+    total = max(report.findings_total, len(report.violations))
+    away = sum(report.anomalies.values())
+    shown = [
+        (sum(s.records for s in report.sources), "record", "records"),
+        (queues_of(report), "queue", "queues"),
+        (report.counts.events, "event checked", "events checked"),
+        (total, "violation", "violations"),
+        (away, "anomaly", "anomalies"),
+    ]
+    numbers = [(f"{count:,}", one if count == 1 else many) for count, one, many in shown]
+    return [*numbers, (size(sum(s.bytes for s in report.sources)), "read"), (duration(report.seconds), "taken")]
+
+
+# -- the picture of a log ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where things stand on a picture, in its own units: pins above the row of files, words below."""
+
+    width: int = 1000
+    height: int = 136
+    left: int = 8
+    right: int = 992
+    pin: int = 14  # middle of the pins
+    top: int = 44
+    bottom: int = 88
+
+
+FRAME = Frame()
+BOXES = 40  # files beyond that share a box
+BOX_GAP = 8  # closer boxes become one, and so on: a picture has a few hundred shapes at most
+STRETCH_GAP = 3
+PIN_GAP = 16
+
+
+@dataclass(frozen=True)
+class Box:
+    """A log file, or several that follow one another."""
+
+    x: float
+    width: float
+    files: int
+    label: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Bytes that are not like the others: damaged, or not read."""
+
+    x: float
+    width: float
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A finding, or several side by side, from `low` to `high`."""
+
+    x: float
+    low: int
+    high: int
+    width: float
+    label: str
+    href: str
+    title: str
+    severity: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One log as shapes: the template only draws them."""
+
+    source: str
+    low: int
+    high: int
+    more: int  # bytes of the files that are not drawn, for nothing is in them
+    boxes: list[Box]
+    records: float  # where the records end
+    end: int
+    stretches: list[Stretch]
+    stems: list[int]
+    pins: list[Pin]
+    kinds: set[str]  # what the legend has to explain
+
+    def cost(self) -> int:
+        """The bytes that it takes on the page, at most."""
+        said = [b.title for b in self.boxes] + [s.title for s in self.stretches] + [p.title for p in self.pins]
+        return 3000 + len(self.source) * 5 + 20 * len(self.stems) + sum(450 + len(escape(t).encode()) for t in said)
+
+    @property
+    def together(self) -> int:
+        """How many files share a box, at most."""
+        return max(box.files for box in self.boxes)
+
+
+def _drawable(report: Report) -> list[str]:
+    """The sources of which there is a picture; those with findings first."""
+    extents = {mark.source for mark in report.marks if mark.kind in ("file", "log") and mark.high > mark.low}
+    wanted = {finding.source for finding in report.findings}
+    paths = dict.fromkeys(source.path for source in report.sources if source.path in extents)
+    return sorted(paths, key=lambda path: path not in wanted)
+
+
+def _pictures(report: Report, linked: set[str]) -> list[Picture]:
+    marks: dict[str, list[Mark]] = {}
+    for mark in report.marks:
+        marks.setdefault(mark.source, []).append(mark)
+    found = [(f"finding-{n}", str(n), f) for n, f in enumerate(report.violations, 1)]
+    found += [(f"anomaly-{n}", f"a{n}", f) for n, (_, _, f) in enumerate(gave_away(report), 1) if f]
+    pictures = []
+    for source in _drawable(report)[:PAGE_PICTURES]:
+        mine = [(f"#{a}" if a in linked else "#findings", n, f) for a, n, f in found if f.source == source]
+        pictures.append(_picture(source, marks[source], mine))
+    return pictures
+
+
+def _picture(source: str, marks: list[Mark], found: list[tuple[str, str, Finding]]) -> Picture:
+    files = sorted((m for m in marks if m.kind == "file" and m.high > m.low), key=lambda m: m.low)
+    logs = [m for m in marks if m.kind == "log"]
+    files = files or [m for m in logs if m.high > m.low]
+    low, high = min(m.low for m in files), max(m.high for m in files)
+    end = max((m.high for m in logs), default=low)
+    others = [m for m in marks if m.kind in ("damage", "unread")]
+    reached = [end, *(min(m.high, high) for m in others), *(min(f.position, high) for _, _, f in found)]
+    drawn = _drawn(low, high, max(reached))
+
+    def at(position: int) -> float:
+        share = (min(max(position, low), drawn) - low) / (drawn - low)
+        return round(FRAME.left + share * (FRAME.right - FRAME.left), 1)
+
+    stems = [at(f.position) for _, _, f in found]
+    return Picture(
+        source=source,
+        low=low,
+        high=drawn,
+        more=high - drawn,
+        boxes=_boxes([m for m in files if m.low < drawn], at),
+        records=at(end),
+        end=end,
+        stretches=[s for kind in ("unread", "damage") for s in _stretches(kind, others, at)],
+        stems=sorted(set(map(round, stems))),
+        pins=_pins(sorted(zip(stems, found, strict=True), key=lambda pin: pin[0])),
+        kinds={m.kind for m in others} | {f.severity for _, _, f in found},
+    )
+
+
+def _drawn(low: int, high: int, reached: int) -> int:
+    """Where the picture ends: a file of a gibibyte with a few records in it would show nothing."""
+    used = reached - low
+    return low + used * 5 // 4 if 0 < used * 8 < (high - low) * 5 and used >= 4 else high
+
+
+def _boxes(files: list[Mark], at: Callable[[int], float]) -> list[Box]:
+    together = -(-len(files) // BOXES)
+    groups: list[list[Mark]] = []
+    for file in files:
+        apart = groups and at(file.low) - at(groups[-1][-1].high) > BOX_GAP
+        if not groups or apart or len(groups[-1]) >= together:
+            groups.append([])
+        groups[-1].append(file)
+    return [_box(group, at) for group in groups]
+
+
+def _box(files: list[Mark], at: Callable[[int], float]) -> Box:
+    x, end = at(files[0].low), at(files[-1].high)
+    names = [_clip(file.label.rpartition("/")[2], 30) for file in (files[0], files[-1])]
+    count = plural(len(files), "file")
+    title = names[0] if len(files) == 1 else f"{count}: {names[0]} to {names[1]}"
+    label = names[0] if len(files) == 1 else count
+    width = round(end - x, 1)
+    fits = len(label) * 6.1 + 8 <= width
+    held = sum(file.high - file.low for file in files)
+    return Box(x, width, len(files), label if fits else "", f"{title} ({size(held)})")
+
+
+def _stretches(kind: str, marks: list[Mark], at: Callable[[int], float]) -> list[Stretch]:
+    groups: list[list[Mark]] = []
+    for mark in sorted((m for m in marks if m.kind == kind), key=lambda m: m.low):
+        if groups and at(mark.low) - at(groups[-1][-1].high) <= STRETCH_GAP:
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return [_stretch(kind, group, at) for group in groups]
+
+
+def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> Stretch:
+    low, high = marks[0].low, max(m.high for m in marks)
+    what = _clip(marks[0].label, 80) if len(marks) == 1 else f"{len(marks):,} stretches"
+    x, end = at(low), at(high)
+    return Stretch(x, max(round(end - x, 1), 3), kind, f"{what}: {low:,} to {high:,} ({size(high - low)})")
+
+
+def _pins(found: list[tuple[float, tuple[str, str, Finding]]]) -> list[Pin]:
+    """A pin for each finding; where they would cover one another, one for several."""
+    groups = [list(group) for _, group in groupby(found, key=lambda pin: pin[0] // PIN_GAP)]
+    pins = [_pin(group) for group in groups]
+    n = 0
+    while n < len(pins) - 1:
+        if _touch(pins[n], pins[n + 1]):
+            groups[n : n + 2] = [groups[n] + groups[n + 1]]
+            pins[n : n + 2] = [_pin(groups[n])]
+            n = max(n - 1, 0)  # it has grown, and may touch the one before it
+        else:
+            n += 1
+    return pins
+
+
+def _touch(one: Pin, other: Pin) -> bool:
+    return other.x - other.width / 2 < one.x + one.width / 2 + 2
+
+
+def _pin(group: list[tuple[float, tuple[str, str, Finding]]]) -> Pin:
+    label = _pin_label([number for _, (_, number, _) in group])
+    width = 14 + 7.5 * len(label)
+    low, high = round(group[0][0]), round(group[-1][0])
+    x = min(max((low + high) / 2, FRAME.left + width / 2), FRAME.right - width / 2)
+    lines = [f"{number}. {_clip(f.message, 160)}" for _, (_, number, f) in group[:5]]
+    lines += [f"and {len(group) - 5:,} more"] if len(group) > 5 else []
+    href = next((href for _, (href, _, _) in group if href != "#findings"), "#findings")
+    severity = "violation" if any(f.severity == "violation" for _, (_, _, f) in group) else "anomaly"
+    return Pin(x, low, high, width, label, href, "\n".join(lines), severity)
+
+
+def _pin_label(names: list[str]) -> str:
+    """The numbers of findings on one pin: `3`, `3–7`, `3 +2`, `3–7, a1`."""
+    parts = []
+    for letter in ("", "a"):
+        numbers = sorted(int(name.removeprefix("a")) for name in names if name.startswith("a") == bool(letter))
+        if numbers:
+            more = "" if len(numbers) == 1 else f" +{len(numbers) - 1}"
+            if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
+                more = f"–{numbers[-1]}"
+            parts.append(f"{letter}{numbers[0]}{more}")
+    return ", ".join(parts)

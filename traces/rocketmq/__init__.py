@@ -1,0 +1,1 @@
+"""The RocketMQ source: a store directory, as a broker left it, becomes events of `log` and `queue`."""

@@ -1,0 +1,132 @@
+"""What a check says: one verdict, the numbers behind it, and findings with their stories.
+
+These models are the `--json` output; `schema` is raised when a key changes its meaning or goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+VerdictName = Literal["conforms", "inconclusive", "unreadable", "departs"]
+Severity = Literal["violation", "anomaly"]
+
+WORST: tuple[VerdictName, ...] = ("conforms", "inconclusive", "unreadable", "departs")  # the later wins
+EXIT_CODES: dict[VerdictName, int] = {"conforms": 0, "departs": 1, "unreadable": 2, "inconclusive": 3}
+
+
+def worst(verdicts: Iterable[VerdictName]) -> VerdictName:
+    """The worst of several verdicts; nothing at all is inconclusive."""
+    return max(verdicts, key=WORST.index, default="inconclusive")
+
+
+class Model(BaseModel):
+    """Frozen, and strict about its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Where(Model):
+    """A place: `file` relative to the source, `offset` in bytes from the file's start (of a trace file: its row)."""
+
+    file: str
+    offset: int
+
+
+class Finding(Model):
+    """One exemplar of a cluster (same rule, same way of breaking it), and how many there are of it."""
+
+    rule: str
+    severity: Severity
+    spec: str
+    trace: str
+    source: str
+    position: int = Field(description="log position of the event, in bytes")
+    where: Where
+    message: str = Field(description="what is wrong, in one sentence")
+    needs: str = Field(description="the need that is not met")
+    otherwise: str = Field(description="what goes wrong in a broker that breaks it")
+    here: dict[str, int] = Field(description="the values that the need looks at")
+    story: list[str] = Field(description="the shortest story, a line each; empty for most anomalies")
+    count: int = 1
+    traces: list[str] = Field(default=[], description="the first few traces of the cluster")
+
+
+class Source(Model):
+    """One input, and what was read of it."""
+
+    path: str
+    kind: Literal["rocketmq-store", "event-trace", "unknown"]
+    bytes: int = 0
+    records: int = 0
+    clean: bool | None = None
+    live: bool = Field(default=False, description="a broker was running on it")
+    verdict: VerdictName
+    reasons: list[str] = Field(default=[], description="why it is unreadable or inconclusive")
+    notes: list[str] = Field(default=[], description="what was used, left out or seen that changes no verdict")
+
+
+class Counts(Model):
+    """How much was judged."""
+
+    events: int = 0
+    traces: int = 0
+    by_spec: dict[str, int] = {}
+
+
+class QueueRow(Model):
+    """One queue in numbers, for the report's table."""
+
+    source: str
+    topic: str
+    queue: int
+    messages: int
+    first: int
+    end: int
+    indexed: int
+    verdict: VerdictName
+
+
+class Mark(Model):
+    """A place on the picture of the log: a stretch `low:high` in bytes, and what it is."""
+
+    source: str
+    low: int
+    high: int
+    kind: Literal["file", "log", "finding", "damage", "unread"]
+    label: str
+
+
+class Report(Model):
+    """The whole answer."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    verdict: VerdictName
+    profile: str
+    engine: str
+    sources: list[Source]
+    counts: Counts
+    coverage: dict[str, int] = Field(description="accepted events by spec and action")
+    not_exercised: list[str] = Field(
+        default=[], description="rules without evidence, and which evidence would exercise them"
+    )
+    anomalies: dict[str, int] = Field(default={}, description="what the profile gave away, by deviation")
+    findings: list[Finding]
+    findings_total: int
+    queues: list[QueueRow] = []
+    marks: list[Mark] = []
+    seconds: float
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    @property
+    def exit_code(self) -> int:
+        """0 conforms, 1 departs, 2 unreadable, 3 inconclusive."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def violations(self) -> list[Finding]:
+        """The findings that make the verdict."""
+        return [finding for finding in self.findings if finding.severity == "violation"]
