@@ -1,5 +1,8 @@
 """Stores that real brokers wrote: what they hold is found, and nothing that is legal is accused."""
 
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -72,3 +75,20 @@ def test_the_strict_profile_forgives_no_topic_made_anew() -> None:
 def test_a_folder_that_holds_a_store_will_do(tmp_path: Path) -> None:
     (tmp_path / "store").symlink_to(recording("lmq"))
     assert check([tmp_path]).verdict == "conforms"
+
+
+def test_a_running_broker_is_recognised_by_its_lock(tmp_path: Path) -> None:
+    """What it has not written yet is nobody's loss."""
+    store = tmp_path / "store"
+    shutil.copytree(recording("lmq"), store)
+    with (store / "lock").open("wb") as lock:
+        lock.write(b"lock")
+        lock.flush()
+        code = "import fcntl, sys, time; fcntl.lockf(0, fcntl.LOCK_EX, 1); print('held', flush=True); time.sleep(60)"
+        with subprocess.Popen([sys.executable, "-c", code], stdin=lock, stdout=subprocess.PIPE, text=True) as broker:
+            assert broker.stdout is not None
+            assert broker.stdout.readline() == "held\n"
+            report = check([store])
+            broker.kill()
+    assert (report.verdict, report.sources[0].live, report.sources[0].clean) == ("conforms", True, False)
+    assert not check([store]).sources[0].live

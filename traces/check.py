@@ -32,6 +32,7 @@ ONE_PROCESS = 48 << 20  # bytes: below this a pool costs more than it gives
 EVENT_SUFFIXES = (".ndjson", ".jsonl", ".parquet")
 AHEAD = 4  # splits per process that may wait to be joined: bounds memory
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
+INTERRUPTED = "interrupted"  # what the reason begins with where Ctrl-C ended a check
 TRACES = 5  # traces named in a cluster of findings
 
 
@@ -67,13 +68,15 @@ def check(
     options = Options(profile=profile, topic=topic, trace=trace, ignored=ignored_rules(only, ignore))
     pieces.load_kernels(options)
     began = time.perf_counter()
-    parts = []
+    parts: list[Parts] = []
     for path in paths:
+        if parts and any(reason.startswith(INTERRUPTED) for reason in parts[-1].source.reasons):
+            parts.append(_nothing(Path(path), "inconclusive", f"{INTERRUPTED} before it was read"))
+            continue
         try:
             parts.append(_check_one(Path(path), Path(config) if config else None, options, jobs, progress))
         except KeyboardInterrupt:
-            parts.append(_nothing(Path(path), "inconclusive", "interrupted before it was read"))
-            break
+            parts.append(_nothing(Path(path), "inconclusive", f"{INTERRUPTED} before it was read"))
     return _report(parts, options, time.perf_counter() - began)
 
 
@@ -199,7 +202,7 @@ def judged_store(store: Store, options: Options, jobs: int | None, progress: Pro
             if judged.found and all(found.position >= limit for found in judged.found):
                 judged = _up_to(limit, why, judged, options, jobs)
     except KeyboardInterrupt:
-        return judge.judged, f"interrupted after {done:,} of {total:,} bytes"
+        return judge.judged, f"{INTERRUPTED} after {done:,} of {total:,} bytes"
     return judged, ""
 
 
