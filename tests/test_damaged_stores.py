@@ -382,3 +382,21 @@ def test_the_entry_that_has_been_missing_for_long_names_its_message(tmp_path: Pa
     lost = next(r for r in read_log(store) if (r.topic, r.queue, r.number) == ("orders", 3, first))
     assert violation.position == lost.position
     assert f"entry {first} is missing; its message lies at {lost.position}" in violation.message
+
+
+def test_damage_in_a_queue_made_anew_is_found_where_it_lies(tmp_path: Path) -> None:
+    """And not taken for a queue that never was: the numbers are lawful, one entry is not."""
+    builder = StoreBuilder(log_file_size=2048)
+    for count in (30, 20):
+        builder.delete_topic("orders")
+        for _ in range(count):
+            builder.append(Record("orders", body=b"again"))
+    store = builder.write(tmp_path / "store")
+    queue = store / "consumequeue/orders/0" / f"{0:020}"
+    data = bytearray(queue.read_bytes())
+    data[7 * 20 + 11] ^= 1  # the size in entry 7
+    queue.write_bytes(data)
+    report = check([store])
+    (violation,) = report.violations
+    assert violation.rule == "queue/entry-has-the-size-of-its-message"
+    assert (violation.where.file, violation.where.offset) == (f"consumequeue/orders/0/{0:020}", 140)

@@ -5,12 +5,15 @@ This is the arbiter. The compiled kernels judge everything; what they refuse, or
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.kernels import Reason, kernel
 from gapless.traces.specs import SPECS, State
+
+REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
 
 Event = tuple[str, tuple[int, ...]]
 
@@ -70,16 +73,18 @@ def replay(
     """Take every event from `state` on, up to the first that is refused."""
     of = SPECS[spec]
     outcome = Outcome(state)
-    history: list[tuple[Event, State]] = []
+    history: deque[tuple[Event, State]] = deque(maxlen=REMEMBERED)
+    number = 0
     token = waived.set(ignored)
     try:
         for event in events:
             try:
                 after, deviation = of.step(outcome.state, event[0], named(spec, event), profile)
             except Refused as refusal:
-                outcome.departure = _departure(spec, history, outcome.state, event, refusal)
+                outcome.departure = _departure(spec, history, number, outcome.state, event, refusal)
                 return outcome
             history.append((event, outcome.state))
+            number += 1
             outcome.state = after
             outcome.covered[event[0]] = outcome.covered.get(event[0], 0) + 1
             if deviation:
@@ -90,23 +95,23 @@ def replay(
 
 
 def _departure(
-    spec: str, history: Sequence[tuple[Event, State]], state: State, event: Event, refusal: Refused
+    spec: str, history: Sequence[tuple[Event, State]], taken: int, state: State, event: Event, refusal: Refused
 ) -> Departure:
     args = named(spec, event)
     reason = reason_of(spec, event[0], refusal.because)
     looked_at = {(name, _value(key, args, state)) for name, key in reason.fields} if reason else set()
-    steps = _that_made(history, state, looked_at)
+    steps = _that_made(history, taken, state, looked_at)
     here = {name: value for name, value in args.items() if not reason or name in reason.arguments}
     here |= {_label(name, key): _lookup(state, name, key) for name, key in sorted(looked_at, key=str)}
     return Departure(
         spec=spec,
         event=event,
-        number=len(history) + 1,
+        number=taken + 1,
         because=refusal.because,
         otherwise=refusal.otherwise,
         here=here,
         steps=steps,
-        left_out=len(history) - len(steps),
+        left_out=taken - len(steps),
         state=state,
     )
 
@@ -139,14 +144,13 @@ def _lookup(state: State, name: str, key: int | None) -> int:
 
 
 def _that_made(
-    history: Sequence[tuple[Event, State]], state: State, looked_at: set[tuple[str, int | None]]
+    history: Sequence[tuple[Event, State]], taken: int, state: State, looked_at: set[tuple[str, int | None]]
 ) -> tuple[Step, ...]:
     """The last step that changed each of the values that the failed need looks at."""
     wanted = {w for w in looked_at if not isinstance(getattr(state, w[0]), Map) or w[1] is not None}
     steps: list[Step] = []
     after = state
-    for number in range(len(history), 0, -1):
-        event, before = history[number - 1]
+    for number, (event, before) in zip(range(taken, 0, -1), reversed(history), strict=False):
         made = {w for w in wanted if _lookup(before, *w) != _lookup(after, *w)}
         if made:
             steps.append(Step(number, event, _changes(before, after)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from gapless.traces.kernels import kernel
 from gapless.traces.replay import Departure, Event, Outcome, replay
 from gapless.traces.rocketmq import pieces
 from gapless.traces.rocketmq.found import Judged, Run, Subject, Suspect, name_of
-from gapless.traces.rocketmq.layout import ENTRY, queue_files, queue_folders
+from gapless.traces.rocketmq.layout import ENTRY, FARTHEST, queue_files, queue_folders
 from gapless.traces.rocketmq.pieces import Options, Segment, Split
 from gapless.traces.specs import SPECS, State
 
@@ -53,7 +53,7 @@ class Queues:
                 self.judged.queues[subject] = run
                 self._open(subject, run)
             elif claim == 0:
-                run.restarted = True
+                run.restarted, run.anew_at = True, int(found.first[n])
             run.messages += int(found.messages[n])
             run.batches += int(found.batches[n])
             run.last = int(found.last[n])
@@ -163,21 +163,19 @@ class Queues:
 
     def _judge_whole(self, subject: Subject, run: Run) -> None:
         """A queue whose numbers start again at 0. Only what came after its last start has entries."""
-        events = [event for split, start in self._segments() for event in self._events(split, start, subject)]
-        starts = [n for n, (action, args) in enumerate(events) if action == "append" and args[0] == 0]
-        kept = [event for n, event in enumerate(events) if n >= starts[-1] or event[0] == "append"]
         if run.refused in self.judged.found:
             self.judged.found.remove(run.refused)
         run.refused = run.suspect = run.pending = None
-        number = events[0][1][0]
+        number = next(self._since(subject, 0))[1][0]
         begin = self._state(run, first=number, indexed=number, end=number, blank=0)
-        outcome = self._replay(begin, kept)
-        if outcome.departure:  # perhaps it did not start again, and one number is wrong: that story is the shorter one
-            numbers = self._replay(begin, [event for event in events if event[0] == "append"], profile="strict")
-            self._find(subject, run, (numbers if numbers.departure else outcome).departure or outcome.departure)
+        outcome = self._replay(begin, self._since(subject, run.anew_at))
+        if outcome.departure and outcome.departure.event[0] == "append":
+            # It did not start again, then, and one number is wrong: the first that begins at 0 again.
+            outcome = self._replay(begin, self._since(subject, FARTHEST), profile="strict")
+        if outcome.departure:
+            self._find(subject, run, outcome.departure)
             return
         self.judged.cover("queue", outcome.covered)
-        run.anew_at = events[starts[-1]][1][2]
         for name, count in outcome.deviations.items():
             self.judged.anomaly(name, count, run.anew_at, name_of(subject))
         state = outcome.state
@@ -185,11 +183,20 @@ class Queues:
         if run.indexed < run.end:
             self._wait(subject, run, outcome.state, ())
 
-    def _segments(self) -> Iterable[tuple[Split, int]]:
+    def _since(self, subject: Subject, anew: int) -> Iterator[Event]:
+        """All events of one queue, read again; of its entries, only those of messages from position `anew` on."""
+        of = kernel("queue")
+        counts = False
         for split in pieces.splits(self.store):
             for low, _high, columns, _blank in pieces.segment_columns(self.store, split):
-                if low < self.judged.end and columns.filled[0]:
-                    yield split, low
+                if low >= self.judged.end:
+                    return
+                for event in pieces.replayable(of, pieces.queue_events(of, self.store, columns), subject):
+                    if event[0] == "append":
+                        counts = event[1][2] >= anew
+                        yield event
+                    elif counts:
+                        yield event
 
     def _tell(self) -> None:
         """Exact replay of the suspects: one story of every kind, and more while they are few."""
@@ -210,6 +217,11 @@ class Queues:
             outcome = self._replay(suspect.state, self._events(suspect.split, suspect.start, subject))
             if outcome.departure:
                 self._find(subject, run, outcome.departure)
+                continue
+            run.suspect = None
+            self.judged.inconclusive.append(
+                f"{name_of(subject)} was not the same when it was read again: something is writing; check a copy"
+            )
 
     def _settle(self, subject: Subject, run: Run) -> None:
         """The end of a queue: no message waits for an entry that will not come, and no entry is left over."""
