@@ -400,3 +400,14 @@ def test_damage_in_a_queue_made_anew_is_found_where_it_lies(tmp_path: Path) -> N
     (violation,) = report.violations
     assert violation.rule == "queue/entry-has-the-size-of-its-message"
     assert (violation.where.file, violation.where.offset) == (f"consumequeue/orders/0/{0:020}", 140)
+
+
+def test_a_checkpoint_alone_accuses_nobody(tmp_path: Path) -> None:
+    """It may be damaged as well: no entry names a record beyond the log's end."""
+    store = copy_of("normal", tmp_path)
+    data = bytearray((store / "checkpoint").read_bytes())
+    data[1] ^= 1
+    (store / "checkpoint").write_bytes(data)
+    report = check([store])
+    assert (report.verdict, report.exit_code) == ("inconclusive", 3)
+    assert "the checkpoint is damaged" in report.sources[0].reasons[0]

@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
-from gapless.traces.parts import Parts
+from gapless.traces.parts import Parts, is_event_file
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.rocketmq import pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
@@ -29,7 +29,6 @@ Progress = Callable[[int, int], None]
 """Told, after every split, how many bytes are done and how many there are."""
 
 ONE_PROCESS = 48 << 20  # bytes: below this a pool costs more than it gives
-EVENT_SUFFIXES = (".ndjson", ".jsonl", ".parquet")
 AHEAD = 4  # splits per process that may wait to be joined: bounds memory
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
 INTERRUPTED = "interrupted"  # what the reason begins with where Ctrl-C ended a check
@@ -123,11 +122,6 @@ def _check_events(path: Path, options: Options) -> Parts:
     from gapless.traces.events import check_events  # noqa: PLC0415 - stores are checked without loading pyarrow
 
     return check_events(path, options, trace=options.trace)
-
-
-def is_event_file(path: Path) -> bool:
-    """Whether the name says that events are in it, rather than a store."""
-    return path.suffix.lower() in EVENT_SUFFIXES
 
 
 def _no_store(path: Path) -> Parts:

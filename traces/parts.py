@@ -1,8 +1,9 @@
-"""What one source adds to a report."""
+"""What one source adds to a report, and how a source is told from another by its name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gapless.traces.verdicts import Finding, Mark, QueueRow, Source
 
@@ -21,3 +22,8 @@ class Parts:
     queues: list[QueueRow] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     total: int = 0
+
+
+def is_event_file(path: Path) -> bool:
+    """Whether the name says that events are in it, rather than a store."""
+    return path.suffix.lower() in (".ndjson", ".jsonl", ".parquet")

@@ -32,6 +32,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
+from gapless.traces.parts import is_event_file
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.specs import SPECS
 
@@ -353,11 +354,6 @@ def _why_wrong(batch: pa.RecordBatch, at: int) -> str:
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
-
-
-def is_event_file(path: Path) -> bool:
-    """Whether the name says that events are in it."""
-    return path.suffix.lower() in (".ndjson", ".jsonl", ".parquet")
 
 
 def place(path: Path, row: int) -> tuple[str, int]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from gapless.traces import schema
 from gapless.traces.check import Progress, UsageError, judged_store
 from gapless.traces.kernels import kernel
+from gapless.traces.parts import is_event_file
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay import Event, named
 from gapless.traces.rocketmq import pieces
@@ -28,7 +29,7 @@ def export(path: Path, out: Path, *, config: Path | None = None, progress: Progr
 
     One segment is held in memory at a time. Raises UsageError for a suffix that is no form, Unreadable, NothingThere.
     """
-    if not schema.is_event_file(out):
+    if not is_event_file(out):
         raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
     folder = store_folder(path)
     if folder is None:

@@ -164,9 +164,11 @@ class Judge:
         judged.end = int(self.log.end)
         judged.ends_in_the_past = self.log.clock < self.log.newest
         if judged.records:
-            self._at_the_end()
+            if self.store.clean and (torn := self._torn_at_the_end()):
+                self._take(torn, judged.end)
+                self.queues.torn_at = judged.end
             self.queues.finish()
-            self._named_beyond_the_end()
+            self._beyond_the_end()
         return judged
 
     def _header(self, position: int) -> scan.Header:
@@ -175,17 +177,6 @@ class Judge:
             if file.base <= position < file.base + file.length:
                 return pieces.header_at(file, position - file.base)
         return scan.header(b"")
-
-    def _at_the_end(self) -> None:
-        """A log reaches as far as its checkpoint says, and a clean one does not end in a torn record."""
-        judged, store = self.judged, self.store
-        if store.clean and (torn := self._torn_at_the_end()):
-            self._take(torn, judged.end)
-            self.queues.torn_at = judged.end
-        elif store.checkpoint and not store.live:
-            before = len(judged.found)
-            self._take(("checkpoint", (store.checkpoint.log,)), judged.end)
-            judged.cover("log", {"checkpoint": int(len(judged.found) == before)})
 
     def _torn_at_the_end(self) -> Event | None:
         """Behind the last record of a clean log, one that names its place there and was stored before the stop."""
@@ -203,23 +194,39 @@ class Judge:
         known = self.store.checkpoint
         return self.store.modern and known is not None and known.recovered == 0
 
-    def _named_beyond_the_end(self) -> None:
-        """Entries that name records beyond the end of a clean log: it lost them, or the entries are old bytes."""
-        beyond = sorted(entry for entry in self.queues.beyond if entry[0] != self.queues.torn_at)
-        if not beyond or self.store.live:
+    def _beyond_the_end(self) -> None:
+        """What speaks of records beyond the end: entries that name them, and a checkpoint that is newer than all.
+
+        Each alone may be wrong, an old entry or a damaged checkpoint. Together, or on a store that was never
+        truncated, they accuse.
+        """
+        judged, known = self.judged, self.store.checkpoint
+        if self.store.live or self.queues.torn_at >= 0:
             return
-        position, trace = beyond[0]
-        more = f"{len(beyond) - 1} more queue{'s' * (len(beyond) > 2)}"
-        what = f"{trace} and {more} have" if len(beyond) > 1 else f"{trace} has"
-        if not self.store.clean:
-            self.judged.note(
-                f"{what} entries beyond the log's end {self.judged.end}: the broker drops them at its next start"
+        beyond = sorted(self.queues.beyond)
+        newer = known is not None and known.log > self.log.newest
+        if known and (beyond or not newer):
+            before = len(judged.found)
+            self._take(("checkpoint", (known.log,)), judged.end)
+            judged.cover("log", {"checkpoint": int(len(judged.found) == before)})
+        elif known:
+            judged.inconclusive.append(
+                f"the checkpoint knows of a record stored at {known.log} ms, later than any in the log, and no entry "
+                "names one: either the log lost its last records with their entries, or the checkpoint is damaged"
             )
+        if beyond and not newer:
+            self._named_beyond_the_end(*beyond[0], others=len(beyond) - 1)
+
+    def _named_beyond_the_end(self, position: int, trace: str, others: int) -> None:
+        """Entries name records beyond the end of the log: it lost them, or the entries are old bytes."""
+        what = f"{trace} and {others} more queue{'s' * (others > 1)} have" if others else f"{trace} has"
+        end = self.judged.end
+        if not self.store.clean:
+            self.judged.note(f"{what} entries beyond the log's end {end}: the broker drops them at its next start")
         elif self._never_restarted:
-            self._take(("refer", (position,)), self.judged.end, detail=f"the entry behind the last one of {trace}")
+            self._take(("refer", (position,)), end, detail=f"the entry behind the last one of {trace}")
         else:
             self.judged.inconclusive.append(
-                f"{what} an entry behind the last message that points at {position}, beyond the log's end "
-                f"{self.judged.end}: either the log lost its last records, or these are old bytes of a "
-                "truncation at an earlier start"
+                f"{what} an entry behind the last message that points at {position}, beyond the log's end {end}: "
+                "either the log lost its last records, or these are old bytes of a truncation at an earlier start"
             )
