@@ -137,11 +137,14 @@ def explain(
 
 
 def _told(found: Report, trace: str) -> None:
-    told = [finding for finding in found.violations if finding.trace == trace]
+    from gapless.traces.problems import shown
+
+    told = [finding for finding in found.violations if finding.trace == shown(trace)]
     for finding in told:
         print("\n".join(finding.story), end="\n\n")
     source = found.sources[0]
-    for line in (*source.reasons, *(note for note in source.notes if trace.rpartition("/")[0] in note)):
+    topic = shown(trace.rpartition("/")[0])
+    for line in (*source.reasons, *(note for note in source.notes if topic and topic in note)):
         print(f"{source.path}: {line}")
     if not told and found.verdict == "conforms":
         for row in found.queues:
@@ -149,7 +152,9 @@ def _told(found: Report, trace: str) -> None:
                 f"{row.topic}/{row.queue} conforms: numbers from {row.first} up to, not including, {row.end}; "
                 f"{row.messages:,} messages in the log; entries up to, not including, {row.indexed}."
             )
-        if trace == "commitlog":
+        if source.kind == "event-trace":
+            print(f"{shown(trace)} conforms: {found.counts.events:,} events.")
+        elif trace == "commitlog":
             print(f"commitlog conforms: {source.records:,} records in {source.bytes:,} bytes of files.")
 
 

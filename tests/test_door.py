@@ -179,3 +179,11 @@ def test_a_question_that_cannot_be_asked_is_told() -> None:
         with pytest.raises(UsageError):
             check([], **wrong)
     assert check(str(recording("lmq"))).verdict == "conforms"
+
+
+def test_explain_tells_that_a_recorded_trace_conforms(tmp_path: Path) -> None:
+    out = tmp_path / "events.ndjson"
+    gapless("trace", recording("lmq"), "--out", out)
+    told = gapless("explain", out, "--trace", "orders/0")
+    assert told.exit_code == 0
+    assert told.stdout.startswith("orders/0 conforms: ")
