@@ -411,3 +411,15 @@ def test_a_checkpoint_alone_accuses_nobody(tmp_path: Path) -> None:
     report = check([store])
     assert (report.verdict, report.exit_code) == ("inconclusive", 3)
     assert "the checkpoint is damaged" in report.sources[0].reasons[0]
+
+
+def test_a_segment_without_any_message_of_a_queue_can_be_read_again(tmp_path: Path) -> None:
+    """Some log files hold nothing but records outside of all queues, and a queue was made anew around them."""
+    builder = StoreBuilder(log_file_size=1024)
+    for _ in range(2):
+        for _ in range(30):
+            builder.append(Record("orders", body=bytes(100), sys_flag=PREPARED))
+        builder.delete_topic("orders")
+        for _ in range(6):
+            builder.append(Record("orders", body=b"again"))
+    assert_not_accused(check([builder.write(tmp_path / "store")]))

@@ -155,7 +155,7 @@ class Space:
     def array(self, name: str, shape: tuple[int, ...], kind: type[np.generic]) -> npt.NDArray[Any]:
         """An array of this shape, its content whatever was there; by the same name, it is the same memory."""
         size = math.prod(shape) * np.dtype(kind).itemsize
-        if len(self.flat.get(name, ())) < size:
+        if name not in self.flat or len(self.flat[name]) < size:
             self.flat[name] = np.empty(size, np.uint8)
         return self.flat[name][:size].view(kind).reshape(shape)
 
