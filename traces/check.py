@@ -31,7 +31,6 @@ Progress = Callable[[int, int], None]
 ONE_PROCESS = 48 << 20  # bytes: below this a pool costs more than it gives
 AHEAD = 4  # splits per process that may wait to be joined: bounds memory
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
-INTERRUPTED = "interrupted"  # what the reason begins with where Ctrl-C ended a check
 TRACES = 5  # traces named in a cluster of findings
 
 
@@ -68,14 +67,11 @@ def check(
     pieces.load_kernels(options)
     began = time.perf_counter()
     parts: list[Parts] = []
-    for path in paths:
-        if parts and any(reason.startswith(INTERRUPTED) for reason in parts[-1].source.reasons):
-            parts.append(_nothing(Path(path), "inconclusive", f"{INTERRUPTED} before it was read"))
-            continue
-        try:
-            parts.append(_check_one(Path(path), Path(config) if config else None, options, jobs, progress))
-        except KeyboardInterrupt:
-            parts.append(_nothing(Path(path), "inconclusive", f"{INTERRUPTED} before it was read"))
+    for path in map(Path, paths):
+        if parts and parts[-1].interrupted:  # one interrupt ends the whole check
+            parts.append(_unread(path))
+        else:
+            parts.append(_check_one(path, Path(config) if config else None, options, jobs, progress))
     return _report(parts, options, time.perf_counter() - began)
 
 
@@ -111,6 +107,8 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
         return _nothing(path, "inconclusive", str(nothing))
     except Unreadable as problem:
         return _nothing(path, "unreadable", str(problem))
+    except KeyboardInterrupt:
+        return _unread(path)
     except BrokenProcessPool:
         return _nothing(path, "unreadable", "a worker process ended unexpectedly (out of memory?); try --jobs 1")
     except OSError as error:
@@ -140,6 +138,10 @@ def _no_store(path: Path) -> Parts:
 
 def _nothing(path: Path, verdict: VerdictName, reason: str) -> Parts:
     return Parts(Source(path=shown(path), kind="unknown", verdict=verdict, reasons=[shown(reason)]))
+
+
+def _unread(path: Path) -> Parts:
+    return replace(_nothing(path, "inconclusive", "interrupted before it was read"), interrupted=True)
 
 
 # -- the engine ----------------------------------------------------------------------------------------------------
@@ -196,7 +198,7 @@ def judged_store(store: Store, options: Options, jobs: int | None, progress: Pro
             if judged.found and all(found.position >= limit for found in judged.found):
                 judged = _up_to(limit, why, judged, options, jobs)
     except KeyboardInterrupt:
-        return judge.judged, f"{INTERRUPTED} after {done:,} of {total:,} bytes"
+        return judge.judged, f"interrupted after {done:,} of {total:,} bytes"
     return judged, ""
 
 
@@ -204,9 +206,8 @@ def _other_ends(judged: Judged) -> Iterator[tuple[int, str]]:
     """Where else the log may end, if all that departs lies behind: nobody can be accused of what comes after that.
 
     Behind the last record of a clean log may lie the bytes of an old one, that no entry names. A last record may be
-    torn by a crash, which may show in its tag code too, for that is read from its end. And a log
-    whose end was truncated, and written again up to just where an old record begins, steps back in time there and
-    never catches up.
+    torn by a crash, which may show in its tag code too, for that is read from its end. And a log whose end was
+    truncated, and written again up to just where an old record begins, steps back in time there and never catches up.
     """
     last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.found)
     if judged.store.clean and last_is_refused:
@@ -278,6 +279,7 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
         queues=queues,
         marks=_marks(judged, source, findings),
         total=sum(f.count for f in findings if f.severity == "violation"),
+        interrupted=bool(interrupted),
     )  # fmt: skip
 
 

@@ -43,12 +43,16 @@ TRACES = 5  # traces named in a cluster of findings
 def check_events(path: Path, options: Options, *, trace: str | None = None) -> Parts:
     """Hold a file of events against the specs; with `trace`, only the traces of that name. Raises Unreadable."""
     judge = _Judge(path, options, trace)
+    interrupted = False
     try:
         for traces in _gathered(path):
             judge.take(traces)
     except KeyboardInterrupt:
+        interrupted = True
         judge.reasons.append("interrupted: what was judged until then is reported")
-    return judge.finish()
+    parts = judge.finish()
+    parts.interrupted = interrupted
+    return parts
 
 
 # -- events as columns ---------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ class Parts:
     queues: list[QueueRow] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     total: int = 0
+    interrupted: bool = False  # by Ctrl-C, while this source was read
 
 
 def is_event_file(path: Path) -> bool:

@@ -59,6 +59,7 @@ class Run:
     first: int
     indexed: int
     end: int
+    opened: int  # the number of its first message
     began: int  # log position of its first message
     last: int = 0  # log position of its last message
     blank: int = 0

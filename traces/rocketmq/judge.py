@@ -130,17 +130,21 @@ class Judge:
             self._take(("roll", (low, header.size if marked else file_end - low, int(marked))), low)
             self.log = replace(self.log, base=file_end, end=file_end)
 
-    def _take(self, event: Event, position: int, *, again: bool = False, detail: str = "") -> None:
-        """Take one log event from the state that was really reached; `again` if a worker has it among its own."""
+    def _take(self, event: Event, position: int, *, again: bool = False, detail: str = "") -> bool:
+        """Take one log event from the state that was really reached, and say whether it was accepted.
+
+        `again` says that a worker has it among its own; `detail` is told with the refusal.
+        """
         if not again:
             self.judged.joint(position, "log", COMMIT_LOG, [event])
         outcome = replay("log", self.log, [event], profile=self.options.profile, ignored=self.options.ignored)
         if outcome.departure:
             self.judged.find(COMMIT_LOG, position, outcome.departure, detail)
-            return
+            return False
         for name, count in outcome.deviations.items():
             self.judged.anomaly(name, count, position, COMMIT_LOG)
         self.log = outcome.state
+        return True
 
     def _refused(self, base: int, refusal: Refusal) -> None:
         """A log event that a worker's kernel refused, taken again by the plain function."""
@@ -164,11 +168,12 @@ class Judge:
         judged.end = int(self.log.end)
         judged.ends_in_the_past = self.log.clock < self.log.newest
         if judged.records:
-            if self.store.clean and (torn := self._torn_at_the_end()):
+            torn = self._torn_at_the_end() if self.store.clean else None
+            if torn:
                 self._take(torn, judged.end)
-                self.queues.torn_at = judged.end
             self.queues.finish()
-            self._beyond_the_end()
+            if not torn and not self.store.live:
+                self._beyond_the_end()
         return judged
 
     def _header(self, position: int) -> scan.Header:
@@ -201,14 +206,10 @@ class Judge:
         truncated, they accuse.
         """
         judged, known = self.judged, self.store.checkpoint
-        if self.store.live or self.queues.torn_at >= 0:
-            return
         beyond = sorted(self.queues.beyond)
         newer = known is not None and known.log > self.log.newest
         if known and (beyond or not newer):
-            before = len(judged.found)
-            self._take(("checkpoint", (known.log,)), judged.end)
-            judged.cover("log", {"checkpoint": int(len(judged.found) == before)})
+            judged.cover("log", {"checkpoint": int(self._take(("checkpoint", (known.log,)), judged.end))})
         elif known:
             judged.inconclusive.append(
                 f"the checkpoint knows of a record stored at {known.log} ms, later than any in the log, and no entry "

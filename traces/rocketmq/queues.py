@@ -35,7 +35,6 @@ class Queues:
         self.spec = SPECS["queue"]
         self.rows = {name: row for row, name in enumerate(self.spec.scalars)}
         self.beyond: list[tuple[int, str]] = []
-        self.torn_at = -1  # where a torn record of a clean log was found already
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -49,7 +48,7 @@ class Queues:
             claim = int(found.claims[self.rows["end"], n])
             run = self.judged.queues.get(subject)
             if run is None:
-                run = Run(claim, claim, claim, began=int(found.first[n]), damage_seen=damages)
+                run = Run(claim, claim, claim, opened=claim, began=int(found.first[n]), damage_seen=damages)
                 self.judged.queues[subject] = run
                 self._open(subject, run)
             elif claim == 0:
@@ -166,8 +165,7 @@ class Queues:
         if run.refused in self.judged.found:
             self.judged.found.remove(run.refused)
         run.refused = run.suspect = run.pending = None
-        number = next(self._since(subject, 0))[1][0]
-        begin = self._state(run, first=number, indexed=number, end=number, blank=0)
+        begin = self._state(run, first=run.opened, indexed=run.opened, end=run.opened, blank=0)
         outcome = self._replay(begin, self._since(subject, run.anew_at))
         if outcome.departure and outcome.departure.event[0] == "append":
             # It did not start again, then, and one number is wrong: the first that begins at 0 again.
