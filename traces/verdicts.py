@@ -89,6 +89,46 @@ class QueueRow(Model):
     verdict: VerdictName
 
 
+class Transactions(Model):
+    """The transactions of one store in numbers: what became of them, how long it took, how ops were batched.
+
+    A *renewal* is a half that the check service put back. Histograms have a count per upper bound or value.
+    """
+
+    source: str
+    transactions: int = Field(description="how many there are: a half with all its versions is one")
+    halves: int = Field(description="half records, renewals included")
+    renewals: int = Field(description="of these, put back with a raised counter")
+    finals: int
+    ops: int = Field(description="op records")
+    marks: int = Field(description="half numbers named in them")
+    parked: int
+    outcomes: dict[str, int] = Field(description="transactions by what became of them: committed, rolled back, …")
+    decided_within: dict[int, int] = Field(
+        description="committed and rolled-back transactions by ms from the first half to the final or op: at most this"
+    )
+    back_checks: dict[int, int] = Field(description="transactions by how often their half was put back")
+    batches: dict[int, int] = Field(description="op records by the half numbers named in one: at most this many")
+    half_cursor: int | None = Field(default=None, description="None where the store has none")
+    half_end: int = Field(description="exclusive end of the half numbers in the log")
+    op_cursor: int | None = None
+    op_end: int
+
+
+class Client(Model):
+    """What a client log says was asked and answered, and how much of it could be held against the store."""
+
+    source: str
+    path: str
+    lines: int
+    sends: int = Field(description="messages sent, those in batches and halves included")
+    acknowledged: int = Field(description="of these, answered with a place in the log")
+    unknown: int = Field(description="of these, never answered: either may be true")
+    expired: int = Field(default=0, description="acknowledged, and below the log's start now: not judged")
+    decisions: int = Field(description="commits and rollbacks that were asked for")
+    back_checks: int = Field(description="back-checks that clients received")
+
+
 class Mark(Model):
     """A place on the picture of the log: a stretch `low:high` in bytes, and what it is."""
 
@@ -116,6 +156,8 @@ class Report(Model):
     findings: list[Finding]
     findings_total: int
     queues: list[QueueRow] = []
+    transactions: list[Transactions] = []
+    clients: list[Client] = []
     marks: list[Mark] = []
     seconds: float
 
