@@ -13,17 +13,30 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from gapless.traces.options import Options
 from gapless.traces.parts import Parts, is_event_file
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.rocketmq import pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.rocketmq.judge import Judge
 from gapless.traces.rocketmq.layout import Store, open_store, store_folder
-from gapless.traces.rocketmq.pieces import Options, Result, Split
+from gapless.traces.rocketmq.pieces import Result, Split
 from gapless.traces.rules import Rule, rules
 from gapless.traces.specs import PROFILES, SPECS, rule_id
-from gapless.traces.verdicts import Counts, Finding, Mark, QueueRow, Report, Source, VerdictName, Where, worst
+from gapless.traces.verdicts import (
+    Counts,
+    Finding,
+    Mark,
+    QueueRow,
+    Report,
+    Source,
+    Transactions,
+    VerdictName,
+    Where,
+    worst,
+)
 
 Progress = Callable[[int, int], None]
 """Told, after every split, how many bytes are done and how many there are."""
@@ -272,15 +285,52 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
         ),
         findings=findings,
         events={spec: _events(judged, spec) for spec in SPECS},
-        traces=len(judged.queues) + 1,
+        traces=_traces(judged),
         coverage=judged.covered,
         not_exercised=_not_exercised(judged),
         anomalies={name: count for name, (count, _, _) in judged.anomalies.items()},
         queues=queues,
+        transactions=_transactions(judged, source),
         marks=_marks(judged, source, findings),
         total=sum(f.count for f in findings if f.severity == "violation"),
         interrupted=bool(interrupted),
     )  # fmt: skip
+
+
+def _traces(judged: Judged) -> int:
+    """The log, every queue, every transaction and op, and the cursors if there are any."""
+    numbers = judged.transactions.numbers
+    cursors = any(name.startswith("checkpoint.") for name in judged.covered)
+    return 1 + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
+
+
+def _transactions(judged: Judged, source: str) -> list[Transactions]:
+    tally, cursors = judged.transactions, judged.store.cursors
+    numbers = tally.numbers
+    if not any(numbers.values()):
+        return []
+    halves, ops = judged.queues.get(pieces.HALVES), judged.queues.get(pieces.OPS)
+
+    def kept(counts: dict[Any, int]) -> dict[Any, int]:
+        return {key: count for key, count in sorted(counts.items()) if count}
+
+    return [
+        Transactions(
+            source=source,
+            **{name: numbers.get(name, 0) for name in NUMBERS},
+            outcomes=kept(tally.outcomes),
+            decided_within=kept(tally.decided_within),
+            back_checks=kept(tally.back_checks),
+            batches=kept(tally.batches),
+            half_cursor=cursors.half if cursors else None,
+            half_end=halves.end if halves else 0,
+            op_cursor=cursors.op if cursors else None,
+            op_end=ops.end if ops else 0,
+        )
+    ]
+
+
+NUMBERS = ("transactions", "halves", "renewals", "finals", "ops", "marks", "parked")
 
 
 def _events(judged: Judged, spec: str) -> int:
@@ -353,15 +403,53 @@ def _not_exercised(judged: Judged) -> list[str]:
         found.append(
             f"{rule_id('queue', 'a file of the consume queue has its full length')}: it is not known (--config)"
         )
+    found += _transactions_not_exercised(judged)
     for spec, action in (
         ("log", "flush"),
         ("log", "acknowledge"),
         ("log", "crash"),
         ("queue", "expire"),
         ("queue", "rebuild"),
+        ("transaction", "crash"),
+        ("op_batch", "tick"),
+        ("op_batch", "stop"),
+        ("op_batch", "crash"),
     ):
         found.append(f"{spec}.{action}: a store does not show this step; a trace recorded by a broker does")
     return found
+
+
+def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
+    """What is not known of transactions, and which evidence would tell."""
+    store, numbers = judged.store, judged.transactions.numbers
+    if not numbers.get("transactions"):
+        yield "transaction, checkpoint, op_batch: there is no transaction in the log, or they were not asked for"
+        return
+    if not store.settings.get("transactionCheckMax"):
+        rule = rule_id("transaction", "all checks are spent")
+        yield f"{rule}: transactionCheckMax is not known; a broker.conf would tell (--config)"
+    if not store.settings.get("transactionOpMsgMaxSize"):
+        rule = rule_id("op_batch", "the body ends with the entry that fills it")
+        yield f"{rule}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
+    for sentence in WITNESSED:
+        yield f"{rule_id('transaction', sentence)}: nobody says what producers asked; a client log would (--client)"
+    if store.cursors is None or store.cursors.half is None or store.live:
+        rule = rule_id("checkpoint", "the half cursor passes no undecided half")
+        yield f"{rule}: it is not known how far the check service came; config/consumerOffset.json would tell"
+    elif not store.clean:
+        rule = rule_id("checkpoint", "the half cursor has passed all that the op names")
+        yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"
+    if judged.covered.get("transaction.roll_back"):
+        yield "transaction.roll_back: inferred, from ops without a final; a client log tells of rollbacks (--client)"
+
+
+WITNESSED = (
+    "the producer asked to commit it",
+    "the producer asked to roll it back",
+    "the commit that was acknowledged has its final",
+    "the check names a version of its half",
+    "the half was put back before its producer is asked",
+)
 
 
 def _queue_rows(judged: Judged, source: str) -> list[QueueRow]:
@@ -413,6 +501,7 @@ def _report(parts: list[Parts], options: Options, seconds: float) -> Report:
         findings=[f for p in parts for f in p.findings],
         findings_total=sum(p.total for p in parts),
         queues=[row for p in parts for row in p.queues],
+        transactions=[row for p in parts for row in p.transactions],
         marks=[mark for p in parts for mark in p.marks],
         seconds=seconds,
     )

@@ -26,10 +26,10 @@ import pyarrow as pa
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces import schema
 from gapless.traces.kernels import EXACT, LIMIT, Ints, Kernel, Replayed, kernel
+from gapless.traces.options import Options
 from gapless.traces.parts import Parts
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay import Departure, Event, Step, named, replay, story
-from gapless.traces.rocketmq.pieces import Options
 from gapless.traces.rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.schema import OUTCOMES, STEPS
 from gapless.traces.specs import SPECS, Spec, State, rule_id

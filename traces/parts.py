@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gapless.traces.verdicts import Finding, Mark, QueueRow, Source
+from gapless.traces.verdicts import Client, Finding, Mark, QueueRow, Source, Transactions
 
 
 @dataclass
@@ -20,6 +20,8 @@ class Parts:
     not_exercised: list[str] = field(default_factory=list)
     anomalies: dict[str, int] = field(default_factory=dict)
     queues: list[QueueRow] = field(default_factory=list)
+    transactions: list[Transactions] = field(default_factory=list)
+    clients: list[Client] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     total: int = 0
     interrupted: bool = False  # by Ctrl-C, while this source was read
