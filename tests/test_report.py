@@ -17,12 +17,14 @@ from rich.console import Console
 from gapless import check
 from gapless.traces import report as reports
 from gapless.traces.verdicts import (
+    Client,
     Counts,
     Finding,
     Mark,
     QueueRow,
     Report,
     Source,
+    Transactions,
     VerdictName,
     Where,
 )
@@ -102,6 +104,47 @@ def row(number: int = 1, **changed: Any) -> QueueRow:
         verdict="conforms",
     )
     return whole.model_copy(update=changed)
+
+
+def transactions(**changed: Any) -> Transactions:
+    whole = Transactions(
+        source="store",
+        transactions=796,
+        halves=1205,
+        renewals=409,
+        finals=731,
+        ops=41,
+        marks=788,
+        parked=3,
+        outcomes={"committed": 731, "rolled back": 57, "parked": 3, "undecided": 5},
+        decided_within={250: 512, 1000: 200, 16_000: 70, 300_000: 6},
+        back_checks={0: 596, 1: 150, 2: 40, 9: 7, 15: 3},
+        batches={1: 3, 8: 10, 32: 28},
+        half_cursor=1131,
+        half_end=1205,
+        op_cursor=40,
+        op_end=41,
+    )
+    return whole.model_copy(update=changed)
+
+
+def client(**changed: Any) -> Client:
+    whole = Client(
+        source="store",
+        path="client.ndjson",
+        lines=9000,
+        sends=4200,
+        acknowledged=4150,
+        unknown=50,
+        decisions=790,
+        back_checks=409,
+    )
+    return whole.model_copy(update=changed)
+
+
+def transactional(**changed: Any) -> Report:
+    """A report of a store with transactions, and of what its clients know."""
+    return conforming(**{"transactions": [transactions()], "clients": [client()], **changed})
 
 
 def log_files(count: int, size: int = FILE) -> list[Mark]:

@@ -20,6 +20,7 @@ class Parts:
     not_exercised: list[str] = field(default_factory=list)
     anomalies: dict[str, int] = field(default_factory=dict)
     queues: list[QueueRow] = field(default_factory=list)
+    queue_count: int = 0  # of a store, those without a row included
     marks: list[Mark] = field(default_factory=list)
     total: int = 0
     interrupted: bool = False  # by Ctrl-C, while this source was read
