@@ -90,12 +90,12 @@ def charts(told: Transactions) -> list[Chart]:
     ]
 
 
-def outcomes(told: Transactions) -> list[Bar]:
-    """Transactions by what became of them, in the order in which they are told."""
+def outcomes(told: Transactions, most: int = BARS) -> list[Bar]:
+    """Transactions by what became of them, in the order in which they are told; the last of many outcomes as one."""
     names = list(told.outcomes.items())
-    if len(names) > BARS:
-        rest = names[BARS - 1 :]
-        names[BARS - 1 :] = [(f"{len(rest):,} other outcomes", sum(count for _, count in rest))]
+    if len(names) > most:
+        rest = names[most - 1 :]
+        names[most - 1 :] = [(f"{len(rest):,} other outcomes", sum(count for _, count in rest))]
     return _bars(names, [name.replace(" ", "-") if name in OUTCOMES else "other" for name, _ in names])
 
 

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from gapless.traces.charts import Bar, Chart, blocks, charts, clipped, outcomes, reached, span
+from gapless.traces.charts import BARS, Bar, Chart, blocks, charts, clipped, outcomes, reached, span
 from gapless.traces.verdicts import Client, Finding, Mark, QueueRow, Report, Source, Transactions, VerdictName
 
 Item = TypeVar("Item")
@@ -280,7 +280,7 @@ def _transactions(report: Report, *, verbose: bool, terminal: bool) -> list[Text
     for store in told:
         lines.append(Text.assemble((store.source, "bold"), f": {', '.join(_held(store))}"))
         if verbose or len(stores) <= FEW_STORES:
-            lines += _outcomes(outcomes(store), verbose=verbose, terminal=terminal)
+            lines += _outcomes(outcomes(store, BARS if verbose else FEW_OUTCOMES), terminal=terminal)
             lines += [Text(f"  {line}") for line in _spread(store)]
     if len(told) < len(stores):
         lines.append(Text(f"and transactions of {plural(len(stores) - len(told), 'more store')} (--verbose)"))
@@ -297,20 +297,17 @@ def _held(store: Transactions) -> Iterator[str]:
         yield f"{store.parked:,} parked"
 
 
-def _outcomes(bars: Sequence[Bar], *, verbose: bool, terminal: bool) -> list[Text]:
+def _outcomes(bars: Sequence[Bar], *, terminal: bool) -> list[Text]:
     """Outcomes in columns; a pipe gets the same words without the bars."""
-    told = bars if verbose else bars[:FEW_OUTCOMES]
-    names = [clipped(bar.name, 40) for bar in told]
-    wide, far = max(map(cell_len, names), default=0), max((len(f"{bar.count:,}") for bar in told), default=0)
+    names = [clipped(bar.name, 40) for bar in bars]
+    wide, far = max(map(cell_len, names), default=0), max((len(f"{bar.count:,}") for bar in bars), default=0)
     lines = []
-    for name, bar in zip(names, told, strict=True):
+    for name, bar in zip(names, bars, strict=True):
         gap = " " * (wide - cell_len(name))
         line = Text(f"  {name}{gap}  {bar.count:>{far},}  {bar.share:>6}")
         if terminal and bar.count:
             line.append(f"  {blocks(bar.length)}", TONES[bar.tone])
         lines.append(line)
-    if len(told) < len(bars):
-        lines.append(Text(f"  and {plural(len(bars) - len(told), 'more outcome')} (--verbose)"))
     return lines
 
 
@@ -523,7 +520,7 @@ def _away_cost(_: int, what: str, first: Finding | None) -> int:
 def _charts_cost(store: Transactions, pictures: Sequence[Chart]) -> int:
     """Key figures, and four pictures; a bar is described beside it, and once more for those who do not see it."""
     bars = [bar for chart in pictures for bar in chart.bars]
-    return cost(3500, store.source) + sum(cost(330, bar.label, bar.said, bar.name, bar.said) for bar in bars)
+    return cost(3000, store.source) + sum(cost(240, bar.label, bar.said, bar.name, bar.said) for bar in bars)
 
 
 def _store_cost(store: Transactions) -> int:
