@@ -465,6 +465,15 @@ def test_an_anomaly_with_a_story_tells_it() -> None:
     assert "\n     transaction 7F00-0A\n       1. commit(number=1)\n" in piped(told, verbose=True)
 
 
+def test_stories_of_anomalies_that_do_not_fit_are_counted() -> None:
+    long = ["transaction 7F00-0A", *["  1. commit(number=1)"] * 2000]
+    found = [strange(n, f"step {n}", "7F00-0A").model_copy(update={"story": long[: n * 900 + 2]}) for n in range(3)]
+    text = Page(reports.html(report(findings=found, anomalies={f"step_{n}": 1 for n in range(3)}))).text
+    assert "2 more stories left out here" in text
+    assert "they have no story" not in text
+    assert all(f"1step {n} (reference)" in text for n in range(3))
+
+
 def test_more_queues_than_rows_are_counted_right() -> None:
     counts = Counts(events=1, traces=10_797, queues=10_000)
     assert "10,000 queues" in piped(conforming(counts=counts))

@@ -203,7 +203,7 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
     queues is for terminals, for what conforms and for few queues. No line is wrapped: the width changes nothing.
     """
     report = cleaned(report)
-    blocks = (
+    parts = (
         _sources(report, verbose=verbose),
         _queues(report, verbose=verbose, terminal=console.is_terminal),
         _transactions(report, verbose=verbose, terminal=console.is_terminal),
@@ -212,9 +212,9 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
         _given_away(report, verbose=verbose),
         _findings(report, verbose=verbose),
     )
-    for block in blocks:
-        if block:
-            for line in (*block, Text()):
+    for part in parts:
+        if part:
+            for line in (*part, Text()):
                 _say(console, line)
     _say(console, Text.assemble(_verdict(report.verdict), f": {sentence(report)}"))
 
@@ -434,15 +434,7 @@ def html(report: Report) -> str:
     unheard = fitting(reasons, lambda r: cost(60, *r), PAGE_LINES, PAGE_LINE_BYTES)
     away = fitting(list(enumerate(gave_away(report), 1)), lambda a: _away_cost(*a[1]), PAGE_LINES, PAGE_LINE_BYTES)
     tales = [(n, first) for n, (_, _, first) in away if first and first.story]
-    tales = fitting(tales, lambda t: sum(cost(35, line) for line in t[1].story), PAGE_LINES, PAGE_LINE_BYTES)
-    stores = with_transactions(report)
-    charted = fitting(
-        [(store, charts(store)) for store in stores[:PAGE_CHARTED]],
-        lambda s: _charts_cost(*s),
-        PAGE_CHARTED,
-        PAGE_CHART_BYTES,
-    )
-    counted = fitting(stores[len(charted) :], _store_cost, PAGE_STORES, PAGE_STORE_BYTES)
+    fit = fitting(tales, lambda t: sum(cost(35, line) for line in t[1].story), PAGE_LINES, PAGE_LINE_BYTES)
     clients = fitting(report.clients, _client_cost, PAGE_CLIENTS, PAGE_CLIENT_BYTES)
     covered = fitting(list(report.coverage.items()), lambda c: cost(100, c[0]), PAGE_LINES, PAGE_LINE_BYTES)
     linked = {f"finding-{n}" for n, _ in (*told, *listed)} | {f"anomaly-{n}" for n, _ in away}
@@ -464,10 +456,9 @@ def html(report: Report) -> str:
         told=told,
         listed=[(n, _brief(finding)) for n, finding in listed],
         away=away,
-        tales={n for n, _ in tales},
-        stores=stores,
-        charted=charted,
-        counted=counted,
+        tales=len(tales),
+        told_away={n for n, _ in fit},
+        **_stores(report),
         clients=clients,
         queues=queues,
         unheard=unheard,
@@ -486,6 +477,15 @@ def _template() -> Template:
     environment.filters |= {"figures": _figures, "cursor": cursor, "count": "{:,}".format}
     environment.globals |= {"SIGNS": SIGNS, "KINDS": KINDS, "line_kind": line_kind}
     return environment.get_template("report.html.j2")
+
+
+def _stores(report: Report) -> dict[str, Any]:
+    """All stores with transactions; the first few with their charts, and others in numbers."""
+    stores = with_transactions(report)
+    drawn = [(store, charts(store)) for store in stores[:PAGE_CHARTED]]
+    charted = fitting(drawn, lambda s: _charts_cost(*s), PAGE_CHARTED, PAGE_CHART_BYTES)
+    counted = fitting(stores[len(charted) :], _store_cost, PAGE_STORES, PAGE_STORE_BYTES)
+    return {"stores": stores, "charted": charted, "counted": counted}
 
 
 def fitting(items: Sequence[Item], taking: Callable[[Item], int], rows: int, room: int) -> list[Item]:
@@ -564,36 +564,37 @@ def _brief(finding: Finding) -> Finding:
 def _numbers(report: Report) -> list[tuple[str, str]]:
     """The numbers at the top of the page, as (number, what it counts)."""
     total = max(report.findings_total, len(report.violations))
-    away = sum(report.anomalies.values())
-    shown = [
-        (sum(s.records for s in report.sources), "record", "records"),
-        (queues_of(report), "queue", "queues"),
-        (report.counts.events, "event checked", "events checked"),
-        (total, "violation", "violations"),
-        (away, "anomaly", "anomalies"),
+    decided = sum(told.transactions for told in report.transactions)
+    return [
+        _figure(sum(s.records for s in report.sources), "record"),
+        _figure(queues_of(report), "queue"),
+        *([_figure(decided, "transaction")] if decided else []),
+        _figure(report.counts.events, "event checked", "events checked"),
+        _figure(total, "violation"),
+        _figure(sum(report.anomalies.values()), "anomaly", "anomalies"),
+        (size(sum(s.bytes for s in report.sources)), "read"),
+        (duration(report.seconds), "taken"),
     ]
-    if decided := sum(told.transactions for told in report.transactions):
-        shown.insert(2, (decided, "transaction", "transactions"))
-    numbers = [(f"{count:,}", one if count == 1 else many) for count, one, many in shown]
-    return [*numbers, (size(sum(s.bytes for s in report.sources)), "read"), (duration(report.seconds), "taken")]
 
 
 def _figures(store: Transactions) -> list[tuple[str, str]]:
     """The numbers above the charts of a store, as (number, what it counts)."""
-    halves = "half" if store.halves == 1 else "halves"
-    marks = plural(store.marks, "mark")
+    halves, what = _figure(store.halves, "half", "halves")
+    ops, and_marks = _figure(store.ops, "op")
     return [
-        (f"{store.transactions:,}", "transaction" if store.transactions == 1 else "transactions"),
-        (f"{store.halves:,}", f"{halves}, {store.renewals:,} of them put back"),
-        (f"{store.finals:,}", "final" if store.finals == 1 else "finals"),
-        (f"{store.ops:,}", f"{'op' if store.ops == 1 else 'ops'} with {marks}"),
+        _figure(store.transactions, "transaction"),
+        (halves, f"{what}, {store.renewals:,} of them put back"),
+        _figure(store.finals, "final"),
+        (ops, f"{and_marks} with {plural(store.marks, 'mark')}"),
         (f"{store.parked:,}", "parked"),
-        (
-            cursor(store.half_cursor, store.half_end),
-            "half cursor" if store.half_cursor is not None else "no half cursor",
-        ),
-        (cursor(store.op_cursor, store.op_end), "op cursor" if store.op_cursor is not None else "no op cursor"),
+        (cursor(store.half_cursor, store.half_end), f"{'no ' * (store.half_cursor is None)}half cursor"),
+        (cursor(store.op_cursor, store.op_end), f"{'no ' * (store.op_cursor is None)}op cursor"),
     ]
+
+
+def _figure(count: int, one: str, many: str = "") -> tuple[str, str]:
+    number, _, what = plural(count, one, many).partition(" ")
+    return number, what
 
 
 # -- the picture of a log ------------------------------------------------------------------------------------------
