@@ -22,6 +22,7 @@ class Parts:
     queues: list[QueueRow] = field(default_factory=list)
     transactions: list[Transactions] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
+    queue_count: int = 0  # of a store, those without a row included
     marks: list[Mark] = field(default_factory=list)
     total: int = 0
     interrupted: bool = False  # by Ctrl-C, while this source was read
