@@ -429,7 +429,8 @@ def _at_once(block: bytes, before: int, topics: dict[str, int]) -> _Found | None
             numbers = np.flatnonzero(mine) + before + 1
             taken = block if mine.all() else data[np.repeat(mine, ends + 1 - starts)].tobytes()
             tables.append(_parsed(taken, numbers, lists=bool(have_lists)))
-        batch = pa.concat_tables(tables).combine_chunks().to_batches()[0]
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables).sort_by("line")
+        batch = table.combine_chunks().to_batches()[0]
     except (ValueError, pa.ArrowException):
         return None
     return _columns(batch, topics) if _sound(batch) else None
