@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -406,6 +407,30 @@ def test_ends_checks_and_resumes(tmp_path: Path) -> None:
     assert log.ends.from_check.tolist() == [1, 0]
     assert log.checks.times.tolist() == [-1, 15]
     assert as_rows(log.resumes) == [{"line": 7, "position": 0xA0B0C, "result": FAIL}]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        a_batch(uniq="C", len=3, crc=4, half=5),
+        a_batch(uniqs=None, phys=None, uniq="C", len=3, crc=4),
+        a_send(n=3, uniqs=["A", "B", "C"], half=5, decision="commit"),
+        a_send(n=0, times="never", op="half", decision="perhaps", from_check=True),
+        an_end(n=0, uniqs=["A"], topic="", queue=-5, qoff=-1, times="never", crc=-1),
+        a_check(n=0, uniqs=["A"], topic="", queue=-5, qoff=-1, decision="perhaps", result="done"),
+        {"op": "note"} | a_batch(op="note", uniq="C", half=-1, phys=[-1], result="done"),
+    ],
+)
+def test_what_belongs_to_another_op_is_not_read(tmp_path: Path, line: dict[str, Any]) -> None:
+    path = written(tmp_path, a_send(), line)
+    assert_is(client.read(path), path.read_text())
+
+
+def test_keys_of_a_part_of_a_column_are_its_own() -> None:
+    column = pa.array(["A", "B", None, "", "C"])
+    assert client._keys(column.slice(1)).tolist() == [digest(b"B"), 0, 0, digest(b"C")]
+    assert client._keys(column.slice(4)).tolist() == [digest(b"C")]
+    assert client._keys(column.slice(5)).tolist() == client._keys(pa.array([], pa.string())).tolist() == []
 
 
 def test_of_two_values_with_one_name_the_last_counts(tmp_path: Path) -> None:

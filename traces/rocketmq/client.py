@@ -437,15 +437,16 @@ def _at_once(block: bytes, before: int, topics: dict[str, int]) -> _Found | None
 
 
 def _parsed(lines: bytes, numbers: Ints, *, lists: bool) -> pa.Table:
-    """Lines as a table of `SCHEMA`; in all of them, or in none, `phys` is a list. Raises ValueError."""
+    """Lines as a table of `SCHEMA`; in all of them, or in none, `phys` is a list.
+
+    Raises ValueError, also where a line holds several objects: these have more rows than there are numbers.
+    """
     expected = pa.schema([PLACES.with_name("phys") if lists and field is PHYS else field for field in FIELDS])
     table = arrow_json.read_json(
         BytesIO(lines),
         read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
         parse_options=arrow_json.ParseOptions(explicit_schema=expected, unexpected_field_behavior="ignore"),
     )
-    if table.num_rows != len(numbers):
-        raise ValueError("some line holds several objects")
     columns: dict[str, Any] = {name: table.column(name) for name in table.column_names}
     if lists:
         columns["places"] = columns.pop("phys")
@@ -665,10 +666,11 @@ def _filled(column: pa.Array[Any], *, value: Any) -> npt.NDArray[Any]:
 
 def _keys(column: pa.Array[Any]) -> Ints:
     """The digest of every text; 0 where there is none."""
-    _valid, ends, text = column.fill_null("").buffers()
-    if not len(column) or ends is None or text is None:
-        return np.zeros(len(column), np.int64)
-    offsets = np.frombuffer(memoryview(ends), np.int32)[column.offset : column.offset + len(column) + 1]
+    texts = column.fill_null("")
+    _valid, ends, text = texts.buffers()
+    if not len(texts) or ends is None or text is None:
+        return np.zeros(len(texts), np.int64)
+    offsets = np.frombuffer(memoryview(ends), np.int32)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(memoryview(text), np.uint8)
     data.flags.writeable = False  # kernels are compiled once for what may be written, and once more for what may not
     found: Ints = digests(data, offsets.astype(np.int64))
