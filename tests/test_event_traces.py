@@ -448,7 +448,7 @@ def test_a_judgement_fits_into_a_report() -> None:
 
 def test_the_example_of_the_essay_is_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     essay = (Path(__file__).parent.parent / "traces" / "README.md").read_text(encoding="utf-8")
-    lines, story = re.findall(r"```(?:json|text)\n(.*?)```", essay, re.DOTALL)
+    lines, story, *_ = re.findall(r"```(?:json|text)\n(.*?)```", essay, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     Path("example.ndjson").write_text(lines, encoding="utf-8")
     (finding,) = check_events(Path("example.ndjson"), Options(profile="strict")).findings
