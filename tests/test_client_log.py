@@ -34,6 +34,7 @@ from gapless.traces.rocketmq.client import (
     Rows,
     Sends,
 )
+from gapless.traces.rocketmq.layout import client_log_beside
 from tests.stores import PREPARED, ROLLED_BACK, SCHEDULE_TOPIC, digest, read_log, recording_with_client
 from tests.test_stores import COUNTS, HALF
 
@@ -128,7 +129,7 @@ def assert_same(one: tuple[Rows, ...], two: tuple[Rows, ...]) -> None:
 def test_a_recording_is_read_as_it_was_written_and_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_by_line", None)  # which would be slow
     folder = recording_with_client(name)
-    path = client.find(folder / "store")
+    path = client_log_beside(folder / "store")
     assert path == folder / "client.ndjson"
     log = client.read(path)
     assert_is(log, path.read_text())
@@ -449,14 +450,14 @@ def test_a_log_is_found_beside_its_store_and_nowhere_else(tmp_path: Path, monkey
     store = tmp_path / "store"
     store.mkdir()
     (store / "client.ndjson").touch()
-    assert client.find(store) is None
+    assert client_log_beside(store) is None
     path = written(tmp_path, a_send())
-    assert client.find(store) == path
+    assert client_log_beside(store) == path
     monkeypatch.chdir(store)
-    assert client.find(Path()) == path
+    assert client_log_beside(Path()) == path
     path.unlink()
     path.mkdir()
-    assert client.find(store) is None
+    assert client_log_beside(store) is None
 
 
 # -- what is no client log -----------------------------------------------------------------------------------------

@@ -110,6 +110,8 @@ def sensible(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> t
         ("index", "tag"): lambda: 0 if drawn[1] < 2 else state.tags[state.indexed],
         ("expire", "number"): lambda: state.first + (state.first < state.indexed),
         ("find_file", "full"): lambda: drawn[1],
+        ("acknowledge", "number"): lambda: state.end - 1,
+        ("acknowledge", "position"): lambda: state.positions[state.end - 1],
     } | (of_transactions(spec, state, drawn) if spec.name in {"transaction", "checkpoint", "op_batch"} else {})
     known = (expected.get((action, parameter)) for parameter in spec.parameters[action])
     values = (value if guess is None else guess() for guess, value in zip(known, drawn, strict=True))

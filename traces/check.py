@@ -11,17 +11,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gapless.traces.options import Options
 from gapless.traces.parts import Parts, is_event_file
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.rocketmq import pieces, places, scan
+from gapless.traces.rocketmq import evidence, pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.rocketmq.judge import Judge
-from gapless.traces.rocketmq.layout import Store, open_store, store_folder
+from gapless.traces.rocketmq.layout import Store, client_log_beside, open_store, store_folder
 from gapless.traces.rocketmq.pieces import Result, Split
 from gapless.traces.rules import Rule, rules
 from gapless.traces.specs import PROFILES, SPECS, rule_id
@@ -56,6 +57,7 @@ def check(
     *,
     profile: str = "rocketmq",
     config: str | os.PathLike[str] | None = None,
+    client: str | os.PathLike[str] | None = None,
     topic: str | None = None,
     trace: str | None = None,
     only: Sequence[str] = (),
@@ -66,7 +68,8 @@ def check(
     """Hold stores against the specs, and report.
 
     `paths`: store directories, or folders that hold a `store/` · `profile`: whose deviations count as anomalies ·
-    `config`: a broker.conf, for what a store does not say · `topic`: judge only this topic's queues · `trace`: judge
+    `config`: a broker.conf, for what a store does not say · `client`: a client log, for what producers were promised;
+    without them, those beside a store are used · `topic`: judge only this topic's queues · `trace`: judge
     only this trace, `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules ·
     `jobs`: processes; by default as many as pay. Raises UsageError; what is wrong with an input is in the report.
     """
@@ -84,7 +87,8 @@ def check(
         if parts and parts[-1].interrupted:  # one interrupt ends the whole check
             parts.append(_unread(path))
         else:
-            parts.append(_check_one(path, Path(config) if config else None, options, jobs, progress))
+            beside = Beside(Path(config) if config else None, Path(client) if client else None)
+            parts.append(_check_one(path, beside, options, jobs, progress))
     return _report(parts, options, time.perf_counter() - began)
 
 
@@ -105,8 +109,16 @@ def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
     return frozenset((everything - chosen(only) if only else set()) | chosen(ignore))
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What is given beside a store."""
+
+    config: Path | None = None
+    client: Path | None = None
+
+
 def _check_one(  # noqa: PLR0911 - one for every way it can end
-    path: Path, config: Path | None, options: Options, jobs: int | None, progress: Progress | None
+    path: Path, beside: Beside, options: Options, jobs: int | None, progress: Progress | None
 ) -> Parts:
     try:
         if is_event_file(path) and path.is_file():
@@ -114,8 +126,10 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
         folder = store_folder(path)
         if folder is None:
             return _no_store(path)
-        store = open_store(folder, config)
-        return _parts(path, *judged_store(store, options, jobs, progress), options)
+        store = open_store(folder, beside.config)
+        with _evidence(folder, beside.client, path) as noted:
+            store = replace(store, notes=(*store.notes, *noted))
+            return _parts(path, *judged_store(store, options, jobs, progress), options)
     except NothingThere as nothing:
         return _nothing(path, "inconclusive", str(nothing))
     except Unreadable as problem:
@@ -127,6 +141,20 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _nothing(path, "unreadable", f"{where}{error.strerror}")
+
+
+@contextmanager
+def _evidence(folder: Path, given: Path | None, path: Path) -> Iterator[list[str]]:
+    """Give what clients say to all who judge; it is found by itself beside the store, and said so."""
+    found = given or client_log_beside(folder)
+    if found is None:
+        yield []
+        return
+    token = evidence.given.set(evidence.read(found, str(path)))
+    try:
+        yield [] if given else [f"what clients were promised from {found.name} beside the store"]
+    finally:
+        evidence.given.reset(token)
 
 
 def _check_events(path: Path, options: Options) -> Parts:
@@ -171,7 +199,7 @@ def results(store: Store, options: Options, jobs: int | None) -> Iterator[Result
 
 
 def _by_pool(store: Store, options: Options, splits: list[Split], jobs: int) -> Iterator[Result]:
-    pool = ProcessPoolExecutor(jobs, _context(), _leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(jobs, _context(), _begin, (evidence.given.get(),))
     waiting: deque[Future[Result]] = deque()
     try:
         for split in splits:
@@ -190,8 +218,10 @@ def _context() -> multiprocessing.context.BaseContext:
     return multiprocessing.get_context("fork" if alone and hasattr(os, "fork") else "spawn")
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _begin(said: evidence.Evidence | None) -> None:
+    """Begin a worker: interrupts are the parent's business, and what clients say is known."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    evidence.given.set(said)
 
 
 def judged_store(store: Store, options: Options, jobs: int | None, progress: Progress | None) -> tuple[Judged, str]:
@@ -291,6 +321,7 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
         anomalies={name: count for name, (count, _, _) in judged.anomalies.items()},
         queues=queues,
         transactions=_transactions(judged, source),
+        clients=[judged.client] if judged.client else [],
         queue_count=len(judged.queues),
         marks=_marks(judged, source, findings),
         total=sum(f.count for f in findings if f.severity == "violation"),
@@ -404,6 +435,7 @@ def _not_exercised(judged: Judged) -> list[str]:
         found.append(
             f"{rule_id('queue', 'a file of the consume queue has its full length')}: it is not known (--config)"
         )
+    found += _promises_not_exercised(judged)
     found += _transactions_not_exercised(judged)
     for spec, action in (
         ("log", "flush"),
@@ -420,6 +452,22 @@ def _not_exercised(judged: Judged) -> list[str]:
     return found
 
 
+def _promises_not_exercised(judged: Judged) -> Iterator[str]:
+    """What is not known of promises to clients."""
+    sent, said = "a client sent the message", evidence.given.get()
+    if judged.client is None:
+        for sentence in (*ACKNOWLEDGED, sent):
+            yield f"{rule_id('queue', sentence)}: nobody says what was sent; a client log would (--client)"
+    elif said is not None and not said.complete:
+        yield f"{rule_id('queue', sent)}: the client log has messages without their keys; with all keys it would tell"
+
+
+ACKNOWLEDGED = (
+    "the message that was acknowledged is in the log, where the answer said",
+    "the message that was acknowledged is what its producer sent",
+)
+
+
 def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
     """What is not known of transactions, and which evidence would tell."""
     store, numbers = judged.store, judged.transactions.numbers
@@ -432,7 +480,7 @@ def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
     if not store.settings.get("transactionOpMsgMaxSize"):
         rule = rule_id("op_batch", "the body ends with the entry that fills it")
         yield f"{rule}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
-    for sentence in WITNESSED:
+    for sentence in WITNESSED if judged.client is None else ():
         yield f"{rule_id('transaction', sentence)}: nobody says what producers asked; a client log would (--client)"
     if store.cursors is None or store.cursors.half is None or store.live:
         rule = rule_id("checkpoint", "the half cursor passes no undecided half")
@@ -440,7 +488,7 @@ def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
     elif not store.clean:
         rule = rule_id("checkpoint", "the half cursor has passed all that the op names")
         yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"
-    if judged.covered.get("transaction.roll_back"):
+    if judged.covered.get("transaction.roll_back") and judged.client is None:
         yield "transaction.roll_back: inferred, from ops without a final; a client log tells of rollbacks (--client)"
 
 
@@ -508,6 +556,7 @@ def _report(parts: list[Parts], options: Options, seconds: float) -> Report:
         findings_total=sum(p.total for p in parts),
         queues=[row for p in parts for row in p.queues],
         transactions=[row for p in parts for row in p.transactions],
+        clients=[row for p in parts for row in p.clients],
         marks=[mark for p in parts for mark in p.marks],
         seconds=seconds,
     )

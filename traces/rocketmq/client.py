@@ -37,7 +37,6 @@ from gapless.traces.schema import codes
 Ints = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
-NAME = "client.ndjson"
 BLOCK = 4 << 20  # bytes that are read at once
 LONGEST = 16 << 20  # bytes: a longer line is no request
 RESUME = 323  # the admin request that puts a half up for checks again
@@ -121,12 +120,6 @@ class ClientLog:
     topics: tuple[str, ...]
     complete: bool  # every message has its key: of any record can be told whether somebody sent it
     lines: int
-
-
-def find(store_folder: Path) -> Path | None:
-    """The client log beside a store, if there is one."""
-    beside = store_folder.absolute().parent / NAME
-    return beside if beside.is_file() else None
 
 
 def read(path: Path) -> ClientLog:

@@ -11,6 +11,7 @@ from gapless.traces.rocketmq.layout import Store
 from gapless.traces.rocketmq.pieces import Refusal, Split
 from gapless.traces.rocketmq.transactions import Tally
 from gapless.traces.specs import State
+from gapless.traces.verdicts import Client
 
 COMMIT_LOG = "commitlog"  # the trace of the log itself; a queue's is TOPIC/QUEUE
 
@@ -98,6 +99,7 @@ class Judged:
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Event]] = field(default_factory=list)  # position, spec, trace: see `joint`
+    client: Client | None = None
     transactions: Tally = field(default_factory=Tally)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
 

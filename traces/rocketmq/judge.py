@@ -20,6 +20,7 @@ from gapless.traces.rocketmq.found import COMMIT_LOG, Judged
 from gapless.traces.rocketmq.joining import Transactions
 from gapless.traces.rocketmq.layout import Store
 from gapless.traces.rocketmq.pieces import Refusal, Result, Segment, Split
+from gapless.traces.rocketmq.promises import Promises
 from gapless.traces.rocketmq.queues import Queues
 from gapless.traces.specs import SPECS, State
 
@@ -35,6 +36,7 @@ class Judge:
         self.judged = Judged(store, end=store.start)
         self.queues = Queues(self.judged, options)
         self.transactions = Transactions(self.judged, options)
+        self.promises = Promises(self.judged, options)
         self.log: State = SPECS["log"].initial
         self.held: list[Held] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
@@ -117,6 +119,7 @@ class Judge:
             self.judged.anomaly(name, *anomaly)
         self.queues.take(split, segment)
         self.transactions.take(segment)
+        self.promises.take(segment)
 
     def _damaged(self, low: int, high: int) -> None:
         """No record can be read from `low` to `high`, and the log goes on there."""
@@ -179,6 +182,7 @@ class Judge:
             if not torn and not self.store.live:
                 self._beyond_the_end()
             self.transactions.finish()
+            self.promises.finish()
         return judged
 
     def _header(self, position: int) -> scan.Header:

@@ -24,6 +24,7 @@ from gapless.traces.rocketmq.scan import BLANK
 
 ENTRY = 20  # bytes of a consume-queue entry
 FARTHEST = 2**62  # positions from here on are no broker's
+CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # reference F, messageDelayLevel
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -123,6 +124,12 @@ def store_folder(path: Path) -> Path | None:
         if (folder / "commitlog").is_dir():
             return folder
     return None
+
+
+def client_log_beside(folder: Path) -> Path | None:
+    """The client log beside the store in `folder`, if there is one."""
+    beside = folder.absolute().parent / CLIENT_LOG
+    return beside if beside.is_file() else None
 
 
 def open_store(path: Path, config: Path | None = None) -> Store:

@@ -25,7 +25,8 @@ from gapless.traces.kernels import EXACT, Kernel, Replayed, kernel
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay import Event
-from gapless.traces.rocketmq import scan, transaction_scan
+from gapless.traces.rocketmq import evidence, scan, transaction_scan
+from gapless.traces.rocketmq.evidence import Kept
 from gapless.traces.rocketmq.layout import ENTRY, HALF_TOPIC, OP_TOPIC, LogFile, Store, queue_files
 from gapless.traces.rocketmq.scan import Bytes, Ints
 from gapless.traces.rocketmq.transactions import Judgement, judge_steps, load_transaction_kernels
@@ -102,6 +103,7 @@ class Segment:
     refused: list[Refusal]
     pieces: Pieces
     transactions: list[Judgement]
+    kept: Kept | None  # what clients were promised of it; None where nobody says
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
@@ -232,6 +234,7 @@ class Columns:
         self.steps: Ints = self.space.array("steps", (transaction_scan.COLUMNS, records // 2 + 64), np.int64)
         self.filled = np.zeros(2, np.int64)
         self.stepped = 0  # rows in `steps`
+        self.keys: Ints | None = None  # of the records: only clients ask for them
         self.counters = np.zeros(scan.COUNTERS, np.int64)
         self.subjects = np.empty((scan.SUBJECT_ROWS, 1024), np.int64)
         self.table = np.full(4096, -1, np.int64)
@@ -242,6 +245,8 @@ class Columns:
         """Twice the room in every column. Amortized, and rare."""
         self.log = np.concatenate([self.log, np.empty_like(self.log)], axis=1)
         self.rows = np.concatenate([self.rows, np.empty_like(self.rows)], axis=1)
+        if self.keys is not None:
+            self.keys = np.concatenate([self.keys, np.empty_like(self.keys)], axis=1)
         self.subjects = np.concatenate([self.subjects, np.empty_like(self.subjects)], axis=1)
         self.names = np.concatenate([self.names, np.empty_like(self.names)])
         self.table = np.full(2 * len(self.table), -1, np.int64)
@@ -254,6 +259,9 @@ class Columns:
 
     def find_steps(self, data: Bytes, base: int, begin: int) -> None:
         """Add the steps of transactions among the records from number `begin` on, whose bytes are in `data`."""
+        if self.keys is not None:
+            end = int(self.filled[0])
+            transaction_scan.find_keys(data, base, self.log, begin, end, scan.POSITION, self.keys)
         while True:
             found = transaction_scan.find_rows(
                 data, base, self.log, begin, int(self.filled[0]), scan.POSITION, self.steps, self.stepped
@@ -285,7 +293,10 @@ class Reader:
 
     def columns(self) -> Columns:
         """Room for the records that are likely: they are rarely shorter than 160 bytes."""
-        return Columns((self.split.high - self.split.low) // 160 + 64, self.space)
+        columns = Columns((self.split.high - self.split.low) // 160 + 64, self.space)
+        if evidence.given.get() is not None:
+            columns.keys = columns.space.array("keys", (3, columns.log.shape[1]), np.int64)
+        return columns
 
     def runs(self) -> Iterator[tuple[Columns, int, int, int, int]]:
         """The split's segments as columns: (columns, start, end, why it ended, bytes of the blank)."""
@@ -432,6 +443,7 @@ def _segment(
     }
     pieces, queue_covered, queue_anomalies = queue_pieces(store, columns, options)
     records = int(columns.filled[0])
+    kept = _kept(columns, (base + start, base + end), options)
     times = columns.log[scan.TIME, :records]
     if blank is not None:
         end = split.file.length  # the next file's first byte is where the log goes on
@@ -447,10 +459,21 @@ def _segment(
         stepped_back=_stepped_back(columns),
         refused=refused,
         pieces=pieces,
+        kept=kept,
         transactions=judge_steps(columns.steps[:, : columns.stepped], store, options),
         covered={"log": covered, "queue": queue_covered},
         anomalies=anomalies | queue_anomalies,
     )
+
+
+def _kept(columns: Columns, span: tuple[int, int], options: Options) -> Kept | None:
+    said = evidence.given.get()
+    if said is None or columns.keys is None:
+        return None
+    records, rows = int(columns.filled[0]), int(columns.filled[1])
+    subjects = [columns.subject(row) for row in range(int(columns.used[0]))]
+    messages = evidence.Messages(columns.log[:, :records], columns.keys[:, :records], columns.rows[:, :rows], subjects)
+    return evidence.judge_messages(said, messages, span, options)
 
 
 def _stepped_back(columns: Columns) -> int:

@@ -72,7 +72,7 @@ def place(store: Store, found: Found) -> Where:  # noqa: PLR0911 - one for every
     action = departure.event[0]
     if action == "find_file":
         return Where(file=f"consumequeue/{found.trace}/{args['base']:020d}", offset=args["length"])
-    if action in ("open", "append"):
+    if action in ("open", "append", "account", "acknowledge"):
         return in_log(store, found.position)
     if found.because in MISSING:
         return slot(store, found.trace, int(departure.state.indexed))
@@ -99,7 +99,7 @@ def slot(store: Store, trace: str, number: int) -> Where:
     return Where(file=f"consumequeue/{trace}/{base:020d}", offset=at - base)
 
 
-def _message(found: Found) -> str:  # noqa: C901, PLR0911 - a sentence for every kind
+def _message(found: Found) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
     """What is wrong, in one sentence without its end."""
     args = named(found.spec, found.departure.event)
     action = found.departure.event[0]
@@ -116,6 +116,10 @@ def _message(found: Found) -> str:  # noqa: C901, PLR0911 - a sentence for every
         what = "blank" if action == "roll" else "record"
         return f"the {what} at {args['position']} breaks the rule: {found.because}"
     state = found.departure.state
+    if action == "acknowledge":
+        return f"the broker answered that its message {args['number']} lies at {args['position']} ({found.detail})"
+    if action == "account":
+        return f"no client sent the message at {found.position}, number {args['number']}"
     if found.because in MISSING:
         return f"entry {state.indexed} is missing; its message lies at {found.position}"
     if action == "append":
@@ -182,12 +186,14 @@ OF_TRANSACTIONS: Mapping[str, Callable[[Found, str, Mapping[str, int]], str]] = 
 }
 
 
-def what_lies_there(judged: Judged, found: Found) -> list[str]:
+def what_lies_there(judged: Judged, found: Found) -> list[str]:  # noqa: PLR0911 - one for every kind of place
     """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
     if found.spec == "transaction":
         return _differences(judged.store, found)
     if found.spec == "op_batch" and found.detail:
         return [found.detail]
+    if found.departure.event[0] == "acknowledge" and found.spec == "queue":
+        return [f"at {found.position} is {_at(judged, found.position)}"]
     if found.spec != "queue" or found.departure.event[0] != "index":
         return []
     args = named("queue", found.departure.event)

@@ -220,3 +220,30 @@ def find_rows(b: Bytes, base: int, log: Ints, begin: int, end: int, position: in
             n = op + 1
             rows[COUNT, op] = -1
     return n
+
+
+@njit(nogil=True, cache=True)
+def find_keys(b: Bytes, base: int, log: Ints, begin: int, end: int, position: int, keys: Ints) -> None:
+    """Of records `begin:end`, as in `find_rows`: digest of UNIQ_KEY, CRC and length of the body, into `keys` [3, …]."""
+    for record in range(begin, end):
+        p = log[position, record] - base
+        flags = i32(b, p + 36)
+        at = p + 48 + (20 if flags & SYS_BORN_V6 else 8) + 8 + (20 if flags & SYS_STORE_V6 else 8) + 12
+        body = i32(b, at)
+        keys[1, record] = np.int64(u32(b, p + 8))
+        keys[2, record] = body
+        at += 4 + body
+        if u32(b, p + 4) == MAGIC_V2:
+            at += 2 + ((np.int64(b[at]) << 8) | np.int64(b[at + 1]))
+        else:
+            at += 1 + np.int64(b[at])
+        k = at + 2
+        e = k + ((np.int64(b[at]) << 8) | np.int64(b[at + 1]))
+        keys[0, record] = 0
+        while k < e:
+            w = k
+            while w < e and b[w] != 2:
+                w += 1
+            if w - k > 9 and b[k] == 85 and _named(b, k, k + 8, _UNIQ_KEY) and b[k + 8] == 1:  # U
+                keys[0, record] = digest(b, k + 9, w)
+            k = w + 1

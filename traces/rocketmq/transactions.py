@@ -18,6 +18,7 @@ from gapless.traces.kernels import Kernel, Replayed, kernel
 from gapless.traces.options import Options
 from gapless.traces.replay import Event
 from gapless.traces.rocketmq import lineage, transaction_scan
+from gapless.traces.rocketmq.evidence import given
 from gapless.traces.rocketmq.layout import HALF_TOPIC, OP_TOPIC, Store
 from gapless.traces.rocketmq.scan import Ints
 from gapless.traces.rocketmq.transaction_scan import (
@@ -454,7 +455,7 @@ CURSORS = f"{HALF_TOPIC}/0"  # the trace of the check service's cursors
 
 def world(store: Store, options: Options) -> World:
     """What the store and its settings say beside its rows; what they do not say is not assumed."""
-    cursors = store.cursors
+    cursors, said = store.cursors, given.get()
     known = cursors is not None and not store.live
     hours = _setting(store, "fileReservedTime") or KEPT_HOURS
     return World(
@@ -466,6 +467,8 @@ def world(store: Store, options: Options) -> World:
         aged_ms=hours * 3_600_000,
         profile=options.profile,
         ignored=options.ignored,
+        client=said.said if said else NO_CLIENT,
+        witnessed=said is not None,
     )
 
 
