@@ -110,6 +110,12 @@ def outlive(s: State, number: Number, position: Position, times: int) -> State:
     return _put_back(replace(s, phase=Phase.PREPARED), number, position, times)
 
 
+def outlive_beside(s: State, number: Number, position: Position, times: int) -> State:
+    """The same of another branch, or of a half that was sent again under the same key."""
+    require(s.phase > Phase.ABSENT, because="another version is there", otherwise="nothing is amiss")
+    return _opened_again(s, outlive(replace(s, phase=Phase.ABSENT), number, position, times))
+
+
 def _put_back(s: State, number: Number, position: Position, times: int) -> State:
     return replace(
         s,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, SEND_ROWS = range(10)
 STORIES = 40  # suspects of one segment and one kind that are told; more are counted with them
 
+NOBODY = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 DIVERTED = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")  # where a delayed message waits, under another queue's number
 
 
@@ -167,10 +168,15 @@ class Messages:
         return of_rows
 
 
-def judge_messages(evidence: Evidence, messages: Messages, span: tuple[int, int], options: Options) -> Kept:
-    """Hold the messages that lie in `span` against what clients sent, and against what they were answered."""
+def judge_messages(
+    evidence: Evidence, messages: Messages, span: tuple[int, int], options: Options, *, live: bool
+) -> Kept:
+    """Hold the messages that lie in `span` against what clients sent, and against what they were answered.
+
+    While a broker is `live`, messages may be newer than the client log: nobody is asked who sent them.
+    """
     low, high = (int(at) for at in np.searchsorted(evidence.sends[POSITION], span))
-    whose, sent = _senders(evidence, messages, options)
+    whose, sent = _senders(evidence, messages, options) if evidence.complete and not live else NOBODY
     told, same, lost = _answers(evidence, messages, low, high)
     of = kernel("queue", options.ignored)
     accounts = _pairs(
@@ -194,8 +200,6 @@ def judge_messages(evidence: Evidence, messages: Messages, span: tuple[int, int]
 
 def _senders(evidence: Evidence, messages: Messages, options: Options) -> tuple[Ints, Ints]:
     """Queue rows of the messages that somebody must have sent, and whether anybody did."""
-    if not evidence.complete:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     known = messages.of_subject(
         lambda topic, queue: options.wants(topic, queue) and (topic in evidence.sent_to or topic == HALF_TOPIC)
     )

@@ -172,6 +172,9 @@ class Transactions:
             if outcome.departure is None:
                 continue
             because = outcome.departure.because
+            if outcome.departure.event[0] == "acknowledge" and not self.judged.store.clean:
+                told["unsure"] += 1
+                continue
             told[because] += 1
             if told[because] > STORIES:
                 self._untold(because)
@@ -179,6 +182,11 @@ class Transactions:
             trace = self._name_of(rows)
             position = positions[outcome.departure.number - 1]
             self.judged.find(trace, position, outcome.departure)
+        if told["unsure"]:
+            self.judged.inconclusive.append(
+                f"{told['unsure']:,} acknowledged commits have no final, and the broker did not stop in order: the "
+                "finals are lost, or this is a copy of a running broker, older than its client log"
+            )
 
     def _name_of(self, rows: Ints) -> str:
         """The transaction's name: the key that its producer gave it."""

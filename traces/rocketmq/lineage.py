@@ -158,17 +158,22 @@ def events_of(
                 args[g_number, n] = seen
                 args[g_position, n] = rows[PLACE, r]
                 source[n] = r
-                if times < 0 or (times == 0 and seen == 0):
-                    action[n] = a_prepare
-                elif seen == 0 and start > 0:
-                    action[n] = a_outlive
-                    args[g_times, n] = times
-                else:
-                    parent = seen - 1
-                    for v in range(seen - 1, -1, -1):
+                parent, latest = np.int64(-1), np.int64(-1)
+                root = start == 0  # whether all that this version can come from is in the log
+                for v in range(seen - 1, -1, -1):
+                    if rows[BORN, halves[v]] == rows[BORN, r]:  # a half that was sent again was born again
+                        latest = max(latest, v)
+                        root = root or rows[TIMES, halves[v]] < times
                         if max(rows[TIMES, halves[v]], 0) == times - 1:
                             parent = v
                             break
+                if times < 0 or (times == 0 and seen == 0):
+                    action[n] = a_prepare
+                elif times > 0 and parent < 0 and not root:
+                    action[n] = a_outlive
+                    args[g_times, n] = times
+                else:
+                    parent = parent if parent >= 0 else latest if latest >= 0 else np.int64(seen - 1)
                     action[n] = a_check
                     args[g_parent, n] = parent
                     args[g_times, n] = times
@@ -190,6 +195,8 @@ def events_of(
                 n += 1
             elif kind == FINAL:
                 version = _version(rows, halves, count, PLACE, rows[NAMES, r])
+                if version < 0 and 0 <= rows[NAMES, r] < start:
+                    continue  # its half has expired
                 twice = False
                 if version < 0 and finals > 0:
                     for j in range(low, i):

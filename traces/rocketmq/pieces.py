@@ -443,7 +443,7 @@ def _segment(
     }
     pieces, queue_covered, queue_anomalies = queue_pieces(store, columns, options)
     records = int(columns.filled[0])
-    kept = _kept(columns, (base + start, base + end), options)
+    kept = _kept(columns, (base + start, base + end), options, live=store.live)
     times = columns.log[scan.TIME, :records]
     if blank is not None:
         end = split.file.length  # the next file's first byte is where the log goes on
@@ -466,14 +466,14 @@ def _segment(
     )
 
 
-def _kept(columns: Columns, span: tuple[int, int], options: Options) -> Kept | None:
+def _kept(columns: Columns, span: tuple[int, int], options: Options, *, live: bool) -> Kept | None:
     said = evidence.given.get()
     if said is None or columns.keys is None:
         return None
     records, rows = int(columns.filled[0]), int(columns.filled[1])
     subjects = [columns.subject(row) for row in range(int(columns.used[0]))]
     messages = evidence.Messages(columns.log[:, :records], columns.keys[:, :records], columns.rows[:, :rows], subjects)
-    return evidence.judge_messages(said, messages, span, options)
+    return evidence.judge_messages(said, messages, span, options, live=live)
 
 
 def _stepped_back(columns: Columns) -> int:

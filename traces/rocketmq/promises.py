@@ -28,6 +28,7 @@ class Promises:
         self.told: dict[str, int] = {}
         self.looked_up = np.zeros(self.said.sends.shape[1] if self.said else 0, np.bool_)
         self.lost = np.zeros_like(self.looked_up)
+        self.beyond = 0  # answers that name a place beyond the log's end
 
     def take(self, segment: Segment) -> None:
         """Join one segment."""
@@ -51,13 +52,19 @@ class Promises:
         position = self.said.sends[POSITION]
         for at in np.flatnonzero((self.lost | ~self.looked_up) & (position >= self.judged.store.start)).tolist():
             self._lost(self.said.sends[:, at], self.said.topics)
+        if self.beyond and not self.judged.store.live:
+            self.judged.inconclusive.append(
+                f"{self.beyond:,} acknowledged messages lie beyond the log's end at {self.judged.end:,}, and the "
+                "broker did not stop in order: they are lost, or this is a copy of a running broker, older than its client log"
+            )
         expired = int((position < self.judged.store.start).sum())
         self.judged.client = self.said.summary.model_copy(update={"expired": expired})
 
     def _lost(self, send: Ints, topics: tuple[str, ...]) -> None:
         """A message was acknowledged, and no record lies where the answer said."""
-        if self.judged.store.live and send[POSITION] >= self.judged.end:
-            return  # the log is read after the client log, and what is not written yet is left out
+        if not self.judged.store.clean and send[POSITION] >= self.judged.end:
+            self.beyond += 1
+            return
         topic, queue = topics[int(send[evidence.TOPIC])], int(send[evidence.QUEUE])
         subject = (HALF_TOPIC, 0) if send[evidence.IS_HALF] else (topic, queue)
         if self.options.wants(*subject):

@@ -468,7 +468,7 @@ def world(store: Store, options: Options) -> World:
         profile=options.profile,
         ignored=options.ignored,
         client=said.said if said else NO_CLIENT,
-        witnessed=said is not None,
+        witnessed=said is not None and not store.live,  # what comes after the client log was read, nobody asked for
     )
 
 
