@@ -33,8 +33,20 @@ from tests.damage_transactions import (
     Span,
     TransactionBench,
 )
-from tests.stores import RECORDINGS, log_files, read_log, recording
-from tests.transactions import VERSIONS, Departure, client_log, departures, lived
+from tests.stores import RECORDINGS, StoreBuilder, log_files, read_log, recording
+from tests.transactions import (
+    VERSIONS,
+    Departure,
+    TransactionBroker,
+    client_log,
+    counter_of,
+    cursors,
+    departures,
+    finals,
+    halves,
+    lived,
+    ops,
+)
 
 PLACES: tuple[Place, ...] = ("first", "any", "last")
 ANY: tuple[Place, ...] = ("any",)
@@ -214,6 +226,59 @@ def test_a_recording_keeps_what_its_clients_were_promised(store: str, tmp_path: 
 def test_a_busy_life_conforms(version: str, seed: int, tmp_path: Path) -> None:
     """Decided twice, sent again, resumed, immune, parked and committed after all: all of it is lawful."""
     copy = copy_of(f"{version} {seed}", tmp_path, client=True)
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def test_a_branch_may_outlive_its_root(tmp_path: Path) -> None:
+    """After a crash the same half was put back again; then it expired, and both of its renewals did not."""
+    broker = TransactionBroker(builder=StoreBuilder(log_file_size=1024))
+    root = broker.prepare(body=bytes(300))
+    for _ in range(2):
+        broker.wait(2000)
+        broker.check()
+        broker.crash()
+    for half in broker.halves:
+        broker.roll_back(half)
+    broker.stop()
+    broker.expire(1)
+    copy = broker.write(tmp_path)
+    assert [counter_of(version) for version in halves(copy)] == [1, 1, 2]
+    assert root not in halves(copy)
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def test_cursors_may_outlive_all_halves(tmp_path: Path) -> None:
+    broker = TransactionBroker(builder=StoreBuilder(log_file_size=1024))
+    for number in range(10):
+        broker.roll_back(broker.prepare("orders", number % 3))
+    broker.stop()
+    for _ in range(20):
+        broker.send("orders", body=bytes(100))
+    broker.wait(2000)
+    broker.stop()
+    broker.expire(100)
+    copy = broker.write(tmp_path)
+    assert cursors(copy) == (10, 1)
+    assert not halves(copy)
+    assert not ops(copy)
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def test_finals_and_ops_may_outlive_their_halves(tmp_path: Path) -> None:
+    broker = TransactionBroker(builder=StoreBuilder(log_file_size=1024))
+    prepared = [broker.prepare() for _ in range(10)]
+    broker.wait(2000)
+    for half in prepared:
+        broker.commit(half)
+    broker.stop()
+    broker.expire(5)
+    copy = broker.write(tmp_path)
+    assert not halves(copy)
+    assert len(finals(copy)) > 5
+    assert [op.numbers for op in ops(copy)] == [tuple(range(10))]
     assert departures(copy) == []
     assert_not_accused(check([copy]))
 

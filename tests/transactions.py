@@ -230,6 +230,11 @@ class Known:
         """Whether nothing of the log has expired."""
         return self.start == 0
 
+    def covers(self, position: int) -> bool:
+        """Whether what was acknowledged there must be there: a running broker's copy may end before it."""
+        end = self.records[-1].end if self.records else self.start
+        return self.start <= position and (self.clean or position < end)
+
     def before(self, record: Record) -> list[Record]:
         """The earlier versions of its transaction."""
         return [half for half in self.versions[key_of(record)] if half.position < record.position]
@@ -356,13 +361,13 @@ def _cursors(known: Known) -> Iterator[Departure]:
 def _acknowledged(known: Known) -> Iterator[Departure]:
     """SEND: what was acknowledged lies where the answer said, as it was sent."""
     for line in known.lines:
-        if line["op"] in {"send", "half"} and line["result"] == "ok" and line["phys"] >= known.start:
+        if line["op"] in {"send", "half"} and line["result"] == "ok" and known.covers(line["phys"]):
             record = known.at.get(line["phys"])
             if record is None or not _is_what_was_sent(record, line):
                 yield Departure("SEND", line["phys"], line["uniq"])
         if line["op"] == "batch" and line["result"] == "ok":
             for position, key in zip(line["phys"], line["uniqs"], strict=True):
-                if position >= known.start and (position not in known.at or key_of(known.at[position]) != key):
+                if known.covers(position) and (position not in known.at or key_of(known.at[position]) != key):
                     yield Departure("SEND", position, key)
 
 
@@ -392,8 +397,8 @@ def _decisions(known: Known) -> Iterator[Departure]:
     answered = Counter(line["phys"] for line in commits if line["result"] == "ok")
     made = Counter(final.prepared_position for final in known.finals)
     for position in asked | made:
-        expired = position < known.start
-        if made[position] > asked[position] or (not expired and made[position] < answered[position]):
+        due = answered[position] if known.clean and position >= known.start else 0
+        if not due <= made[position] <= asked[position]:
             half = known.at.get(position)
             yield Departure("TX6", position, key_of(half) if half else "")
 
