@@ -28,6 +28,7 @@ from tests.transactions import (
     ORIGIN,
     Known,
     Line,
+    birth_of,
     counter_of,
     cursor_file,
     key_of,
@@ -113,13 +114,14 @@ class TransactionBench(Bench):
 
     def children(self, half: Record) -> list[Record]:
         """What it was put back as; of branches, those of the other as well."""
-        later = [child for child in self.known.versions[key_of(half)] if child.position > half.position]
+        same = [child for child in self.known.versions[key_of(half)] if birth_of(child) == birth_of(half)]
+        later = [child for child in same if child.position > half.position]
         return [child for child in later if counter_of(child) == (counter_of(half) or 0) + 1]
 
     def rests(self, half: Record) -> list[Record]:
         """What it was parked as."""
-        same = key_of(half), counter_of(half)
-        return [record for record in self.known.parked if (key_of(record), counter_of(record)) == same]
+        same = birth_of(half), counter_of(half)
+        return [record for record in self.known.parked if (birth_of(record), counter_of(record)) == same]
 
     def finals(self, half: Record) -> list[Record]:
         """What it was committed as."""

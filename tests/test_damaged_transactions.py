@@ -44,8 +44,10 @@ from tests.transactions import (
     departures,
     finals,
     halves,
+    key_of,
     lived,
     ops,
+    parked,
 )
 
 PLACES: tuple[Place, ...] = ("first", "any", "last")
@@ -245,6 +247,24 @@ def test_a_branch_may_outlive_its_root(tmp_path: Path) -> None:
     copy = broker.write(tmp_path)
     assert [counter_of(version) for version in halves(copy)] == [1, 1, 2]
     assert root not in halves(copy)
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def test_what_was_sent_again_may_outlive_what_was_sent_first(tmp_path: Path) -> None:
+    """Two transactions with one key: of the first only the parked copy is left, of the other a half as well."""
+    broker = TransactionBroker(check_max=1, builder=StoreBuilder(log_file_size=1024))
+    first = broker.prepare(body=bytes(300), answer="unknown")
+    broker.wait(3000)
+    second = broker.prepare(body=bytes(300), key=key_of(first))
+    for _ in range(3):
+        broker.wait(2000)
+        broker.check()
+    broker.stop()
+    broker.expire(3)
+    copy = broker.write(tmp_path)
+    assert [half.born_time for half in halves(copy)] == [second.born_time]
+    assert [rest.born_time for rest in parked(copy)] == [first.born_time, second.born_time]
     assert departures(copy) == []
     assert_not_accused(check([copy]))
 

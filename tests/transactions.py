@@ -148,6 +148,11 @@ def counter_of(record: Record) -> int | None:
     return None if counter is None else int(counter)
 
 
+def birth_of(record: Record) -> tuple[str, int, bytes]:
+    """What tells one transaction from another: sent again, a half has the same key and another time of birth."""
+    return key_of(record), record.born_time, record.born_host
+
+
 def content_of(record: Record, *without: str) -> tuple[object, ...]:
     """What a copy of a record has in common with it: the body, who sent it and when, and the properties."""
     names = {CHECKSUM, *without}
@@ -237,7 +242,8 @@ class Known:
 
     def before(self, record: Record) -> list[Record]:
         """The earlier versions of its transaction."""
-        return [half for half in self.versions[key_of(record)] if half.position < record.position]
+        earlier = (half for half in self.versions[key_of(record)] if half.position < record.position)
+        return [half for half in earlier if birth_of(half) == birth_of(record)]
 
 
 def _halves(known: Known) -> Iterator[Departure]:
@@ -325,19 +331,19 @@ def _parked(known: Known) -> Iterator[Departure]:
 
 def _forgotten(known: Known) -> Iterator[Departure]:
     """TX9: below the half cursor, every half is decided, put back or parked."""
-    children = {(key_of(half), counter_of(half) or 0): half.position for half in known.halves}
-    rests = {(key_of(record), counter_of(record) or 0) for record in known.parked}
+    children = {(birth_of(half), counter_of(half) or 0): half.position for half in known.halves}
+    rests = {(birth_of(record), counter_of(record) or 0) for record in known.parked}
     for half in known.halves:
-        key, counter = key_of(half), counter_of(half) or 0
+        birth, counter = birth_of(half), counter_of(half) or 0
         origin = half.property_map.get(ORIGIN)
         if (
             half.number < (known.cursors.half or 0)
             and not known.marked[half.number]
-            and children.get((key, counter + 1), -1) < half.position
-            and (key, counter) not in rests
+            and children.get((birth, counter + 1), -1) < half.position
+            and (birth, counter) not in rests
             and not (origin is not None and known.marked[int(origin)])
         ):
-            yield Departure("TX9", half.position, key)
+            yield Departure("TX9", half.position, key_of(half))
 
 
 def _cursors(known: Known) -> Iterator[Departure]:
