@@ -573,7 +573,8 @@ ACTIONS = (
     ask_back,
 )
 DEVIATIONS = (
-    Deviation(prepare_again, prepare, ROCKETMQ, "a client that was not answered sends the half again, N22"),
+    Deviation(prepare_again, prepare, ROCKETMQ, "reference N22: a client that was not answered sends the half again"),
+    Deviation(outlive_beside, outlive, ROCKETMQ, "reference N11, J.14: two branches whose beginnings have expired"),
     Deviation(
         put_back_while_immune,
         check,

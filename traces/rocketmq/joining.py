@@ -41,6 +41,7 @@ HELD = 1 << 18  # rows that are held before what is settled among them is forgot
 CHUNK = 1 << 20  # remembered halves that are looked through at once
 STORIES = 40  # transactions that are told of one need; more are counted with them
 
+UNASKED = "the producer asked to roll it back"
 ECHOES = frozenset(
     reason.because for spec in ("transaction", "checkpoint", "op_batch") for reason in kernel(spec).reasons
 )
@@ -181,6 +182,8 @@ class Transactions:
                 continue
             trace = self._name_of(rows)
             position = positions[outcome.departure.number - 1]
+            if because == UNASKED:  # no record tells of a rollback
+                position = int(outcome.departure.state.positions[outcome.departure.event[1][0]])
             self.judged.find(trace, position, outcome.departure)
         if told["unsure"]:
             self.judged.inconclusive.append(

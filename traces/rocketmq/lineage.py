@@ -38,7 +38,7 @@ from gapless.traces.rocketmq.transaction_scan import (
     TIMES,
 )  # fmt: skip
 
-HIGHEST = 256  # counters up to here are told apart; no broker counts further
+SLOTS = 1 << 16  # for counters and births of one transaction; those that meet in a slot speak for the broker
 
 # Columns of what a client said: KEY of the transaction, the position that it names, what it is (and for a check, the
 # number that it names).
@@ -91,6 +91,12 @@ def _version(rows: Ints, halves: Ints, count: int, column: int, value: int) -> i
     return np.int64(-1)
 
 
+@njit(inline="always")
+def _slot(rows: Ints, row: int, more: int) -> int:
+    """The slot of a version's counter, raised by `more`, and birth: a half that was sent again was born again."""
+    return (max(rows[TIMES, row], 0) + more + 257 * (rows[BORN, row] & 0xFFFF)) & (SLOTS - 1)
+
+
 @njit(nogil=True, cache=True)
 def events_of(
     rows: Ints, order: Ints, bounds: Ints, client: Ints, start: int, aged_ms: int,
@@ -110,8 +116,8 @@ def events_of(
     halves = np.empty(len(order) + 1, np.int64)
     decided = np.empty(len(order) + 1, np.int64)
     marked = np.empty(len(order) + 1, np.int64)
-    later = np.zeros(HIGHEST + 2, np.bool_)
-    shelved = np.zeros(HIGHEST + 2, np.bool_)
+    later = np.zeros(SLOTS, np.bool_)
+    shelved = np.zeros(SLOTS, np.bool_)
     (
         a_ask_commit, a_ask_roll_back, a_prepare, a_outlive, a_check, a_commit, a_roll_back, a_mark, a_park,
         a_acknowledge, a_ask_back,
@@ -160,7 +166,7 @@ def events_of(
                 source[n] = r
                 parent, latest = np.int64(-1), np.int64(-1)
                 root = start == 0  # whether all that this version can come from is in the log
-                for v in range(seen - 1, -1, -1):
+                for v in range(seen - 1 if times > 0 else -1, -1, -1):
                     if rows[BORN, halves[v]] == rows[BORN, r]:  # a half that was sent again was born again
                         latest = max(latest, v)
                         root = root or rows[TIMES, halves[v]] < times
@@ -223,7 +229,7 @@ def events_of(
                     took = max(rows[TIME, r] - rows[TIME, halves[0]], 0)
             elif kind == MARK:
                 version = _version(rows, halves, count, NUMBER, rows[NAMES, r])
-                if version >= 0 and decided[version] <= marked[version]:
+                if 0 <= version < seen and decided[version] <= marked[version]:
                     action[n] = a_roll_back
                     args[g_number, n] = version
                     source[n] = r
@@ -241,15 +247,18 @@ def events_of(
                 times = rows[TIMES, r]
                 aged = aged_ms >= 0 and rows[TIME, r] - rows[BORN, r] > aged_ms
                 version = np.int64(-1)
+                latest = np.int64(-1)
                 for v in range(seen - 1, -1, -1):
                     own = max(rows[TIMES, halves[v]], 0)
-                    if own == times or (aged and own == times - 1):
-                        version = v
-                        break
-                if version < 0 and (seen > 0 or start == 0):
-                    version = seen - 1
-                if version < 0 and start > 0:
+                    if rows[BORN, halves[v]] == rows[BORN, r]:
+                        latest = max(latest, v)
+                        if own == times or (aged and own == times - 1):
+                            version = v
+                            break
+                if version < 0 and start > 0 and (latest < 0 or max(rows[TIMES, halves[latest]], 0) > times):
                     continue  # what was set aside has expired
+                if version < 0:
+                    version = np.int64(latest if latest >= 0 else seen - 1)
                 action[n] = a_park
                 args[g_number, n] = version
                 args[g_position, n] = rows[PLACE, r]
@@ -291,23 +300,28 @@ def events_of(
             n += 1
 
         # What need not be looked at any more: marked, set aside, or followed by a version with the next counter.
-        later[:] = False
-        shelved[:] = False
         for i in range(low, high):
             if rows[KIND, order[i]] == PARKED:
-                shelved[min(max(rows[TIMES, order[i]], 0), HIGHEST)] = True
+                shelved[_slot(rows, order[i], 0)] = True
         done = True
         for v in range(count - 1, -1, -1):
             r = halves[v]
-            own = min(max(rows[TIMES, r], 0), HIGHEST)
-            free = marked[v] > 0 or later[own + 1] or shelved[own] or (aged_ms >= 0 and shelved[own + 1])
+            free = (
+                marked[v] > 0
+                or later[_slot(rows, r, 1)]
+                or shelved[_slot(rows, r, 0)]
+                or (aged_ms >= 0 and shelved[_slot(rows, r, 1)])
+            )
             if not free and rows[FIRST, r] >= 0:
                 first = _version(rows, halves, count, NUMBER, rows[FIRST, r])
                 free = marked[first] > 0 if first >= 0 else start > 0
             resolved[r] = np.int64(free)
             done = done and free
             if rows[TIMES, r] > 0:
-                later[own] = True
+                later[_slot(rows, r, 0)] = True
+        for i in range(low, high):
+            later[_slot(rows, order[i], 0)] = False
+            shelved[_slot(rows, order[i], 0)] = False
         facts[VERSIONS, t] = count
         facts[WHOLE, t] = np.int64(count > 0 and rows[TIMES, halves[0]] <= 0)
         facts[PUT_BACK, t] = puts

@@ -159,7 +159,7 @@ def _of_transaction(found: Found, action: str, args: Mapping[str, int]) -> str: 
     if action == "ask_back":
         return f"its producer was asked about half {args['number']} at {args['half']}, where no such version lies"
     if action == "roll_back":
-        return f"the op at {at} names half {args['number']}, which has no final, and which nobody asked to roll back"
+        return f"an op names half {args['number']} at {at}; it has no final, and nobody asked to roll it back"
     return f"what lies at {at} breaks the rule: {found.because}"
 
 

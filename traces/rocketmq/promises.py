@@ -55,7 +55,8 @@ class Promises:
         if self.beyond and not self.judged.store.live:
             self.judged.inconclusive.append(
                 f"{self.beyond:,} acknowledged messages lie beyond the log's end at {self.judged.end:,}, and the "
-                "broker did not stop in order: they are lost, or this is a copy of a running broker, older than its client log"
+                "broker did not stop in order: they are lost, or this is a copy of a running broker, older than its "
+                "client log"
             )
         expired = int((position < self.judged.store.start).sum())
         self.judged.client = self.said.summary.model_copy(update={"expired": expired})

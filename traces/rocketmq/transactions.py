@@ -147,6 +147,7 @@ class Lineages:
     versions: Ints
     resolved: Ints
     facts: Ints
+    client: Ints
 
     def replay(self, of: Kernel, world: World, chosen: Flags | None = None) -> Replayed:
         """Replay all, or only the chosen ones, from the state that the world gives them."""
@@ -196,6 +197,7 @@ def lineages(of: Kernel, rows: Ints, world: World) -> Lineages:
         versions=np.zeros(rows.shape[1], np.int64),
         resolved=np.zeros(rows.shape[1], np.int64),
         facts=np.zeros((lineage.FACTS, count), np.int64),
+        client=world.client,
     )  # fmt: skip
     lineage.events_of(
         rows, order, bounds, world.client, world.start, world.aged_ms, codes_of(of, CODES), where_of(of, ARGUMENTS),
@@ -325,11 +327,10 @@ def _by_power_of_two(values: Ints) -> dict[int, int]:
 
 
 def _position(found: Lineages, event: int) -> int:
-    """Where in the log an event took place; what a client said has no place, and stands where its half lies."""
+    """Where in the log an event took place; of what a client said, where the half lies that it names."""
     row = int(found.source[event])
     if row < 0:
-        owner = int(np.searchsorted(found.starts, event, side="right")) - 1
-        row = int(found.order[found.bounds[owner]])
+        return int(found.client[lineage.CLIENT_POSITION, -1 - row])
     return int(found.rows[PLACE, row])
 
 
