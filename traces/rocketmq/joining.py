@@ -336,15 +336,14 @@ class _Settled:
         return np.concatenate([np.zeros(0, np.int64), *found])
 
     def _twice(self) -> Ints:
-        """Keys that were settled more than once: of different beginnings, that is."""
-        total = sum(self.blocks)
-        parts = -(-total // CHUNK)
+        """Keys that were settled more than once, which is in different blocks: with a repeated commit, say."""
+        parts = -(-sum(self.blocks) // CHUNK)
         found = [np.zeros(0, np.int64)]
         for part in range(parts):  # a part of all keys at a time: bounds memory
-            some = [np.zeros((2, 0), np.int64)]
-            for block in self._read():
-                mine = block[0].view(np.uint64) % np.uint64(parts) == part
-                some.append(np.unique(block[[0, 2]][:, mine], axis=1))
-            keys = np.unique(np.concatenate(some, axis=1), axis=1)[0]
+            some = [
+                np.unique(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
+                for block in self._read()
+            ]
+            keys = np.sort(np.concatenate(some))
             found.append(np.unique(keys[1:][keys[1:] == keys[:-1]]))
         return np.concatenate(found)

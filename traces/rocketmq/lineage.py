@@ -171,7 +171,7 @@ def events_of(
                         latest = max(latest, v)
                         root = root or rows[TIMES, halves[v]] < times
                         if max(rows[TIMES, halves[v]], 0) == times - 1:
-                            parent = v
+                            parent = np.int64(v)
                             break
                 if times < 0 or (times == 0 and seen == 0):
                     action[n] = a_prepare
