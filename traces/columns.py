@@ -222,11 +222,11 @@ def unpacked(parts: Sequence[Packed], first_rows: Ints) -> list[Traces]:
 
 
 def _table(traces: Traces, events: Ints) -> pa.Table:
-    columns = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
+    columns: list[npt.NDArray[Any]] = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
     saw = [schema.sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()]
     return pa.table(
         {
-            "trace": traces.names.take(pa.array(traces.of[events])),
+            "trace": traces.names.take(traces.of[events]),
             "saw": pa.array(saw if traces.saw else [None] * len(events), pa.string()),
         }
         | {name: pa.array(column[events]) for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
@@ -242,15 +242,14 @@ def _bytes(table: pa.Table) -> bytes:
 
 def hashed(traces: Traces) -> Hashes:
     """The hash of every trace, over the names of its spec and its own."""
-    names = traces.names.cast(pa.string())
-    count = len(names)
-    _, offsets, data = names.buffers()
+    count = len(traces.names)
     found = np.empty(count, np.uint64)
-    if not count:
-        return found
-    bounds = np.frombuffer(offsets, np.int32)[names.offset : names.offset + count + 1]
-    seed = np.frombuffer(traces.spec.name.encode(), np.uint8)
-    _hash(bounds, np.frombuffer(data if data is not None and data.size else b"\0", np.uint8), seed, found)
+    if count:
+        buffers: list[Any] = traces.names.buffers()
+        bounds = np.frombuffer(buffers[1], np.int32)[traces.names.offset :][: count + 1]
+        data = buffers[2] if buffers[2] is not None and buffers[2].size else b"\0"  # all names may be empty
+        seed = np.frombuffer(traces.spec.name.encode(), np.uint8)
+        _hash(bounds, np.frombuffer(data, np.uint8), seed, found)
     return found
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gapless.traces.verdicts import Finding, Mark, QueueRow, Source
+
+Progress = Callable[[int, int], None]
+"""Told, after every split, how many bytes are done and how many there are."""
 
 
 @dataclass
@@ -22,6 +26,7 @@ class Parts:
     queues: list[QueueRow] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     total: int = 0
+    listed: int = 0  # verdicts that were written into the table
     interrupted: bool = False  # by Ctrl-C, while this source was read
 
 

@@ -507,12 +507,12 @@ def _parquet_file(path: Path, file: BinaryIO) -> parquet.ParquetFile:
 
 
 def _conforming(path: Path, source: parquet.ParquetFile, low: int, high: int) -> Iterator[pa.RecordBatch]:
-    """The rows of some row groups, all that they promise. Raises Unreadable, and ValueError or worse where it is torn."""
+    """The rows of some row groups, all that they promise. Raises Unreadable, or ValueError where it is torn."""
     rows = [source.metadata.row_group(number).num_rows for number in range(source.num_row_groups)]
     if sum(rows) != source.metadata.num_rows:
         raise ValueError(f"it should have {source.metadata.num_rows} rows, and its row groups have {sum(rows)}")
     before, behind = sum(rows[:low]), sum(rows[:high])
-    for batch in source.iter_batches(ROWS, row_groups=range(low, high), use_threads=False):
+    for batch in source.iter_batches(ROWS, row_groups=list(range(low, high)), use_threads=False):
         conformed = _conformed(batch)
         at = _first_wrong(conformed)
         if at is not None:

@@ -54,6 +54,7 @@ class Options:
     topic: str | None = None  # judge only this topic's queues
     trace: str | None = None  # judge only this trace: commitlog, or TOPIC/QUEUE
     ignored: frozenset[str] = frozenset()  # rules that may be broken, by their sentence
+    split: int | None = None  # bytes that one task reads; None: what usually does best
 
     def wants(self, topic: str, queue: int) -> bool:
         """Whether this queue is to be judged."""
@@ -126,11 +127,12 @@ class Result:
     bytes: int
 
 
-def splits(store: Store) -> Iterator[Split]:
+def splits(store: Store, size: int | None = None) -> Iterator[Split]:
     """The store's log in splits, in log order."""
+    size = size or SPLIT
     for file in store.files:
-        for low in range(0, file.length, SPLIT):
-            high = min(low + SPLIT, file.length, store.limit - file.base)
+        for low in range(0, file.length, size):
+            high = min(low + size, file.length, store.limit - file.base)
             if high <= low:
                 return
             if not _is_hole(file, low, high):
