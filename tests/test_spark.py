@@ -72,8 +72,8 @@ def write(path: Path, told: list[Told]) -> None:
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("store", ["midlife", "unclean", "lab/made_anew", "lab/ghosts"])
 def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> None:
-    split = 200_000
-    assert len(list(pieces.splits(open_store(recording(store), None), split))) > 4
+    split = 250_000
+    assert len(list(pieces.splits(open_store(recording(store), None), split))) > 3
     report, table = agree(recording(store), tmp_path, split)
     assert report["verdict"] == ("departs" if store == "lab/ghosts" else "conforms")
     assert len(table) == report["counts"]["traces"]
@@ -117,26 +117,33 @@ def test_a_store_that_cannot_be_read_in_a_worker_is_unreadable(engine: Spark, tm
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
-@pytest.mark.parametrize("mingled", [1, 3, 1000])
-def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "mingled", "profile"),
+    [
+        (".ndjson", 1, "rocketmq"),
+        (".parquet", 1, "strict"),
+        (".ndjson", 3, "strict"),
+        (".parquet", 3, "rocketmq"),
+        (".parquet", 1000, "rocketmq"),
+    ],
+)
+def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, profile: str, tmp_path: Path) -> None:
     """Traces of every kind, one after the other, or some at a time, or all of them from end to end."""
     path = tmp_path / f"events{suffix}"
     told = told_of([*range(len(ODD))] * 8, mingled=mingled)
     write(path, told)
     if suffix == ".parquet":
-        cut(path, 23)
-    split = 3000 if suffix == ".ndjson" else 1
-    assert len(schema.stretches(path, split)) > 8
-    for profile in ("strict", "rocketmq"):
-        report, table = agree(path, tmp_path, split, profile=profile)
-        assert report["verdict"] == "departs"
-        assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": 8})
-        assert len(table) == 8 * len(ODD)
-        assert {row["verdict"] for row in table} == {"conforms", "departs", "inconclusive"}
-        assert sum(row["events"] for row in table) == len(told)
-        for row in table:
-            assert (row["rule"] is None) == (row["position"] is None) == (row["verdict"] != "departs")
+        cut(path, 45)
+    split = 5000 if suffix == ".ndjson" else 1
+    assert len(schema.stretches(path, split)) > 5
+    report, table = agree(path, tmp_path, split, profile=profile)
+    assert report["verdict"] == "departs"
+    assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": 8})
+    assert len(table) == 8 * len(ODD)
+    assert {row["verdict"] for row in table} == {"conforms", "departs", "inconclusive"}
+    assert sum(row["events"] for row in table) == len(told)
+    for row in table:
+        assert (row["rule"] is None) == (row["position"] is None) == (row["verdict"] != "departs")
 
 
 @pytest.mark.usefixtures("engine")
@@ -144,16 +151,16 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
     path = tmp_path / "events.ndjson"
     good = told_of([0] * 40, mingled=2)
     write(path, good)
-    report, table = agree(path, tmp_path, 1000)
+    report, table = agree(path, tmp_path, 2500)
     assert (report["verdict"], len(table)) == ("conforms", 40)
     path.write_text(path.read_text().replace('"T/38","position":114', '"T/38","position":-1').replace("T/39", "T/\\u"))
-    report, table = agree(path, tmp_path, 1000)
+    report, table = agree(path, tmp_path, 2500)
     assert (report["verdict"], table) == ("unreadable", [])
     assert "not JSON" in report["sources"][0]["reasons"][0]
-    write(path, [*good[:100], good[103], good[102], *good[104:]])
-    assert agree(path, tmp_path, 1000)[0]["verdict"] == "departs"
+    write(path, [*good[:98], good[100], good[99], good[98], *good[101:]])
+    assert agree(path, tmp_path, 2500)[0]["verdict"] == "departs"
     schema.write_events(path, [*(told(at) for at, told in enumerate(good[:50])), good[0](0)])
-    report, table = agree(path, tmp_path, 1000)
+    report, table = agree(path, tmp_path, 2500)
     assert (report["verdict"], table) == ("unreadable", [])
     assert "position 0 of T/0 is lower" in report["sources"][0]["reasons"][0]
 
@@ -165,7 +172,7 @@ def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypat
     path = tmp_path / "events.parquet"
     told = [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))]
     write(path, told)
-    cut(path, 10)
+    cut(path, 30)
     report, table = agree(path, tmp_path, 1)
     assert (report["verdict"], report["counts"]["events"], len(table)) == ("conforms", 121, 1)
 
@@ -211,9 +218,9 @@ def test_progress_reaches_the_end_and_never_steps_back(engine: Spark) -> None:
 
 
 def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:
-    with pytest.raises(Unreadable, match="Spark gave up: "):
+    with pytest.raises(Unreadable, match="Spark gave up: Python worker exited unexpectedly"):
         list(engine._each(_die, [1, 2, 3], [1, 1, 1]))
-    with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: division by zero"):
+    with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: "):
         list(engine._each(_divide, [1, 0], [1, 1]))
     assert list(engine._each(_divide, [1, 2, 3, 4, 5] * 9, [1] * 45)) == [60, 30, 20, 15, 12] * 9
 

@@ -195,9 +195,14 @@ class _Job(Generic[Answer]):
 
 def _cause(error: Any) -> str:
     """The last line of what a worker said, or the first of what Spark said."""
-    lines = [line.strip() for line in str(error.java_exception).splitlines() if line.strip()]
-    said = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Interrupt)\b", line) and "spark" not in line]
-    return shown((said or lines or ["it does not say why"])[-1 if said else 0])
+    lines: list[str] = []
+    exception = error.java_exception
+    while exception is not None:
+        lines += [line.strip() for line in str(exception.getMessage()).splitlines() if line.strip()]
+        exception = exception.getCause()
+    said = [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
+    said += [line.partition("SparkException: ")[2].partition(". ")[0] for line in lines if "SparkException: " in line]
+    return shown((said or lines or ["why, it does not say"])[0])
 
 
 class _Forward:
