@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -182,9 +182,10 @@ def _watched(process: int) -> Iterator[list[int]]:
 
 def _family(process: int) -> Iterator[int]:
     yield process
-    for children in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in _read(children).split():
-            yield from _family(int(child))
+    with suppress(OSError):  # it may end while it is looked at
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in _read(children).split():
+                yield from _family(int(child))
 
 
 def _anonymous(process: int) -> int:

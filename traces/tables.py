@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from gapless.traces.problems import shown
+from gapless.traces.problems import UsageError, shown
 from gapless.traces.verdicts import VerdictName
 
 VERDICTS: tuple[VerdictName, ...] = ("conforms", "inconclusive", "departs")
@@ -73,13 +73,20 @@ def written(folder: Path) -> Iterator[Table]:
 
 
 def write(folder: Path, part: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write batches of `SCHEMA` as the file `part`, whole or not at all, and say how many rows they have."""
+    """Write batches of `SCHEMA` as the file `part`, whole or not at all, and say how many rows they have.
+
+    Raises UsageError where nothing can be written.
+    """
     unfinished, rows = folder / f".{part}.{os.getpid()}.tmp", 0
-    with parquet.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-    unfinished.replace(folder / f"{part}.parquet")
+    try:
+        with parquet.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+        unfinished.replace(folder / f"{part}.parquet")
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"{shown(folder.parent)}: verdicts cannot be written there ({shown(why)})") from error
     return rows
 
 
