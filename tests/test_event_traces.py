@@ -588,3 +588,17 @@ def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path
     schema.write_events(path, [*events[:12], events[14], *events[12:14], *events[15:]])
     with pytest.raises(Unreadable, match="line 15: position 12 of T/4 is lower than the one before"):
         check_events(path, Options(split=split))
+
+
+def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> None:
+    """An interrupt between the first reading and the second: nobody is blamed for where the file was cut."""
+
+    class Impatient(event_traces.Here):
+        def joined(self, *_: object) -> Any:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
+    judged = check_events(path, Options(split=500), engine=Impatient())
+    assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
+    assert (judged.interrupted, judged.traces, judged.findings) == (True, 0, [])

@@ -194,6 +194,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: 
             signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
+    assert before == engine.interrupts.told, "and not pyspark's, which breaks messages off"
     report = check([recording("midlife")], engine="spark", jobs=1, split=200_000, progress=interrupting)
     assert report.verdict == "inconclusive"
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
@@ -205,7 +206,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: 
     assert [source.verdict for source in report.sources] == ["inconclusive"] * 2
     assert report.sources[0].reasons[0] == "interrupted: what was judged until then is reported"
     assert not (tmp_path / "verdicts").exists(), "a table is whole or not there"
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) == before
     assert engine.context.parallelize([1, 2]).sum() == 3
 
 
