@@ -87,7 +87,8 @@ def check(
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Let this rule be broken.", show_default=False)] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default as many as pay.", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Processes, or Spark tasks at a time; by default as many as pay.", show_default=False),
     ] = None,
     engine: Annotated[Engine, typer.Option(help="Who does the work; auto is local.")] = Engine.auto,
     master: Annotated[

@@ -113,6 +113,15 @@ def test_a_store_that_cannot_be_read_in_a_worker_is_unreadable(engine: Spark, tm
         list(found)
 
 
+def test_workers_look_at_the_files_again_for_every_check(engine: Spark, tmp_path: Path) -> None:
+    """They are the same processes, and remember what lay in a folder only as long as a check lasts."""
+    store = copy_of("varied 1", tmp_path)
+    assert check([store], engine="spark").verdict == "conforms"
+    damage.queue_file_missing(store, Pick("first", "spark"))
+    assert check([store], engine="spark").verdict == "departs"
+    assert engine.context.master == "local[2]"
+
+
 # -- events --------------------------------------------------------------------------------------------------------
 
 

@@ -79,7 +79,7 @@ def check(
         pieces.load_kernels(options)
         began = time.perf_counter()
         parts: list[Parts] = []
-        for number, path in enumerate(map(Path, paths)):
+        for number, path in enumerate(run.located(Path(path)) for path in paths):
             if parts and parts[-1].interrupted:  # one interrupt ends the whole check
                 parts.append(_unread(path))
             else:
@@ -211,6 +211,9 @@ class Engine(Protocol):
     def progress(self) -> Progress | None:
         """Who wants to know how far it is."""
 
+    def located(self, path: Path) -> Path:
+        """The path as those know it who read it."""
+
     def results(self, store: Store, options: Options) -> Iterator[Result]:
         """Every split of a store judged, in log order. Raises Unreadable."""
 
@@ -225,6 +228,10 @@ class Local:
     jobs: int | None = None
     progress: Progress | None = None
     name: str = "local"
+
+    def located(self, path: Path) -> Path:
+        """As `Engine` says."""
+        return path
 
     def results(self, store: Store, options: Options) -> Iterator[Result]:
         """As `Engine` says."""

@@ -22,10 +22,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import uuid4
 
 from gapless.traces.columns import Packed
 from gapless.traces.parts import Progress
@@ -78,10 +79,15 @@ class Spark:
         self.buckets = max(64, self.partitions)
         self.progress = _Forward(progress) if progress else None
 
+    def located(self, path: Path) -> Path:
+        """The path as workers know it: those of this machine begin where this process did."""
+        return path if str(self.context.master).startswith("local") else path.absolute()
+
     def results(self, store: Store, options: Options) -> Iterator[Result]:
         """Every split of a store judged, in log order. Raises Unreadable."""
         splits = list(pieces.splits(store, options.split))
-        for result in self._each(partial(_judged, store, options), splits, [s.high - s.low for s in splits]):
+        judge = partial(_judged, uuid4().hex, store, options)
+        for result in self._each(judge, splits, [split.high - split.low for split in splits]):
             if isinstance(result, Unreadable):
                 raise result
             yield result
@@ -230,12 +236,19 @@ class _Forward:
 # -- what a worker does --------------------------------------------------------------------------------------------
 
 
-def _judged(store: Store, options: Options, split: Split) -> Result | Unreadable:
+def _judged(check: str, store: Store, options: Options, split: Split) -> Result | Unreadable:
     """One split, judged; that it cannot be read is an answer, for Spark would try it again."""
+    _begun(check)
     try:
         return pieces.judge(store, split, options)
     except Unreadable as problem:
         return problem
+
+
+@lru_cache(maxsize=1)
+def _begun(check: str) -> None:  # noqa: ARG001 - what it has seen before is remembered, and not done again
+    """A check that this worker has not heard of: since the last one, the files may have changed."""
+    pieces.forget_listings()
 
 
 def _handed_on(judge: Callable[[Stretch], Judged], stretch: Stretch) -> Iterator[tuple[int, Judged | Packed]]:

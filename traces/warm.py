@@ -6,15 +6,23 @@ import tempfile
 from pathlib import Path
 
 from gapless.traces.check import check
+from gapless.traces.schema import Event, write_events
 
 
 def main() -> None:
-    """Check an empty log: every kernel is compiled, or loaded, on the way."""
+    """Check an empty log, and events in several stretches: every kernel is compiled, or loaded, on the way."""
     with tempfile.TemporaryDirectory() as folder:
+        events = Path(folder) / "events.ndjson"
+        write_events(events, [_opened("a"), _opened("b")])
+        check([events], split=1)
         log = Path(folder) / "commitlog"
         log.mkdir()
         (log / f"{0:020d}").write_bytes(bytes(4096))
         check([folder])
+
+
+def _opened(trace: str) -> Event:
+    return Event(source="", spec="queue", trace=trace, position=0, action="open", args={"number": 0, "start": 0})
 
 
 if __name__ == "__main__":
