@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from gapless import check
 from gapless.traces import events as event_traces
 from gapless.traces import schema
 from gapless.traces.events import check_events
@@ -602,3 +603,16 @@ def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> Non
     judged = check_events(path, Options(split=500), engine=Impatient())
     assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
     assert (judged.interrupted, judged.traces, judged.findings) == (True, 0, [])
+
+
+@pytest.mark.parametrize("mingled", [1, 4])
+def test_processes_change_nothing(tmp_path: Path, mingled: int) -> None:
+    path = tmp_path / "events.ndjson"
+    told = told_of([*range(len(ODD))] * 3, mingled=mingled)
+    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    one, two = (
+        check([path], jobs=jobs, split=1500, verdicts=tmp_path / str(jobs)).model_dump(exclude={"seconds"})
+        for jobs in (1, 2)
+    )
+    assert two == one
+    assert table_in(tmp_path / "2") == table_in(tmp_path / "1") != []

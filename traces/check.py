@@ -8,13 +8,14 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, get_args
 
 from gapless.traces.parts import Parts, Progress, is_event_file
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
@@ -22,7 +23,7 @@ from gapless.traces.rocketmq import pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.rocketmq.judge import Judge
 from gapless.traces.rocketmq.layout import Store, open_store, store_folder
-from gapless.traces.rocketmq.pieces import Options, Result, Split
+from gapless.traces.rocketmq.pieces import Options, Result
 from gapless.traces.rules import Rule, rules
 from gapless.traces.specs import PROFILES, SPECS, rule_id
 from gapless.traces.verdicts import Counts, Finding, Mark, QueueRow, Report, Source, VerdictName, Where, worst
@@ -32,6 +33,8 @@ if TYPE_CHECKING:  # stores are checked without loading pyarrow
     from gapless.traces.tables import Table
 
 EngineName = Literal["auto", "local", "spark"]
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 
 ONE_PROCESS = 48 << 20  # bytes: below this a pool costs more than it gives
@@ -241,7 +244,7 @@ class Local:
         """As `Engine` says."""
         from gapless.traces.events import Here  # noqa: PLC0415 - see above
 
-        return Here()
+        return Here(partial(_each, self.jobs))
 
 
 def _engine(
@@ -262,19 +265,24 @@ def _engine(
 def results(store: Store, options: Options, jobs: int | None) -> Iterator[Result]:
     """Every split judged, in log order, by `jobs` processes."""
     splits = list(pieces.splits(store, options.split))
-    wanted = min(jobs or os.cpu_count() or 1, len(splits))
-    if wanted < 2 or (jobs is None and sum(s.high - s.low for s in splits) < ONE_PROCESS):
-        yield from (pieces.judge(store, split, options) for split in splits)
-        return
-    yield from _by_pool(store, options, splits, wanted)
+    judge = partial(pieces.judge, store, options=options)
+    return _each(jobs, judge, splits, sum(split.high - split.low for split in splits))
 
 
-def _by_pool(store: Store, options: Options, splits: list[Split], jobs: int) -> Iterator[Result]:
+def _each(jobs: int | None, judge: Callable[[Item], Answer], items: Sequence[Item], size: int) -> Iterator[Answer]:
+    """A task for every item, `size` bytes in all, by `jobs` processes or as many as pay; the answers in order."""
+    wanted = min(jobs or os.cpu_count() or 1, len(items))
+    if wanted < 2 or (jobs is None and size < ONE_PROCESS):
+        return map(judge, items)
+    return _by_pool(judge, items, wanted)
+
+
+def _by_pool(judge: Callable[[Item], Answer], items: Sequence[Item], jobs: int) -> Iterator[Answer]:
     pool = ProcessPoolExecutor(jobs, _context(), _leave_interrupts_to_the_parent)
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[Future[Answer]] = deque()
     try:
-        for split in splits:
-            waiting.append(pool.submit(pieces.judge, store, split, options))
+        for item in items:
+            waiting.append(pool.submit(judge, item))
             if len(waiting) >= AHEAD * jobs:
                 yield waiting.popleft().result()
         while waiting:

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -53,15 +53,17 @@ Answer = TypeVar("Answer")
 @contextmanager
 def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[Spark]:
     """Spark, on the session that is active, or on one of our own until the end. Raises UsageError."""
-    with _interrupts() as interrupts:
+    with _interrupts() as interrupts, ExitStack() as stack:
         with interrupts.held():
             context, ours = _context(master)
-        try:
-            yield Spark(context, interrupts, partitions, progress)
-        finally:
             if ours:
-                with interrupts.held():
-                    context.stop()
+                stack.callback(_stop, context, interrupts)
+        yield Spark(context, interrupts, partitions, progress)
+
+
+def _stop(context: SparkContext, interrupts: _Interrupts) -> None:
+    with interrupts.held():
+        context.stop()
 
 
 class Spark:
