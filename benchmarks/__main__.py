@@ -1,6 +1,6 @@
 """One table: how fast the checker is, what memory it takes, how soon it starts.
 
-    python -m benchmarks [--records 2000000] [--ten] [--dir DIR]
+    python -m benchmarks [--records 2000000] [--ten] [--traces 10000000] [--dir DIR]
 
 Every run is a process of its own. All rows are run once uncounted, so that files are in the page cache and
 kernels compiled, and then three times in turn, so that a busy moment does not fall on one row alone. The table
@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import bigstore
+from benchmarks import bigstore, bigtraces
 from benchmarks.bigstore import Extent, Shape, extent
 
 RUNS = 3
@@ -46,6 +46,7 @@ class Row:
     command: list[str]
     store: Extent
     cold: bool = False  # timed from outside, with all that a start takes
+    scans: bool = True  # it reads the log, so that its rate can be compared with the scan's
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast is the checker?")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--ten", action="store_true", help="also check ten times the records")
+    parser.add_argument("--traces", type=int, default=0, help="also check a Parquet file of so many short traces")
     parser.add_argument("--dir", type=Path, help="where stores are kept, and looked for the next time")
     chosen = parser.parse_args()
     stores = chosen.dir or Path(tempfile.gettempdir(), "gapless-benchmarks")
     progress = Console(stderr=True)
     load = os.getloadavg()[0]
-    rows = list(_rows(stores, chosen.records, ten=chosen.ten))
+    rows = [*_rows(stores, chosen.records, ten=chosen.ten), *_trace_rows(stores, chosen.traces)]
     turns = track([*rows * (1 + RUNS)], "measuring", console=progress, disable=not progress.is_terminal)
     runs = [_run(row) for row in turns]
     outcomes = [(row, _middle(runs[len(rows) + index :: len(rows)])) for index, row in enumerate(rows)]
@@ -101,6 +103,26 @@ def _rows(stores: Path, records: int, *, ten: bool) -> Iterator[Row]:
     small = _made(stores, SMALL)
     command = [sys.executable, "-m", "gapless", "check", str(small)]
     yield Row(f"cold start, {SMALL:,} records", command, extent(small), cold=True)
+
+
+def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:
+    """Checks of one file with millions of short traces, here and on Spark: after the start of either."""
+    if traces:
+        path = _made_traces(stores, traces)
+        whole = Extent(len(bigtraces.EVENTS) * traces, path.stat().st_size)
+        for name, *engine in (("local", "local", None), ("Spark local[2]", "spark", "local[2]")):
+            call = f"rows.check_traces(*{(str(path), *engine)!r})"
+            command = [sys.executable, "-c", f"from benchmarks import rows; {call}"]
+            yield Row(f"{traces:,} traces of {len(bigtraces.EVENTS)} events, {name}", command, whole, scans=False)
+
+
+def _made_traces(stores: Path, traces: int) -> Path:
+    """The file of so many traces; written under another name, so that it is whole or not there."""
+    path = stores / f"traces-{traces}.parquet"
+    if not path.exists():
+        stores.mkdir(parents=True, exist_ok=True)
+        bigtraces.make(path, traces)
+    return path
 
 
 def _made(stores: Path, records: int) -> Path:
@@ -160,9 +182,10 @@ def _watched(process: int) -> Iterator[list[int]]:
 
 def _family(process: int) -> Iterator[int]:
     yield process
-    for children in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in _read(children).split():
-            yield from _family(int(child))
+    with suppress(OSError):  # it may end while it is looked at
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in _read(children).split():
+                yield from _family(int(child))
 
 
 def _anonymous(process: int) -> int:
@@ -195,7 +218,7 @@ def _print(outcomes: list[tuple[Row, Measured | Invalid]], load: float) -> None:
         speed = (
             f"{rate:.2f}",
             f"{row.store.bytes / outcome.seconds / 1e6:,.0f}",
-            f"{rate / scanned:.2f}" if scanned else "",
+            f"{rate / scanned:.2f}" if scanned and row.scans else "",
         )
         memory = f"{outcome.anonymous / 2**20:,.0f}"
         table.add_row(row.name, f"{outcome.seconds:.2f}", *(("", "", "") if row.cold else speed), memory)

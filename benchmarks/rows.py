@@ -7,6 +7,10 @@ import mmap
 import time
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gapless.traces.check import EngineName
 
 
 def checksum(path: str, size: int, records: int) -> None:
@@ -36,6 +40,14 @@ def check(path: str, jobs: int) -> None:
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
 
     report = whole_check([path], jobs=jobs)
+    _answer(report.seconds, report.sources[0].records, report.verdict)
+
+
+def check_traces(path: str, engine: EngineName, master: str | None) -> None:
+    """The whole check of a file of events, timed by itself: after the start of the engine."""
+    from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
+
+    report = whole_check([path], engine=engine, master=master)
     _answer(report.seconds, report.sources[0].records, report.verdict)
 
 

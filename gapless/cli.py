@@ -43,6 +43,15 @@ app = typer.Typer(
 )
 Profile = StrEnum("Profile", list(PROFILES))  # type: ignore[misc] # its members are known where the specs are
 
+
+class Engine(StrEnum):
+    """Who does the work."""
+
+    auto = "auto"
+    local = "local"
+    spark = "spark"
+
+
 Paths = Annotated[
     list[Path],
     typer.Argument(
@@ -90,12 +99,21 @@ def check(
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Let this rule be broken.", show_default=False)] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default as many as pay.", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Processes, or Spark tasks at a time; by default as many as pay.", show_default=False),
+    ] = None,
+    engine: Annotated[Engine, typer.Option(help="Who does the work; auto is local.")] = Engine.auto,
+    master: Annotated[
+        str | None, typer.Option(help="The Spark cluster; local[*] if none is named.", show_default=False)
     ] = None,
     json: Annotated[
         Path | None, typer.Option(help="Write the report as JSON; - for standard output.", show_default=False)
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write the report as an HTML page.", show_default=False)] = None,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(help="Make a directory of Parquet files: the verdict of every trace.", show_default=False),
+    ] = None,
     verbose: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--verbose", "-v", help="Show every queue and rule.")
     ] = False,
@@ -116,6 +134,9 @@ def check(
                 only=only or (),
                 ignore=ignore or (),
                 jobs=jobs,
+                engine=engine.value,
+                master=master,
+                verdicts=verdicts,
                 progress=progress,
             )
     except UsageError as error:
@@ -129,6 +150,8 @@ def check(
             reports.text(found, _Console(highlight=False, soft_wrap=True), verbose=verbose)
             if report:
                 print(f"report: {report}")
+            if verdicts and verdicts.is_dir():
+                print(f"verdicts: {verdicts}")
     raise typer.Exit(found.exit_code)
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
+from gapless import check
 from gapless.traces import events as event_traces
 from gapless.traces import schema
 from gapless.traces.events import check_events
@@ -459,3 +462,157 @@ def test_a_check_says_the_same_twice(tmp_path: Path) -> None:
     told = [*QUEUE[:4], index(1, 680), *LOG, append(0, 0, trace="B/0")]
     assert checked(tmp_path, told) == checked(tmp_path, told)
     assert checked(tmp_path, told).source.verdict == "departs"
+
+
+# -- stretches -----------------------------------------------------------------------------------------------------
+
+ODD: list[list[Callable[[str], Told]]] = [
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 9, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(1, 0, trace=t)],
+    [lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="unknown"), lambda t: index(0, 0, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="refused")],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 1}), lambda t: index(0, 0, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 7})],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: append(0, 340, trace=t)],  # made anew
+    [
+        lambda t: in_log("open", 0, 1024, trace=t),
+        lambda t: record(0, trace=t),
+        lambda t: record(100, trace=t),
+        lambda t: in_log("flush", 200, trace=t, outcome="unknown"),
+        lambda t: in_log("acknowledge", 100, trace=t),
+    ],
+    [lambda t: in_log("open", 0, 1024, trace=t), lambda t: record(0, trace=t), lambda t: record(200, trace=t)],
+]
+"""Traces of every kind: good, broken, without a beginning, refused, unknown, seen."""
+
+
+def told_of(kinds: Iterable[int], *, mingled: int) -> list[Told]:
+    """Traces of these kinds; an event of each in turn, for as many at a time as are `mingled`."""
+    traces = [[make(f"T/{number}") for make in ODD[kind]] for number, kind in enumerate(kinds)]
+    groups = [traces[low : low + mingled] for low in range(0, len(traces), mingled)]
+    return [event for group in groups for turn in zip_longest(*group) for event in turn if event is not None]
+
+
+def cut(path: Path, rows: int) -> None:
+    """The same Parquet file in row groups of so many rows."""
+    parquet.write_table(parquet.read_table(path), path, row_group_size=rows)
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
+@given(
+    kinds=st.lists(st.integers(0, len(ODD) - 1), min_size=1, max_size=12),
+    mingled=st.sampled_from([1, 1, 2, 3, 12]),
+    rows=st.integers(1, 9),
+    size=st.sampled_from([1, 300, 2000]),
+)
+def test_stretches_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, kinds: list[int], mingled: int, rows: int, size: int
+) -> None:
+    """Neither what is said of a file nor its table depends on where it is cut, nor on how its traces are mingled."""
+    folder = tmp_path_factory.mktemp("events")
+    path = folder / f"events{suffix}"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of(kinds, mingled=mingled))])
+    if suffix == ".parquet":
+        cut(path, rows)
+    whole, pieces = (
+        (check_events(path, Options(split=split), table=(made(folder / name), "0")), table_in(folder / name))
+        for name, split in (("whole", 1 << 30), ("pieces", size))
+    )
+    assert pieces == whole
+    assert whole[0].listed == len(whole[1]) == len(kinds)
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def table_in(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a verdict table, in an order of their own."""
+    rows = [row for path in folder.glob("*.parquet") for row in parquet.read_table(path).to_pylist()]
+    return sorted(rows, key=lambda row: (row["spec"], row["trace"]))
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
+def test_a_file_has_as_many_stretches_as_its_size_asks_for(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"events{suffix}"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0, 1, 9] * 5, mingled=1))])
+    if suffix == ".parquet":
+        cut(path, 5)
+    one, many = schema.stretches(path, 1 << 30), schema.stretches(path, 1)
+    assert len(one) == 1
+    assert len(many) == (11 if suffix == ".parquet" else 55)
+    assert [stretch.first for stretch in many] == [True, *[False] * (len(many) - 1)]
+    assert [stretch.last for stretch in many] == [*[False] * (len(many) - 1), True]
+    every = [event for stretch in many for batch in schema.read(path, stretch) for event in schema.to_events(batch)]
+    assert every == list(schema.read_events(path))
+
+
+def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traces that lie in one run each are read once, wherever the file is cut; those that are mingled, twice."""
+    read: list[int] = []
+    reads = schema.read
+
+    def counted(path: Path, stretch: schema.Stretch) -> Any:
+        read.append(stretch.number)
+        return reads(path, stretch)
+
+    monkeypatch.setattr(schema, "read", counted)
+    for mingled, times in ((1, 1), (3, 2)):
+        path = tmp_path / f"{mingled}.ndjson"
+        schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])
+        read.clear()
+        judged = check_events(path, Options(split=500))
+        assert judged.traces == 9
+        assert judged.source.verdict == "conforms"
+        assert len(set(read)) == len(schema.stretches(path, 500)) > 3
+        assert len(read) == times * len(set(read))
+
+
+@pytest.mark.parametrize("split", [1, 700, 1 << 30])
+def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path: Path, split: int) -> None:
+    path = tmp_path / "events.ndjson"
+    events = [event(at) for at, event in enumerate(told_of([0] * 6, mingled=2))]
+    schema.write_events(path, events)
+    whole = path.read_text().splitlines(keepends=True)
+    for row in (17, 11):
+        whole[row] = whole[row].replace('"index"', '"indeed"')
+        path.write_text("".join(whole))
+        with pytest.raises(Unreadable, match=f"line {row + 1}: action is 'indeed'"):
+            check_events(path, Options(split=split))
+    schema.write_events(path, [*events[:12], events[13], events[12], *events[14:16], events[17], events[16]])
+    check_events(path, Options(split=split))  # of other traces
+    schema.write_events(path, [*events[:12], events[14], *events[12:14], *events[15:]])
+    with pytest.raises(Unreadable, match="line 15: position 12 of T/4 is lower than the one before"):
+        check_events(path, Options(split=split))
+
+
+def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> None:
+    """An interrupt between the first reading and the second: nobody is blamed for where the file was cut."""
+
+    class Impatient(event_traces.Here):
+        def joined(self, *_: object) -> Any:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
+    judged = check_events(path, Options(split=500), engine=Impatient())
+    assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
+    assert (judged.interrupted, judged.traces, judged.findings) == (True, 0, [])
+
+
+@pytest.mark.parametrize("mingled", [1, 4])
+def test_processes_change_nothing(tmp_path: Path, mingled: int) -> None:
+    path = tmp_path / "events.ndjson"
+    told = told_of([*range(len(ODD))] * 3, mingled=mingled)
+    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    one, two = (
+        check([path], jobs=jobs, split=1500, verdicts=tmp_path / str(jobs)).model_dump(exclude={"seconds"})
+        for jobs in (1, 2)
+    )
+    assert two == one
+    assert table_in(tmp_path / "2") == table_in(tmp_path / "1") != []

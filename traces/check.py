@@ -1,4 +1,4 @@
-"""The local engine: sources in, one report out. Splits are judged in this process, or by a pool of processes."""
+"""Sources in, one report out. And the local engine: splits judged in this process, or by a pool of processes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 from gapless.traces.options import Options
-from gapless.traces.parts import Parts, is_event_file
-from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.parts import Parts, Progress, is_event_file
+from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.rocketmq import evidence, pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.rocketmq.judge import Judge
 from gapless.traces.rocketmq.layout import Store, client_log_beside, open_store, store_folder
-from gapless.traces.rocketmq.pieces import Result, Split
+from gapless.traces.rocketmq.pieces import Result
 from gapless.traces.rules import Rule, rules
 from gapless.traces.specs import PROFILES, SPECS, rule_id
 from gapless.traces.verdicts import (
@@ -39,17 +40,19 @@ from gapless.traces.verdicts import (
     worst,
 )
 
-Progress = Callable[[int, int], None]
-"""Told, after every split, how many bytes are done and how many there are."""
+if TYPE_CHECKING:  # stores are checked without loading pyarrow
+    from gapless.traces import events
+    from gapless.traces.tables import Table
+
+EngineName = Literal["auto", "local", "spark"]
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 
 ONE_PROCESS = 48 << 20  # bytes: below this a pool costs more than it gives
 AHEAD = 4  # splits per process that may wait to be joined: bounds memory
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
 TRACES = 5  # traces named in a cluster of findings
-
-
-class UsageError(Exception):
-    """The question cannot be asked this way: a rule that does not exist, for one."""
 
 
 def check(
@@ -63,6 +66,10 @@ def check(
     only: Sequence[str] = (),
     ignore: Sequence[str] = (),
     jobs: int | None = None,
+    engine: EngineName = "auto",
+    master: str | None = None,
+    split: int | None = None,
+    verdicts: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Hold stores against the specs, and report.
@@ -71,7 +78,10 @@ def check(
     `config`: a broker.conf, for what a store does not say · `client`: a client log, for what producers were promised;
     without them, those beside a store are used · `topic`: judge only this topic's queues · `trace`: judge
     only this trace, `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules ·
-    `jobs`: processes; by default as many as pay. Raises UsageError; what is wrong with an input is in the report.
+    `jobs`: processes, by default as many as pay; with Spark, tasks that are started together · `engine`: who does the
+    work, `auto` being `local` · `master`: the Spark cluster; without it, the session that is active, or `local[*]` ·
+    `split`: bytes that one task reads · `verdicts`: a directory to be made, with the verdict of every trace in Parquet
+    files. Raises UsageError; what is wrong with an input is in the report.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
@@ -79,17 +89,38 @@ def check(
         raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
     if jobs is not None and jobs < 1:
         raise UsageError(f"jobs: {jobs}, expected at least 1")
-    options = Options(profile=profile, topic=topic, trace=trace, ignored=ignored_rules(only, ignore))
-    pieces.load_kernels(options)
-    began = time.perf_counter()
-    parts: list[Parts] = []
-    for path in map(Path, paths):
-        if parts and parts[-1].interrupted:  # one interrupt ends the whole check
-            parts.append(_unread(path))
-        else:
-            beside = Beside(Path(config) if config else None, Path(client) if client else None)
-            parts.append(_check_one(path, beside, options, jobs, progress))
-    return _report(parts, options, time.perf_counter() - began)
+    if split is not None and split < 1:
+        raise UsageError(f"split: {split}, expected at least 1 byte")
+    options = Options(profile=profile, topic=topic, trace=trace, ignored=ignored_rules(only, ignore), split=split)
+    beside = Beside(Path(config) if config else None, Path(client) if client else None)
+    with _table(verdicts) as table, _engine(engine, master, jobs, progress) as run:
+        pieces.load_kernels(options)
+        began = time.perf_counter()
+        parts: list[Parts] = []
+        for number, path in enumerate(run.located(Path(path)) for path in paths):
+            if parts and parts[-1].interrupted:  # one interrupt ends the whole check
+                parts.append(_unread(path))
+            else:
+                parts.append(_check_one(path, beside, options, run, _part(table, number)))
+        if table and parts and parts[-1].interrupted:
+            table.discard()
+        return _report(parts, options, run.name, time.perf_counter() - began)
+
+
+def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Table | None]:
+    """The verdict table, if one is wanted. Raises UsageError where it cannot be written."""
+    if folder is None:
+        return nullcontext()
+    from gapless.traces import tables  # noqa: PLC0415 - see above
+
+    if refusal := tables.refusal(Path(folder)):
+        raise UsageError(refusal)
+    return tables.written(Path(folder))
+
+
+def _part(table: Table | None, number: int) -> tuple[Path, str] | None:
+    """Where the verdicts of one source are written, and by which name."""
+    return (table.unfinished, f"{number:03d}") if table else None
 
 
 def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
@@ -118,18 +149,17 @@ class Beside:
 
 
 def _check_one(  # noqa: PLR0911 - one for every way it can end
-    path: Path, beside: Beside, options: Options, jobs: int | None, progress: Progress | None
+    path: Path, beside: Beside, options: Options, engine: Engine, table: tuple[Path, str] | None
 ) -> Parts:
     try:
         if is_event_file(path) and path.is_file():
-            return _check_events(path, options)
+            return _check_events(path, options, engine, table)
         folder = store_folder(path)
         if folder is None:
             return _no_store(path)
         store = open_store(folder, beside.config)
         with _evidence(folder, beside.client, path) as noted:
-            store = replace(store, notes=(*store.notes, *noted))
-            return _parts(path, *judged_store(store, options, jobs, progress), options)
+            return _check_store(path, replace(store, notes=(*store.notes, *noted)), options, engine, table)
     except NothingThere as nothing:
         return _nothing(path, "inconclusive", str(nothing))
     except Unreadable as problem:
@@ -157,10 +187,34 @@ def _evidence(folder: Path, given: Path | None, path: Path) -> Iterator[list[str
         evidence.given.reset(token)
 
 
-def _check_events(path: Path, options: Options) -> Parts:
-    from gapless.traces.events import check_events  # noqa: PLC0415 - stores are checked without loading pyarrow
+def _check_store(path: Path, store: Store, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
+    judged, interrupted = judged_store(store, options, engine)
+    if table is not None:
+        from gapless.traces import tables  # noqa: PLC0415 - see above
+        from gapless.traces.rocketmq.listed import verdict_rows  # noqa: PLC0415
 
-    return check_events(path, options, trace=options.trace)
+        tables.write(table[0], f"{table[1]}-store", verdict_rows(judged, str(path)))
+    return _parts(path, judged, interrupted, options)
+
+
+def _check_events(path: Path, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
+    from gapless.traces import tables  # noqa: PLC0415 - see above
+    from gapless.traces.events import check_events  # noqa: PLC0415
+
+    try:
+        parts = check_events(
+            path, options, trace=options.trace, engine=engine.events(), progress=engine.progress, table=table
+        )
+    except Unreadable:
+        if table is not None:
+            tables.forget(*table)
+        raise
+    if table is not None and not parts.interrupted and tables.rows_of(*table) != parts.listed:
+        raise UsageError(
+            f"{shown(table[0].parent)}: not all verdicts can be read there: Spark's workers write them, so it must be "
+            "on a file system that all of them share with this machine"
+        )
+    return parts
 
 
 def _no_store(path: Path) -> Parts:
@@ -188,22 +242,86 @@ def _unread(path: Path) -> Parts:
 # -- the engine ----------------------------------------------------------------------------------------------------
 
 
+class Engine(Protocol):
+    """Who runs the tasks: processes of this machine, or a cluster."""
+
+    @property
+    def name(self) -> str:
+        """As it stands in reports."""
+
+    @property
+    def progress(self) -> Progress | None:
+        """Who wants to know how far it is."""
+
+    def located(self, path: Path) -> Path:
+        """The path as those know it who read it."""
+
+    def results(self, store: Store, options: Options) -> Iterator[Result]:
+        """Every split of a store judged, in log order. Raises Unreadable."""
+
+    def events(self) -> events.Engine:
+        """The same, for files of events."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """This process, or a pool of `jobs` processes."""
+
+    jobs: int | None = None
+    progress: Progress | None = None
+    name: str = "local"
+
+    def located(self, path: Path) -> Path:
+        """As `Engine` says."""
+        return path
+
+    def results(self, store: Store, options: Options) -> Iterator[Result]:
+        """As `Engine` says."""
+        return results(store, options, self.jobs)
+
+    def events(self) -> events.Engine:
+        """As `Engine` says."""
+        from gapless.traces.events import Here  # noqa: PLC0415 - see above
+
+        return Here(partial(_each, self.jobs))
+
+
+def _engine(
+    name: EngineName, master: str | None, jobs: int | None, progress: Progress | None
+) -> AbstractContextManager[Engine]:
+    """The engine of that name. Raises UsageError where there is none, or where it cannot be started."""
+    if name not in ENGINES:
+        raise UsageError(f"no such engine: {shown(name)} ({', '.join(ENGINES)})")
+    if name != "spark":
+        if master is not None:
+            raise UsageError(f"master: {shown(master)} is a Spark cluster, and the engine is not spark")
+        return nullcontext(Local(jobs, progress))
+    from gapless.traces.spark import started  # noqa: PLC0415 - few need Spark, and not all have it
+
+    return started(master, jobs, progress)
+
+
 def results(store: Store, options: Options, jobs: int | None) -> Iterator[Result]:
     """Every split judged, in log order, by `jobs` processes."""
-    splits = list(pieces.splits(store))
-    wanted = min(jobs or os.cpu_count() or 1, len(splits))
-    if wanted < 2 or (jobs is None and sum(s.high - s.low for s in splits) < ONE_PROCESS):
-        yield from (pieces.judge(store, split, options) for split in splits)
-        return
-    yield from _by_pool(store, options, splits, wanted)
+    splits = list(pieces.splits(store, options.split))
+    judge = partial(pieces.judge, store, options=options)
+    return _each(jobs, judge, splits, sum(split.high - split.low for split in splits))
 
 
-def _by_pool(store: Store, options: Options, splits: list[Split], jobs: int) -> Iterator[Result]:
+def _each(jobs: int | None, judge: Callable[[Item], Answer], items: Sequence[Item], size: int) -> Iterator[Answer]:
+    """A task for every item, `size` bytes in all, by `jobs` processes or as many as pay; the answers in order."""
+    wanted = min(jobs or os.cpu_count() or 1, len(items))
+    if wanted < 2 or (jobs is None and size < ONE_PROCESS):
+        return map(judge, items)
+    return _by_pool(judge, items, wanted)
+
+
+def _by_pool(judge: Callable[[Item], Answer], items: Sequence[Item], jobs: int) -> Iterator[Answer]:
     pool = ProcessPoolExecutor(jobs, _context(), _begin, (evidence.given.get(),))
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[Future[Answer]] = deque()
     try:
-        for split in splits:
-            waiting.append(pool.submit(pieces.judge, store, split, options))
+        for item in items:
+            waiting.append(pool.submit(judge, item))
             if len(waiting) >= AHEAD * jobs:
                 yield waiting.popleft().result()
         while waiting:
@@ -224,22 +342,22 @@ def _begin(said: evidence.Evidence | None) -> None:
     evidence.given.set(said)
 
 
-def judged_store(store: Store, options: Options, jobs: int | None, progress: Progress | None) -> tuple[Judged, str]:
+def judged_store(store: Store, options: Options, engine: Engine) -> tuple[Judged, str]:
     """Judge a whole store; and what interrupted that, if something did: then what was judged so far."""
     pieces.forget_listings()
     judge = Judge(store, options)
     total = sum(split.high - split.low for split in pieces.splits(store))
     done = 0
     try:
-        for result in results(store, options, jobs):
+        for result in engine.results(store, options):
             judge.take(result)
             done += result.bytes
-            if progress:
-                progress(done, total)
+            if engine.progress:
+                engine.progress(done, total)
         judged = judge.finish()
         for limit, why in _other_ends(judged):
             if judged.found and all(found.position >= limit for found in judged.found):
-                judged = _up_to(limit, why, judged, options, jobs)
+                judged = _up_to(limit, why, judged, options, engine)
     except KeyboardInterrupt:
         return judge.judged, f"interrupted after {done:,} of {total:,} bytes"
     return judged, ""
@@ -262,10 +380,10 @@ def _other_ends(judged: Judged) -> Iterator[tuple[int, str]]:
         yield judged.stepped_back, "the records behind that are old bytes of an earlier truncation"
 
 
-def _up_to(limit: int, why: str, judged: Judged, options: Options, jobs: int | None) -> Judged:
+def _up_to(limit: int, why: str, judged: Judged, options: Options, engine: Engine) -> Judged:
     """The same store judged as if its log ended at `limit`: kept if nothing departs then."""
     judge = Judge(replace(judged.store, limit=limit), options)
-    for result in results(judge.store, options, jobs):
+    for result in engine.results(judge.store, options):
         judge.take(result)
     shorter = judge.finish()
     if shorter.found or (shorter.inconclusive and limit == judged.last_record):
@@ -528,7 +646,7 @@ def _marks(judged: Judged, source: str, findings: list[Finding]) -> list[Mark]:
     return marks
 
 
-def _report(parts: list[Parts], options: Options, seconds: float) -> Report:
+def _report(parts: list[Parts], options: Options, engine: str, seconds: float) -> Report:
     def added(dicts: Iterator[dict[str, int]]) -> dict[str, int]:
         total: dict[str, int] = {}
         for one in dicts:
@@ -541,7 +659,7 @@ def _report(parts: list[Parts], options: Options, seconds: float) -> Report:
     return Report(
         verdict=worst(p.source.verdict for p in parts),
         profile=options.profile,
-        engine="local",
+        engine=engine,
         sources=[p.source for p in parts],
         counts=Counts(
             events=sum(events.values()),

@@ -13,6 +13,7 @@ class Options:
     topic: str | None = None  # judge only this topic's queues
     trace: str | None = None  # judge only this trace: commitlog, TOPIC/QUEUE, or the key of a transaction
     ignored: frozenset[str] = frozenset()  # rules that may be broken, by their sentence
+    split: int | None = None  # bytes that one task reads; None: what usually does best
 
     def wants(self, topic: str, queue: int) -> bool:
         """Whether this queue is to be judged."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gapless.traces.verdicts import Client, Finding, Mark, QueueRow, Source, Transactions
+
+Progress = Callable[[int, int], None]
+"""Told, after every split, how many bytes are done and how many there are."""
 
 
 @dataclass
@@ -25,6 +29,7 @@ class Parts:
     queue_count: int = 0  # of a store, those without a row included
     marks: list[Mark] = field(default_factory=list)
     total: int = 0
+    listed: int = 0  # verdicts that were written into the table
     interrupted: bool = False  # by Ctrl-C, while this source was read
 
 

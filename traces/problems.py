@@ -11,6 +11,10 @@ class NothingThere(Exception):  # noqa: N818 - it names an outcome, as a verdict
     """The input can be read, and holds nothing to judge."""
 
 
+class UsageError(Exception):
+    """The question cannot be asked this way: a rule that does not exist, for one."""
+
+
 def shown(text: object) -> str:
     """`text` with control characters escaped, so that no name from a store can drive a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))

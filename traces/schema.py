@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Self, get_args
@@ -176,7 +177,7 @@ def from_events(events: Iterable[Event]) -> pa.RecordBatch:
     """Events as one batch of `SCHEMA`."""
     rows = [event.model_dump() for event in events]
     for row in rows:
-        row["saw"] = None if row["saw"] is None else _sorted(row["saw"])
+        row["saw"] = None if row["saw"] is None else sorted_text(row["saw"])
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
@@ -249,7 +250,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _sorted(saw: dict[str, int]) -> str:
+def sorted_text(saw: dict[str, int]) -> str:
     """The text of what was seen: one for one content."""
     return _text(dict(sorted(saw.items())))
 
@@ -361,12 +362,46 @@ def place(path: Path, row: int) -> tuple[str, int]:
     return ("row", row) if _is_parquet(path) else ("line", row + 2)
 
 
-def read(path: Path) -> Iterator[pa.RecordBatch]:
-    """The events of a file in its order, as batches of `SCHEMA`. One batch is held at a time. Raises Unreadable."""
+@dataclass(frozen=True)
+class Stretch:
+    """Events of a file that follow one another and are read together: row groups of Parquet, or lines of NDJSON.
+
+    `low:high`: the row groups, or the bytes; of the last lines, `high` is None: they reach to the file's end · `bytes`:
+    how many there are to read · `first`, `last`: no events come before it, or behind it.
+    """
+
+    number: int
+    low: int
+    high: int | None
+    bytes: int
+    first: bool
+    last: bool
+
+
+def stretches(path: Path, size: int) -> list[Stretch]:
+    """The whole file in stretches of about `size` bytes, in its order. Raises Unreadable."""
+    cut = _row_groups if _is_parquet(path) else _lines
+    with _opened(path) as file:
+        bounds = list(cut(path, file, size))
+    last = len(bounds) - 1
+    return [Stretch(n, low, high, held, n == 0, n == last) for n, (low, high, held) in enumerate(bounds)]
+
+
+def read(path: Path, stretch: Stretch | None = None) -> Iterator[pa.RecordBatch]:
+    """The events of a file, or of a stretch of it, in its order, as batches of `SCHEMA`.
+
+    One batch is held at a time. Raises Unreadable.
+    """
     batches = _parquet_batches if _is_parquet(path) else _ndjson_batches
+    with _opened(path) as file:
+        yield from batches(path, file, stretch)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
-            yield from batches(path, file)
+            yield file
     except OSError as error:
         raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
 
@@ -431,11 +466,33 @@ def _whole(path: Path) -> Iterator[BinaryIO]:
 # -- Parquet -------------------------------------------------------------------------------------------------------
 
 
-def _parquet_batches(path: Path, file: BinaryIO) -> Iterator[pa.RecordBatch]:
+def _row_groups(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int, int]]:
+    """Row groups that follow one another and hold `size` bytes together: the first, the one behind the last, bytes."""
+    with _telling(path):
+        metadata = _parquet_file(path, file).metadata
+        sizes = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
+    low = held = 0
+    for number, bytes_ in enumerate(sizes):
+        held += bytes_
+        if held >= size:
+            yield low, number + 1, held
+            low, held = number + 1, 0
+    if low < len(sizes) or not sizes:
+        yield low, len(sizes), held
+
+
+def _parquet_batches(path: Path, file: BinaryIO, stretch: Stretch | None) -> Iterator[pa.RecordBatch]:
+    with _telling(path):
+        source = _parquet_file(path, file)
+        low, high = (stretch.low, stretch.high) if stretch else (0, None)
+        yield from _conforming(path, source, low, source.num_row_groups if high is None else high)
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """What pyarrow says of a file that is none, or is torn, in a sentence of ours."""
     try:
-        source = parquet.ParquetFile(file, page_checksum_verification=True)
-        _check_version(path, (source.schema_arrow.metadata or {}).get(NAME.encode(), b"").decode(errors="replace"))
-        yield from _conforming(path, source)
+        yield
     except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow tells of torn pages by an OSError
         raise Unreadable(
             f"{shown(path)}: {shown(error)}; expected a Parquet file of {NAME} (traces/README.md): copy it again, "
@@ -443,18 +500,27 @@ def _parquet_batches(path: Path, file: BinaryIO) -> Iterator[pa.RecordBatch]:
         ) from error
 
 
-def _conforming(path: Path, source: parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file, all that it promises. Raises Unreadable, and ValueError or worse where it is torn."""
-    before = 0
-    for batch in source.iter_batches(ROWS, use_threads=False):
+def _parquet_file(path: Path, file: BinaryIO) -> parquet.ParquetFile:
+    source = parquet.ParquetFile(file, page_checksum_verification=True)
+    _check_version(path, (source.schema_arrow.metadata or {}).get(NAME.encode(), b"").decode(errors="replace"))
+    return source
+
+
+def _conforming(path: Path, source: parquet.ParquetFile, low: int, high: int) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups, all that they promise. Raises Unreadable, or ValueError where it is torn."""
+    rows = [source.metadata.row_group(number).num_rows for number in range(source.num_row_groups)]
+    if sum(rows) != source.metadata.num_rows:
+        raise ValueError(f"it should have {source.metadata.num_rows} rows, and its row groups have {sum(rows)}")
+    before, behind = sum(rows[:low]), sum(rows[:high])
+    for batch in source.iter_batches(ROWS, row_groups=list(range(low, high)), use_threads=False):
         conformed = _conformed(batch)
         at = _first_wrong(conformed)
         if at is not None:
             raise _unreadable(path, before + at, _why_wrong(conformed, at))
         before += batch.num_rows
         yield conformed
-    if before != source.metadata.num_rows:
-        raise ValueError(f"it should have {source.metadata.num_rows} rows, and {before} could be read")
+    if before != behind:
+        raise ValueError(f"it should have {behind} rows up to here, and {before} could be read")
 
 
 def _check_version(path: Path, version: str) -> None:
@@ -480,13 +546,13 @@ def _write_parquet(file: BinaryIO, batches: Iterable[pa.RecordBatch]) -> int:
         use_dictionary=words,  # type: ignore[arg-type]  # the stubs know only all columns, or none
         write_page_checksum=True,
     ) as writer:
-        for table in _row_groups(batches):
+        for table in _tables(batches):
             writer.write_table(table, ROWS)
             count += table.num_rows
     return count
 
 
-def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The same events in tables of `ROWS`, or multiples of it; the last holds the rest."""
     waiting = SCHEMA.empty_table()
     for batch in batches:
@@ -504,18 +570,62 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 HEADER = {"schema": NAME, "version": VERSION}
 
 
-def _ndjson_batches(path: Path, file: BinaryIO) -> Iterator[pa.RecordBatch]:
+class _NoEvent(Exception):  # noqa: N818 - it names a finding.
+    """A line that is no event: how many come before it in its stretch, and what is wrong."""
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(what)
+        self.row = row
+        self.what = what
+
+
+def _lines(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int | None, int]]:
+    """Whole lines behind the header, about `size` bytes of them: the first byte, the one behind the last, bytes."""
     _check_header(path, file.readline(LONGEST))
+    low, end = file.tell(), file.seek(0, os.SEEK_END)
+    while low + size < end and (high := _line_from(file, low + size)) < end:
+        yield low, high, high - low
+        low = high
+    yield low, None, end - low
+
+
+def _line_from(file: BinaryIO, at: int) -> int:
+    """Where the first line begins that does not begin before byte `at`."""
+    file.seek(at - 1)
+    while (line := file.readline(LONGEST)) and not line.endswith(b"\n"):
+        pass
+    return file.tell()
+
+
+def _ndjson_batches(path: Path, file: BinaryIO, stretch: Stretch | None) -> Iterator[pa.RecordBatch]:
+    if stretch is None:
+        _check_header(path, file.readline(LONGEST))
+    low, high = (stretch.low, stretch.high) if stretch else (file.tell(), None)
+    try:
+        yield from _blocks(file, low, high)
+    except _NoEvent as wrong:
+        raise _unreadable(path, _events_before(file, low) + wrong.row, wrong.what) from wrong.__cause__
+
+
+def _events_before(file: BinaryIO, low: int) -> int:
+    """How many lines there are before byte `low`, the header left out. Asked only to say where something is wrong."""
+    file.seek(0)
+    return sum(file.read(min(BLOCK, low - at)).count(b"\n") for at in range(0, low, BLOCK)) - 1
+
+
+def _blocks(file: BinaryIO, low: int, high: int | None) -> Iterator[pa.RecordBatch]:
+    """The lines from byte `low` up to `high`, some at a time. Raises _NoEvent."""
+    file.seek(low)
     row = 0
-    while block := file.read(BLOCK):
+    while block := file.read(BLOCK if high is None else min(BLOCK, high - file.tell())):
         if not block.endswith(b"\n"):
             block += file.readline(LONGEST)
         count = block.count(b"\n")
         if not block.endswith(b"\n"):
-            raise _unreadable(path, row + count, "the last line is cut off, expected a newline at its end; remove it")
+            raise _NoEvent(row + count, "the last line is cut off, expected a newline at its end; remove it")
         lines = block.split(b"\n")[:-1]
         batch = _at_once(lines)
-        yield _by_line(path, lines, row) if batch is None else batch
+        yield _by_line(lines, row) if batch is None else batch
         row += count
 
 
@@ -540,7 +650,7 @@ def _at_once(lines: list[bytes]) -> pa.RecordBatch | None:
         saw = [row.get("saw") for row in rows]
         columns = {name: pa.array([row.get(name) for row in rows]) for name in NAMES - {"saw"}}
         columns["saw"] = pa.array(
-            [None if fields is None else _sorted(_without_nulls(fields)) for fields in saw], pa.string()
+            [None if fields is None else sorted_text(_without_nulls(fields)) for fields in saw], pa.string()
         )
         batch = _conformed(pa.RecordBatch.from_pydict(columns))
     except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException):
@@ -548,17 +658,17 @@ def _at_once(lines: list[bytes]) -> pa.RecordBatch | None:
     return batch if _first_wrong(batch) is None else None
 
 
-def _by_line(path: Path, lines: list[bytes], row: int) -> pa.RecordBatch:
-    """The lines one by one, up to the first that is no event. Raises Unreadable."""
+def _by_line(lines: list[bytes], row: int) -> pa.RecordBatch:
+    """The lines one by one, up to the first that is no event. Raises _NoEvent."""
     found = []
     for number, line in enumerate(lines, row):
         try:
             found.append(Event.model_validate(_json(line)))
         except ValidationError as error:
-            raise _unreadable(path, number, _told(error)) from error
+            raise _NoEvent(number, _told(error)) from error
         except ValueError as error:
             why = str(error).replace("line 1 column", "column")
-            raise _unreadable(path, number, f"not JSON ({why}), expected one event as an object") from error
+            raise _NoEvent(number, f"not JSON ({why}), expected one event as an object") from error
     return from_events(found)
 
 

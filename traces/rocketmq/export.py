@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from gapless.traces import schema
-from gapless.traces.check import Progress, UsageError, judged_store
+from gapless.traces.check import Local, judged_store
 from gapless.traces.kernels import kernel
 from gapless.traces.options import Options
-from gapless.traces.parts import is_event_file
-from gapless.traces.problems import Unreadable
+from gapless.traces.parts import Progress, is_event_file
+from gapless.traces.problems import Unreadable, UsageError
 from gapless.traces.replay import Event, named
 from gapless.traces.rocketmq import lineage, pieces, transactions
 from gapless.traces.rocketmq.found import COMMIT_LOG, Judged, name_of
@@ -40,7 +40,7 @@ def export(path: Path, out: Path, *, config: Path | None = None, progress: Progr
     if folder is None:
         raise Unreadable(f"{path}: not a RocketMQ store: there is no commitlog/ in it")
     store = open_store(folder, config)
-    judged, interrupted = judged_store(store, Options(), None, progress)
+    judged, interrupted = judged_store(store, Options(), Local(progress=progress))
     if interrupted:
         raise Unreadable(f"{path}: {interrupted}; nothing was written")
     return schema.write(out, _batches(judged, source=str(path)))

@@ -120,11 +120,12 @@ class Result:
     bytes: int
 
 
-def splits(store: Store) -> Iterator[Split]:
+def splits(store: Store, size: int | None = None) -> Iterator[Split]:
     """The store's log in splits, in log order."""
+    size = size or SPLIT
     for file in store.files:
-        for low in range(0, file.length, SPLIT):
-            high = min(low + SPLIT, file.length, store.limit - file.base)
+        for low in range(0, file.length, size):
+            high = min(low + size, file.length, store.limit - file.base)
             if high <= low:
                 return
             if not _is_hole(file, low, high):
