@@ -158,7 +158,9 @@ def check(
 @app.command()
 def explain(
     path: OnePath,
-    trace: Annotated[str, typer.Option(help="commitlog, or TOPIC/QUEUE as in a report.", show_default=False)],
+    trace: Annotated[
+        str, typer.Option(help="commitlog, TOPIC/QUEUE, or the key of a transaction.", show_default=False)
+    ],
     profile: ProfileOption = Profile.rocketmq,  # type: ignore[attr-defined]
     config: ConfigOption = None,
     client: ClientOption = None,
@@ -191,6 +193,9 @@ def _told(found: Report, trace: str) -> None:
             )
         if source.kind == "event-trace":
             print(f"{shown(trace)} conforms: {found.counts.events:,} events.")
+        elif found.life:
+            (outcome,) = found.transactions[0].outcomes or ("without a half",)
+            print(f"transaction {shown(trace)} conforms: {outcome}.", "", *found.life, sep="\n")
         elif trace == "commitlog":
             print(f"commitlog conforms: {source.records:,} records in {source.bytes:,} bytes of files.")
 

@@ -91,7 +91,14 @@ def check(
         raise UsageError(f"jobs: {jobs}, expected at least 1")
     if split is not None and split < 1:
         raise UsageError(f"split: {split}, expected at least 1 byte")
-    options = Options(profile=profile, topic=topic, trace=trace, ignored=ignored_rules(only, ignore), split=split)
+    options = Options(
+        profile=profile,
+        topic=topic,
+        trace=trace,
+        ignored=ignored_rules(only, ignore),
+        listed=verdicts is not None,
+        split=split,
+    )
     beside = Beside(Path(config) if config else None, Path(client) if client else None)
     with _table(verdicts) as table, _engine(engine, master, jobs, progress) as run:
         pieces.load_kernels(options)
@@ -440,6 +447,7 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
         queues=queues,
         transactions=_transactions(judged, source),
         clients=[judged.client] if judged.client else [],
+        life=judged.life,
         queue_count=len(judged.queues),
         marks=_marks(judged, source, findings),
         total=sum(f.count for f in findings if f.severity == "violation"),
@@ -495,7 +503,10 @@ def _vacuous(judged: Judged, options: Options) -> Iterator[str]:
         yield "no record in the log: nothing was checked"
     elif options.topic is not None and not judged.queues:
         yield f"no message of topic {options.topic} in the log"
-    elif options.trace not in (None, COMMIT_LOG) and not judged.queues:
+    elif options.transaction is not None:
+        if not judged.transactions.numbers.get("transactions"):
+            yield f"no transaction {options.transaction} in the log"
+    elif options.trace not in (None, COMMIT_LOG) and not judged.queues and not options.wants_transactions:
         yield f"no message of {options.trace} in the log"
     elif options.trace == COMMIT_LOG:
         return
@@ -607,7 +618,7 @@ def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
         rule = rule_id("checkpoint", "the half cursor has passed all that the op names")
         yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"
     if judged.covered.get("transaction.roll_back") and judged.client is None:
-        yield "transaction.roll_back: inferred, from ops without a final; a client log tells of rollbacks (--client)"
+        yield "transaction.roll_back: every one is inferred, from an op without a final; a client log tells (--client)"
 
 
 WITNESSED = (
@@ -675,6 +686,7 @@ def _report(parts: list[Parts], options: Options, engine: str, seconds: float) -
         queues=[row for p in parts for row in p.queues],
         transactions=[row for p in parts for row in p.transactions],
         clients=[row for p in parts for row in p.clients],
+        life=[line for p in parts for line in p.life],
         marks=[mark for p in parts for mark in p.marks],
         seconds=seconds,
     )

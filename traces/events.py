@@ -34,7 +34,7 @@ from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay import replay, story
 from gapless.traces.rocketmq import pieces
 from gapless.traces.rules import SEEN
-from gapless.traces.schema import OUTCOMES, Stretch
+from gapless.traces.schema import OUTCOMES, TAKEN, Stretch
 from gapless.traces.specs import SPECS, Spec, rule_id
 from gapless.traces.tallies import NO_HASHES, TRACES, Cluster, Judged, Suspect, Tally, added
 from gapless.traces.verdicts import Finding, Source, VerdictName, Where
@@ -320,8 +320,9 @@ class _Judge:
         listed = _Listed(traces)
         chosen = self._chosen(traces, mine, tally, listed)
         exact = np.zeros(len(traces.names), np.bool_)
-        exact[traces.of[traces.outcome != OUTCOMES.index("ok")]] = True
+        exact[traces.of[~TAKEN[traces.outcome]]] = True
         exact[traces.of[list(traces.saw)]] = True
+        tally.inferred = _inferred(traces, chosen)
         refused: dict[str, list[Ints]] = {}  # events that a kernel refused, by the need that is not met
         suspects: list[Suspect] = []
         try:
@@ -491,6 +492,13 @@ class _Listed:
 # -- traces by the kernel ------------------------------------------------------------------------------------------
 
 
+def _inferred(traces: Traces, chosen: npt.NDArray[np.bool_]) -> dict[str, int]:
+    """How many events of the chosen traces nobody saw, by action."""
+    events = np.flatnonzero(traces.outcome == OUTCOMES.index("inferred"))
+    counts = np.bincount(traces.action[events[chosen[traces.of[events]]]], minlength=len(traces.spec.actions))
+    return {name: int(count) for name, count in zip(traces.spec.actions, counts, strict=True) if count}
+
+
 def _slices(starts: Ints) -> Iterator[tuple[int, int]]:
     """Ranges of traces with about `SLICE` events each."""
     low = 0
@@ -623,6 +631,10 @@ class _Teller:
             f"{spec.name}.{action}: no such step in {shown(self.path.name)}"
             for action in spec.actions
             if tally.traces and action not in tally.covered
+        ] + [
+            f"{spec.name}.{action}: every such step in {shown(self.path.name)} is inferred, and none was seen"
+            for action, count in tally.inferred.items()
+            if tally.covered.get(action, 0) <= count
         ]
 
     def _reasons(self, found: _Found, tallies: dict[str, Tally], parts: Parts) -> Iterator[str]:

@@ -28,6 +28,7 @@ class Parts:
     clients: list[Client] = field(default_factory=list)
     queue_count: int = 0  # of a store, those without a row included
     marks: list[Mark] = field(default_factory=list)
+    life: list[str] = field(default_factory=list)
     total: int = 0
     listed: int = 0  # verdicts that were written into the table
     interrupted: bool = False  # by Ctrl-C, while this source was read

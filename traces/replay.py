@@ -179,6 +179,25 @@ def call(spec: str, event: Event) -> str:
     return f"{event[0]}({', '.join(f'{k}={v}' for k, v in named(spec, event).items())})"
 
 
+def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
+    """Every step of a trace up to the first that is refused, a line each, with what it changed."""
+    of = SPECS[spec]
+    state, told = of.initial, []
+    token = waived.set(ignored)
+    try:
+        for event in events:
+            after, deviation = of.step(state, event[0], named(spec, event), profile)
+            note = f" ({deviation.replace('_', ' ')})" if deviation else ""
+            told.append((call(spec, event), _told(_changes(state, after)) + note))
+            state = after
+    except Refused:
+        pass  # its story is told with the finding
+    finally:
+        waived.reset(token)
+    width = min(max((len(text) for text, _ in told), default=0), 76)
+    return [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(told, 1)]
+
+
 def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: str) -> list[str]:
     """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again."""
     calls = [(call(departure.spec, step.event), _told(step.changes)) for step in departure.steps]

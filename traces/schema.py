@@ -45,8 +45,10 @@ ROWS = 1 << 16  # events in a row group, and in a batch: what a reader or a writ
 BLOCK = 4 << 20  # bytes of NDJSON that are read at once
 LONGEST = 1 << 20  # bytes: a longer line is no event
 
-Outcome = Literal["ok", "refused", "unknown"]
+Outcome = Literal["ok", "refused", "unknown", "inferred"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+TAKEN = np.array([outcome in {"ok", "inferred"} for outcome in OUTCOMES])
 
 STEPS = tuple((spec.name, action) for spec in SPECS.values() for action in spec.actions)
 ARGUMENTS = tuple(dict.fromkeys(name for spec in SPECS.values() for name in spec.arguments))
@@ -82,7 +84,10 @@ class Event(BaseModel):
     position: Integer = Field(description="the order in which steps took effect; within a trace it never falls")
     action: str = Field(description="the step")
     args: Integers = Field(default={}, description="the step's arguments, all of them; truth is 1 or 0")
-    outcome: Outcome = Field(default="ok", description="unknown: nobody was told, as after a timeout")
+    outcome: Outcome = Field(
+        default="ok",
+        description="unknown: nobody was told, as after a timeout; inferred: taken, as what came after it tells",
+    )
     saw: Integers | None = Field(
         default=None, description="fields of the state as the broker reported them after the step"
     )

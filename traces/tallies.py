@@ -54,9 +54,10 @@ class Tally:
     """Traces of one spec in numbers.
 
     `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
-    that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `anomalies`: by
-    deviation · `clusters`: by the need that is not met · `unopened`: traces that do not begin as they must ·
-    `given_up`: traces with too many possible states · `falls`: the first event that stands behind a later one.
+    that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
+    nobody saw, by action · `anomalies`: by deviation · `clusters`: by the need that is not met · `unopened`: traces
+    that do not begin as they must · `given_up`: traces with too many possible states · `falls`: the first event that
+    stands behind a later one.
     """
 
     begins: int
@@ -64,6 +65,7 @@ class Tally:
     traces: int = 0
     events: int = 0
     covered: dict[str, int] = field(default_factory=dict)
+    inferred: dict[str, int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     unopened: Seen | None = None
@@ -77,6 +79,8 @@ class Tally:
         self.traces += other.traces
         self.events += other.events
         self.cover(other.covered)
+        for action, count in other.inferred.items():
+            self.inferred[action] = self.inferred.get(action, 0) + count
         for name, seen in other.anomalies.items():
             self.deviate(name, seen[0], _moved(seen[1], rows))
         for because, cluster in other.clusters.items():

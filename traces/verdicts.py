@@ -160,6 +160,7 @@ class Report(Model):
     transactions: list[Transactions] = []
     clients: list[Client] = []
     marks: list[Mark] = []
+    life: list[str] = Field(default=[], description="of the one transaction that was asked for, a line for each step")
     seconds: float
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

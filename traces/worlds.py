@@ -94,7 +94,7 @@ class Replay:
         """Go on to the states that are possible after the event. Raises Departs, TooMany."""
         before = self.worlds
         match taken.outcome:
-            case "ok":
+            case "ok" | "inferred":
                 after = self._accepting(taken)
                 rule = None
             case "unknown":
@@ -110,7 +110,7 @@ class Replay:
             if not seen:
                 raise Departs(SEEN, self.number, taken, after[0], self._also())
             after = seen
-        if taken.outcome == "ok":
+        if taken.outcome in {"ok", "inferred"}:
             self.covered[taken.event[0]] = self.covered.get(taken.event[0], 0) + 1
         self.worlds = _distinct(after, self.spec.scalars)
         self.number += 1

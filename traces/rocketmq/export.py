@@ -70,6 +70,11 @@ def _batches(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
             yield schema.from_events(_event(source, *event) for event in group)
 
 
+INFERRED = {  # no record tells of these: a rollback is seen by its op, and a half is resolved by what came after it
+    ("transaction", "roll_back"),
+    ("checkpoint", "resolve"),
+    ("checkpoint", "consume_op"),
+}
 Told = tuple[str, str, int, Event]
 """The spec, the trace, the position in the log, and the event."""
 
@@ -82,6 +87,7 @@ def _event(source: str, spec: str, trace: str, position: int, event: Event) -> s
         position=position,
         action=event[0],
         args=named(spec, event),
+        outcome="inferred" if (spec, event[0]) in INFERRED else "ok",
     )
 
 

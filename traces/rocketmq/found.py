@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from gapless.traces.replay import Departure, Event
 from gapless.traces.rocketmq import scan
 from gapless.traces.rocketmq.layout import Store
 from gapless.traces.rocketmq.pieces import Refusal, Split
+from gapless.traces.rocketmq.scan import Ints
 from gapless.traces.rocketmq.transactions import Tally
 from gapless.traces.specs import State
 from gapless.traces.verdicts import Client
@@ -81,6 +84,22 @@ class Run:
 
 
 @dataclass
+class Listed:
+    """Every transaction and op by itself, where that is wanted; `accepted` and `ops` as in `Judgement`.
+
+    `refused`: name, need (None where it cannot be decided), position, and events before it.
+    """
+
+    accepted: list[Ints] = field(default_factory=list)
+    ops: list[Ints] = field(default_factory=list)
+    refused: list[tuple[str, str | None, int | None, int]] = field(default_factory=list)
+
+    def take_back(self, keys: Ints) -> None:
+        """Transactions with these keys are judged anew."""
+        self.accepted = [some[:, ~np.isin(some[0], keys)] for some in self.accepted]
+
+
+@dataclass
 class Judged:
     """Everything that was found out about one store."""
 
@@ -100,6 +119,8 @@ class Judged:
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Event]] = field(default_factory=list)  # position, spec, trace: see `joint`
     client: Client | None = None
+    life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
+    listed: Listed = field(default_factory=Listed)
     transactions: Tally = field(default_factory=Tally)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 import numpy as np
 
 from gapless.traces.kernels import kernel
 from gapless.traces.options import Options
-from gapless.traces.replay import Event, Outcome, replay
+from gapless.traces.replay import Event, Outcome, life, replay
 from gapless.traces.rocketmq import lineage, pieces
 from gapless.traces.rocketmq.found import Judged
 from gapless.traces.rocketmq.pieces import Segment
@@ -68,7 +68,7 @@ class Transactions:
         """Join one segment. Segments come in log order."""
         for judgement in segment.transactions:
             self._take(judgement)
-        if self.rows > self.limit:
+        if self.rows > self.limit and not self.world.only:
             self._take(judge(self._all(), self.world, last=False))
             self.limit = max(HELD, 2 * self.rows)
 
@@ -81,6 +81,8 @@ class Transactions:
         self.passed.append(judgement.passed)
         self.bad_ops += judgement.bad_ops
         self.early_ops += judgement.early_ops
+        self.judged.listed.accepted.append(judgement.listed)
+        self.judged.listed.ops.append(judgement.listed_ops)
 
     def _all(self) -> Ints:
         """All rows that are held, in log order; they are held no more."""
@@ -92,6 +94,9 @@ class Transactions:
 
     def finish(self) -> None:
         """All segments are in: judge what is left, and hold the cursors against it."""
+        if self.world.only:
+            self._finish_one(self._all())
+            return
         rows = self._with_those_that_came_back(self._all())
         self._take(judge(rows, self.world, last=True))
         judged, before = self.judged, len(self.judged.found)
@@ -100,14 +105,34 @@ class Transactions:
         self._strays(self._all())
         self._ops()
         self._passed()
-        self._ends()
+        if self.options.trace is None:
+            self._ends()
         if damaged and (echoes := judged.found[before:]):
             del judged.found[before:]
+            judged.listed.refused = [(name, None, None, events) for name, _, _, events in judged.listed.refused]
             judged.untold = {because: n for because, n in judged.untold.items() if because not in ECHOES}
             judged.note(
                 f"{len({e.trace for e in echoes}):,} transactions and cursors do not fit what is left of the log: what "
                 "they lack may lie in its damage, and they are not judged"
             )
+        self._count()
+
+    def _finish_one(self, rows: Ints) -> None:
+        """Only one transaction is wanted: judge it, and tell its life."""
+        numbers = rows[NUMBER, rows[KIND] == HALF]
+        mine = rows[:, (rows[KIND] != MARK) | np.isin(rows[NAMES], numbers)]
+        if not mine.shape[1]:
+            return
+        mine = np.ascontiguousarray(mine)
+        self._take(judge(mine, self.world, last=True))
+        self._tell()
+        self._passed()
+        self._count()
+        events, _positions = events_of_one(kernel("transaction"), mine, self.world)
+        self.judged.life = life("transaction", events, profile=self.options.profile, ignored=self.options.ignored)
+
+    def _count(self) -> None:
+        judged = self.judged
         for spec, accepted in self.tally.covered.items():
             judged.cover(spec, accepted)
         for name, (count, _began, position, trace) in self.tally.anomalies.items():
@@ -151,6 +176,7 @@ class Transactions:
         """What was counted of settled transactions, each by itself, is taken back."""
         halves = np.flatnonzero(rows[KIND] == HALF)
         lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
+        self.judged.listed.take_back(np.unique(back[0]))
         for key, first, last in dict.fromkeys(zip(*back[[0, 2, 3]].tolist(), strict=True)):
             mine = (rows[KEY] == key) & (first <= rows[PLACE]) & (rows[PLACE] <= last)
             self.tally.add(judge(np.ascontiguousarray(rows[:, mine]), self.world, last=False).tally, -1)
@@ -175,7 +201,9 @@ class Transactions:
             because = outcome.departure.because
             if outcome.departure.event[0] == "acknowledge" and not self.judged.store.clean:
                 told["unsure"] += 1
+                self._list(rows, None, outcome)
                 continue
+            self._list(rows, because, outcome, positions)
             told[because] += 1
             if told[because] > STORIES:
                 self._untold(because)
@@ -190,6 +218,13 @@ class Transactions:
                 f"{told['unsure']:,} acknowledged commits have no final, and the broker did not stop in order: the "
                 "finals are lost, or this is a copy of a running broker, older than its client log"
             )
+
+    def _list(self, rows: Ints, because: str | None, outcome: Outcome, positions: Sequence[int] = ()) -> None:
+        """Write down that a transaction departs, or that it cannot be decided."""
+        if self.options.listed and outcome.departure:
+            position = positions[outcome.departure.number - 1] if positions else None
+            events = sum(outcome.covered.values()) - 1  # without its opening
+            self.judged.listed.refused.append((self._name_of(rows), because, position, events))
 
     def _name_of(self, rows: Ints) -> str:
         """The transaction's name: the key that its producer gave it."""

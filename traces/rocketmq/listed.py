@@ -1,14 +1,17 @@
-"""The rows of the verdict table that one store adds: its log, and every queue."""
+"""The rows of the verdict table that one store adds: its log, every queue, every transaction and op, the cursors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
 
 from gapless.traces.problems import shown
+from gapless.traces.rocketmq import pieces
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged, Run, name_of
+from gapless.traces.rocketmq.transactions import CURSORS, op_trace
 from gapless.traces.schema import ROWS, utf8
 from gapless.traces.specs import rule_id
 from gapless.traces.tables import SCHEMA
@@ -18,10 +21,10 @@ Row = dict[str, Any]
 
 def verdict_rows(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
     """A row for every trace of the store, as batches of the table's schema."""
-    rows = list(_rows(judged))
-    for low in range(0, len(rows), ROWS):
-        some = [{"source": shown(source), **row, "trace": utf8(row["trace"])} for row in rows[low : low + ROWS]]
-        yield pa.RecordBatch.from_pylist(some, schema=SCHEMA)
+    rows = chain(_rows(judged), _transactions(judged))
+    while some := list(islice(rows, ROWS)):
+        told = [{"source": shown(source), **row, "trace": utf8(row["trace"])} for row in some]
+        yield pa.RecordBatch.from_pylist(told, schema=SCHEMA)
 
 
 def _rows(judged: Judged) -> Iterator[Row]:
@@ -33,8 +36,29 @@ def _rows(judged: Judged) -> Iterator[Row]:
     for subject, run in sorted(judged.queues.items()):
         row = _row("queue", name_of(subject), run.messages + max(0, run.indexed - run.first))
         yield row | _untold(run) | _told(first.pop(("queue", name_of(subject)), None))
+    cursors = sum(count for name, count in judged.covered.items() if name.startswith("checkpoint."))
+    if cursors or ("checkpoint", CURSORS) in first:
+        yield _row("checkpoint", CURSORS, cursors) | _told(first.pop(("checkpoint", CURSORS), None))
+    told = {found.trace for (spec, _), found in first.items() if spec == "op_batch"}
+    for block in judged.listed.ops:
+        for number, events in block.T.tolist():
+            if op_trace(number) not in told:
+                yield _row("op_batch", op_trace(number), events)
+    first = {key: found for key, found in first.items() if key[0] != "transaction"}
     for (spec, trace), found in sorted(first.items()):  # what has no message in the log: nothing of it is counted
         yield _row(spec, trace, 0) | _told(found)
+
+
+def _transactions(judged: Judged) -> Iterator[Row]:
+    """Every transaction, those that depart first."""
+    for name, because, position, events in judged.listed.refused:
+        row = _row("transaction", name, events)
+        yield row | ({"verdict": "inconclusive"} if because is None else _departing("transaction", because, position))
+    for block in judged.listed.accepted:
+        block = block[:, block[1].argsort(kind="stable")]  # noqa: PLW2901 - the same, in the order of the log
+        names = pieces.names_of_records(judged.store, block[1])
+        for name, events in zip(names, block[2].tolist(), strict=True):
+            yield _row("transaction", name, events)
 
 
 def _row(spec: str, trace: str, events: int) -> Row:

@@ -196,6 +196,17 @@ def name_of_record(store: Store, position: int) -> str:
     return record.properties.get("UNIQ_KEY", "") if record else ""
 
 
+def names_of_records(store: Store, positions: Ints) -> Iterator[str]:
+    """The keys of many records, file by file in the order of the log."""
+    for file in store.files:
+        mine = positions[(file.base <= positions) & (positions < file.base + file.length)] - file.base
+        if len(mine):
+            data = np.memmap(file.path, np.uint8, "r")
+            spans = np.zeros((2, len(mine)), np.int64)
+            transaction_scan.find_names(data, mine, spans)
+            yield from (os.fsdecode(data[low:high].tobytes()) for low, high in spans.T.tolist())
+
+
 def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
     """Fill `into` with the file's bytes from `low` on. Raises Unreadable where it has become shorter, or is gone."""
     try:

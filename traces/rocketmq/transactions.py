@@ -6,6 +6,7 @@ forgotten. The rows of any other go on. `judge` is the same on both levels, and 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from gapless.spec.transaction import Phase
 from gapless.traces.kernels import Kernel, Replayed, kernel
 from gapless.traces.options import Options
 from gapless.traces.replay import Event
-from gapless.traces.rocketmq import lineage, transaction_scan
+from gapless.traces.rocketmq import lineage, scan, transaction_scan
 from gapless.traces.rocketmq.evidence import given
 from gapless.traces.rocketmq.layout import HALF_TOPIC, OP_TOPIC, Store
 from gapless.traces.rocketmq.scan import Ints
@@ -49,6 +50,7 @@ OUTCOMES = {
     Phase.ABSENT: "without a half",
 }
 NO_ROWS = np.zeros((COLUMNS, 0), np.int64)
+NO_SETTLED = np.zeros((4, 0), np.int64)
 NO_CLIENT = np.zeros((lineage.CLIENT_COLUMNS, 0), np.int64)
 KEPT_HOURS = 72  # fileReservedTime, unless settings say otherwise: it can only excuse
 BAD_OPS = 64  # refused ops of one split that are told one by one
@@ -74,6 +76,8 @@ class World:
     ignored: frozenset[str]
     client: Ints = field(default_factory=lambda: NO_CLIENT, compare=False)
     witnessed: bool = False
+    listed: bool = False  # every transaction and op is wanted by itself
+    only: int = 0  # the key of the one transaction that is wanted
 
 
 @dataclass
@@ -121,7 +125,8 @@ class Judgement:
     first and the last row, of every half that is judged and forgotten · `refused`: rows of each transaction that was
     refused · `passed`: rows of the halves that the half cursor passed though they were not resolved · `bad_ops`: rows
     of refused ops, with their marks · `early_ops`: position, number and reach of ops that the op cursor passed though
-    they were needed.
+    they were needed · `listed`, where that is wanted: key, first position and events of every transaction that was
+    accepted, `listed_ops`: number and events of every such op.
     """
 
     tally: Tally
@@ -131,6 +136,8 @@ class Judgement:
     passed: Ints = field(default_factory=lambda: NO_ROWS)
     bad_ops: list[Ints] = field(default_factory=list)
     early_ops: list[tuple[int, int, int]] = field(default_factory=list)
+    listed: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
+    listed_ops: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
 
 
 @dataclass(frozen=True)
@@ -244,7 +251,14 @@ def judge(rows: Ints, world: World, *, last: bool) -> Judgement:
         settled=_settled(found, settled & judged),
         refused=[found.of(int(t)) for t in np.flatnonzero(refused & judged)],
         passed=passed,
+        listed=_listed(found, judged & ~refused & world.listed),
     )
+
+
+def _listed(found: Lineages, chosen: Flags) -> Ints:
+    """Key, first position and number of events of the chosen transactions."""
+    first = found.order[found.bounds[:-1][chosen]]
+    return np.stack([found.rows[KEY, first], found.rows[PLACE, first], np.diff(found.starts)[chosen]])
 
 
 def _open_rows(found: Lineages, judged: Flags, *, last: bool) -> Ints:
@@ -380,7 +394,7 @@ def judge_ops(rows: Ints, world: World) -> Judgement:
     ops = np.flatnonzero(rows[KIND] == OP)
     tally = Tally()
     if not len(ops):
-        return Judgement(tally, NO_ROWS, NO_ROWS)
+        return Judgement(tally, NO_ROWS, NO_SETTLED)
     of = kernel("op_batch", world.ignored)
     counts = np.maximum(rows[COUNT, ops], 0)
     room = int(counts.sum()) + len(ops)
@@ -403,9 +417,10 @@ def judge_ops(rows: Ints, world: World) -> Judgement:
     return Judgement(
         tally,
         NO_ROWS,
-        NO_ROWS,
+        NO_SETTLED,
         bad_ops=[rows[:, ops[i] : ops[i] + 1 + counts[i]].copy() for i in bad[:BAD_OPS]],
         early_ops=_pass_ops(tally, rows, ops, reach, world),
+        listed_ops=np.stack([rows[NUMBER, ops], counts + 1])[:, (replayed.bad_at < 0) & world.listed],
     )
 
 
@@ -469,8 +484,16 @@ def world(store: Store, options: Options) -> World:
         profile=options.profile,
         ignored=options.ignored,
         client=said.said if said else NO_CLIENT,
+        listed=options.listed,
+        only=key_of(options.transaction) if options.transaction else 0,
         witnessed=said is not None and not store.live,  # what comes after the client log was read, nobody asked for
     )
+
+
+def key_of(name: str) -> int:
+    """The key of a transaction, by the name that its producer gave it."""
+    data = np.frombuffer(os.fsencode(name), np.uint8)
+    return int(scan.digests(data, np.array([0, len(data)], np.int64))[0])
 
 
 def _setting(store: Store, name: str) -> int:
@@ -484,6 +507,9 @@ def judge_steps(rows: Ints, store: Store, options: Options) -> list[Judgement]:
     if not options.wants_transactions or not rows.shape[1]:
         return []
     known = world(store, options)
+    if known.only:
+        mine = np.ascontiguousarray(rows[:, (rows[KIND] == MARK) | ((rows[KIND] != OP) & (rows[KEY] == known.only))])
+        return [Judgement(Tally(), mine, NO_SETTLED)]
     return [judge_ops(rows, known), judge(np.ascontiguousarray(rows[:, rows[KIND] != OP]), known, last=False)]
 
 
