@@ -135,15 +135,13 @@ def test_an_interrupt_gives_what_was_judged_so_far(tmp_path: Path) -> None:
 
 SLOW = """
 import sys, time
-from gapless import UsageError, check
 from gapless.cli import app
 from gapless.traces.rocketmq import pieces
-from gapless.cli import app
 judge = pieces.judge
-def slow(*arguments):
+def slow(*arguments, **named):
     print("begun", flush=True)
     time.sleep(0.5)
-    return judge(*arguments)
+    return judge(*arguments, **named)
 pieces.judge = slow
 app(["check", sys.argv[1], "/nowhere", "--jobs", "1"])
 """

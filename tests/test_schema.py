@@ -94,7 +94,7 @@ def test_either_form_becomes_the_other(tmp_path_factory: pytest.TempPathFactory,
 
 def test_kernel_columns_become_events() -> None:
     spec = SPECS["queue"]
-    args = np.arange(30, dtype=np.int64).reshape(len(spec.arguments), 3)
+    args = np.arange(3 * len(spec.arguments), dtype=np.int64).reshape(-1, 3)
     action = np.array([spec.codes[name] for name in ("open", "rebuild", "settle")], np.int8)
     batch = schema.from_columns(
         "queue", source="a", traces=["T/0", "T/\udcff"], trace=np.array([1, 0, 0]), position=np.arange(3),
@@ -179,7 +179,7 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
         ({"args": 5}, "args: Input should be a valid dictionary"),
         ({"position": None}, "position: Field required"),
         ({"position": -(2**63) - 1}, "position: Input should be greater than"),
-        ({"outcome": "failed"}, "outcome: Input should be 'ok', 'refused' or 'unknown'"),
+        ({"outcome": "failed"}, "outcome: Input should be 'ok', 'refused', 'unknown' or 'inferred'"),
         ({"saw": {"end": 1, "positions": 2}}, "saw names positions, expected fields of queue: start, first, indexed"),
         ({"payload": "secret"}, "payload: Extra inputs are not permitted"),
         ({"trace": "\ud800"}, "not JSON"),
