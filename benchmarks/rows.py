@@ -24,9 +24,10 @@ def checksum(path: str, size: int, records: int) -> None:
 
 def scan(path: str) -> None:
     """The checker's own scan: records found, checksums computed, columns filled, nothing judged."""
+    from gapless.traces.options import Options  # noqa: PLC0415 - as below
     from gapless.traces.rocketmq import layout, pieces  # noqa: PLC0415 - not for the rows that do without
 
-    pieces.load_kernels(pieces.Options())
+    pieces.load_kernels(Options())
     began = time.perf_counter()
     store, space = layout.open_store(Path(path)), pieces.Space()
     readers = (pieces.Reader(store, split, space) for split in pieces.splits(store))

@@ -75,12 +75,24 @@ ConfigOption = Annotated[
     ),
 ]
 
+ClientOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="What clients asked and were answered; a client.ndjson beside the store is found by itself.",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        show_default=False,
+    ),
+]
+
 
 @app.command()
 def check(
     paths: Paths,
     profile: ProfileOption = Profile.rocketmq,  # type: ignore[attr-defined]
     config: ConfigOption = None,
+    client: ClientOption = None,
     topic: Annotated[str | None, typer.Option(help="Judge only this topic's queues.", show_default=False)] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="Judge only this rule (repeatable).", show_default=False)
@@ -117,6 +129,7 @@ def check(
                 paths,
                 profile=profile.value,
                 config=config,
+                client=client,
                 topic=topic,
                 only=only or (),
                 ignore=ignore or (),
@@ -148,12 +161,13 @@ def explain(
     trace: Annotated[str, typer.Option(help="commitlog, or TOPIC/QUEUE as in a report.", show_default=False)],
     profile: ProfileOption = Profile.rocketmq,  # type: ignore[attr-defined]
     config: ConfigOption = None,
+    client: ClientOption = None,
 ) -> None:
     """Tell the shortest story of one trace: where it departs and why, or that it does not."""
     from gapless.traces.check import check as run
 
     with _progress() as progress:
-        found = run([path], profile=profile.value, config=config, trace=trace, progress=progress)
+        found = run([path], profile=profile.value, config=config, client=client, trace=trace, progress=progress)
     with _printing(found.exit_code):
         _told(found, trace)
     raise typer.Exit(found.exit_code)

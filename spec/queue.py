@@ -214,6 +214,35 @@ def settle(s: State, upto: Position) -> State:
     return s
 
 
+def account(s: State, number: Number, sent: bool) -> State:
+    """Message `number` is looked up among all that clients say they sent; `sent` says that it is there.
+
+    Source: design section 3 (nothing is invented); what clients were promised, traces/README.md.
+    """
+    require(sent, because="a client sent the message", otherwise="consumers act on a message that nobody sent")
+    return s
+
+
+def acknowledge(s: State, number: Number, position: Position, same: bool) -> State:
+    """The broker told a producer that its message has `number` and lies at `position`.
+
+    `same` says that what lies there is what the producer sent, in the topic and queue that it was sent to.
+
+    Source: reference D.1, I.2 (310), CX1; what clients were promised, traces/README.md.
+    """
+    require(
+        0 < s.sizes[number] and position == s.positions[number],
+        because="the message that was acknowledged is in the log, where the answer said",
+        otherwise="a producer believes that its message is safe, and no consumer ever receives it",
+    )
+    require(
+        same,
+        because="the message that was acknowledged is what its producer sent",
+        otherwise="a producer believes that its message is safe, and consumers receive another one",
+    )
+    return s
+
+
 def numbers_are_ordered(s: State) -> bool:
     """Otherwise consumers ask below the queue's minimum or beyond its maximum, and wait for ever."""
     return 0 <= s.first and s.first <= s.indexed and s.indexed <= s.end
@@ -243,7 +272,7 @@ def a_message_keeps_its_place(before: State, after: State, number: Number) -> bo
 
 
 INITIAL = State()
-ACTIONS = (open, find_file, append, index, outlive, expire, rebuild, settle)
+ACTIONS = (open, find_file, append, index, outlive, expire, rebuild, settle, account, acknowledge)
 DEVIATIONS = (
     Deviation(
         append_to_a_queue_made_anew,

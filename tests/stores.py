@@ -7,6 +7,8 @@ the two disagree, one of them is wrong. It is small rather than fast.
 import atexit
 import ipaddress
 import json
+import lzma
+import shutil
 import struct
 import tarfile
 import tempfile
@@ -207,6 +209,27 @@ def java_hash(text: str) -> int:
     return code - (1 << 32) if code >> 31 else code
 
 
+def digest(key: bytes) -> int:
+    """What stands for a key in columns: MurmurHash3's steps for one half, word by word."""
+    if not key:
+        return 0
+    most = (1 << 64) - 1
+    code = len(key)
+    for at in range(0, len(key), 8):
+        word = int.from_bytes(key[at : at + 8], "little")
+        word = _turned(word * 0x87C37B91114253D5 & most, 31) * 0x4CF5AD432745937F & most
+        code = _turned(code ^ word, 27) * 5 + 0x52DCE729 & most
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53, 1):
+        code = (code ^ code >> 33) * factor & most
+    code = code or 1
+    return code - (1 << 64) if code >> 63 else code
+
+
+def _turned(word: int, by: int) -> int:
+    """A word of 64 bits, turned left."""
+    return (word << by | word >> 64 - by) & ((1 << 64) - 1)
+
+
 def host(address: str, port: int) -> bytes:
     return ipaddress.ip_address(address).packed + port.to_bytes(4, "big")
 
@@ -273,6 +296,22 @@ def recording(name: str) -> Path:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
         archive.extractall(room)  # noqa: S202 - our own archives
     return room / Path(name).name / "store"
+
+
+@cache
+def recording_with_client(name: str) -> Path:
+    """A folder with the `store/` of a recording, its `client.ndjson`, and its `broker.conf` if it has one.
+
+    The store is a link to that of `recording`, which thereby stays without a client's word.
+    """
+    store = recording(name)
+    folder = _room() / "with-client" / name
+    folder.mkdir(parents=True)
+    (folder / "store").symlink_to(store)
+    if (store.parent / "broker.conf").exists():
+        shutil.copy(store.parent / "broker.conf", folder)
+    (folder / "client.ndjson").write_bytes(lzma.decompress((RECORDINGS / "clients" / f"{name}.ndjson.xz").read_bytes()))
+    return folder
 
 
 @cache

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 from gapless import UsageError, check
 from gapless.cli import app
 from gapless.traces import schema
+from gapless.traces.specs import SPECS
 from tests.stores import Record, StoreBuilder, recording
 
 ANSI = "\x1b"
@@ -148,7 +150,7 @@ app(["check", sys.argv[1], "/nowhere", "--jobs", "1"])
 
 
 def test_where_every_rule_is_ignored_nothing_was_checked(damaged: Path) -> None:
-    ran = gapless("check", damaged, "--ignore", "log", "--ignore", "queue")
+    ran = gapless("check", damaged, *chain.from_iterable(("--ignore", spec) for spec in SPECS))
     assert (ran.exit_code, "every rule is ignored" in ran.stdout) == (3, True)
     assert "1 rule ignored" in gapless("check", damaged, "--ignore", "queue/entry-points-at-its-message").stdout
 

@@ -19,10 +19,10 @@ import pytest
 
 from gapless import UsageError, check
 from gapless.traces import schema, spark
+from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.rocketmq import pieces
 from gapless.traces.rocketmq.layout import open_store
-from gapless.traces.rocketmq.pieces import Options
 from gapless.traces.spark import Spark
 from tests import damage
 from tests.damage import Change, Fault, Pick

@@ -11,22 +11,34 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
+from gapless.traces.options import Options
 from gapless.traces.parts import Parts, Progress, is_event_file
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
-from gapless.traces.rocketmq import pieces, places, scan
+from gapless.traces.rocketmq import evidence, pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.rocketmq.judge import Judge
-from gapless.traces.rocketmq.layout import Store, open_store, store_folder
-from gapless.traces.rocketmq.pieces import Options, Result, Split
+from gapless.traces.rocketmq.layout import Store, client_log_beside, open_store, store_folder
+from gapless.traces.rocketmq.pieces import Result, Split
 from gapless.traces.rules import Rule, rules
 from gapless.traces.specs import PROFILES, SPECS, rule_id
-from gapless.traces.verdicts import Counts, Finding, Mark, QueueRow, Report, Source, VerdictName, Where, worst
+from gapless.traces.verdicts import (
+    Counts,
+    Finding,
+    Mark,
+    QueueRow,
+    Report,
+    Source,
+    Transactions,
+    VerdictName,
+    Where,
+    worst,
+)
 
 if TYPE_CHECKING:  # stores are checked without loading pyarrow
     from gapless.traces import events
@@ -48,6 +60,7 @@ def check(
     *,
     profile: str = "rocketmq",
     config: str | os.PathLike[str] | None = None,
+    client: str | os.PathLike[str] | None = None,
     topic: str | None = None,
     trace: str | None = None,
     only: Sequence[str] = (),
@@ -62,7 +75,8 @@ def check(
     """Hold stores against the specs, and report.
 
     `paths`: store directories, or folders that hold a `store/` · `profile`: whose deviations count as anomalies ·
-    `config`: a broker.conf, for what a store does not say · `topic`: judge only this topic's queues · `trace`: judge
+    `config`: a broker.conf, for what a store does not say · `client`: a client log, for what producers were promised;
+    without them, those beside a store are used · `topic`: judge only this topic's queues · `trace`: judge
     only this trace, `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules ·
     `jobs`: processes, by default as many as pay; with Spark, tasks that are started together · `engine`: who does the
     work, `auto` being `local` · `master`: the Spark cluster; without it, the session that is active, or `local[*]` ·
@@ -78,6 +92,7 @@ def check(
     if split is not None and split < 1:
         raise UsageError(f"split: {split}, expected at least 1 byte")
     options = Options(profile=profile, topic=topic, trace=trace, ignored=ignored_rules(only, ignore), split=split)
+    beside = Beside(Path(config) if config else None, Path(client) if client else None)
     with _table(verdicts) as table, _engine(engine, master, jobs, progress) as run:
         pieces.load_kernels(options)
         began = time.perf_counter()
@@ -86,7 +101,7 @@ def check(
             if parts and parts[-1].interrupted:  # one interrupt ends the whole check
                 parts.append(_unread(path))
             else:
-                parts.append(_check_one(path, Path(config) if config else None, options, run, _part(table, number)))
+                parts.append(_check_one(path, beside, options, run, _part(table, number)))
         if table and parts and parts[-1].interrupted:
             table.discard()
         return _report(parts, options, run.name, time.perf_counter() - began)
@@ -125,8 +140,16 @@ def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
     return frozenset((everything - chosen(only) if only else set()) | chosen(ignore))
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What is given beside a store."""
+
+    config: Path | None = None
+    client: Path | None = None
+
+
 def _check_one(  # noqa: PLR0911 - one for every way it can end
-    path: Path, config: Path | None, options: Options, engine: Engine, table: tuple[Path, str] | None
+    path: Path, beside: Beside, options: Options, engine: Engine, table: tuple[Path, str] | None
 ) -> Parts:
     try:
         if is_event_file(path) and path.is_file():
@@ -134,7 +157,9 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
         folder = store_folder(path)
         if folder is None:
             return _no_store(path)
-        return _check_store(path, open_store(folder, config), options, engine, table)
+        store = open_store(folder, beside.config)
+        with _evidence(folder, beside.client, path) as noted:
+            return _check_store(path, replace(store, notes=(*store.notes, *noted)), options, engine, table)
     except NothingThere as nothing:
         return _nothing(path, "inconclusive", str(nothing))
     except Unreadable as problem:
@@ -146,6 +171,20 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _nothing(path, "unreadable", f"{where}{error.strerror}")
+
+
+@contextmanager
+def _evidence(folder: Path, given: Path | None, path: Path) -> Iterator[list[str]]:
+    """Give what clients say to all who judge; it is found by itself beside the store, and said so."""
+    found = given or client_log_beside(folder)
+    if found is None:
+        yield []
+        return
+    token = evidence.given.set(evidence.read(found, str(path)))
+    try:
+        yield [] if given else [f"what clients were promised from {found.name} beside the store"]
+    finally:
+        evidence.given.reset(token)
 
 
 def _check_store(path: Path, store: Store, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
@@ -281,7 +320,7 @@ def _each(jobs: int | None, judge: Callable[[Item], Answer], items: Sequence[Ite
 
 
 def _by_pool(judge: Callable[[Item], Answer], items: Sequence[Item], jobs: int) -> Iterator[Answer]:
-    pool = ProcessPoolExecutor(jobs, _context(), _leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(jobs, _context(), _begin, (evidence.given.get(),))
     waiting: deque[Future[Answer]] = deque()
     try:
         for item in items:
@@ -300,8 +339,10 @@ def _context() -> multiprocessing.context.BaseContext:
     return multiprocessing.get_context("fork" if alone and hasattr(os, "fork") else "spawn")
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _begin(said: evidence.Evidence | None) -> None:
+    """Begin a worker: interrupts are the parent's business, and what clients say is known."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    evidence.given.set(said)
 
 
 def judged_store(store: Store, options: Options, engine: Engine) -> tuple[Judged, str]:
@@ -395,15 +436,54 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
         ),
         findings=findings,
         events={spec: _events(judged, spec) for spec in SPECS},
-        traces=len(judged.queues) + 1,
+        traces=_traces(judged),
         coverage=judged.covered,
         not_exercised=_not_exercised(judged),
         anomalies={name: count for name, (count, _, _) in judged.anomalies.items()},
         queues=queues,
+        transactions=_transactions(judged, source),
+        clients=[judged.client] if judged.client else [],
+        queue_count=len(judged.queues),
         marks=_marks(judged, source, findings),
         total=sum(f.count for f in findings if f.severity == "violation"),
         interrupted=bool(interrupted),
     )  # fmt: skip
+
+
+def _traces(judged: Judged) -> int:
+    """The log, every queue, every transaction and op, and the cursors if there are any."""
+    numbers = judged.transactions.numbers
+    cursors = any(name.startswith("checkpoint.") for name in judged.covered)
+    return 1 + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
+
+
+def _transactions(judged: Judged, source: str) -> list[Transactions]:
+    tally, cursors = judged.transactions, judged.store.cursors
+    numbers = tally.numbers
+    if not any(numbers.values()):
+        return []
+    halves, ops = judged.queues.get(pieces.HALVES), judged.queues.get(pieces.OPS)
+
+    def kept(counts: dict[Any, int]) -> dict[Any, int]:
+        return {key: count for key, count in sorted(counts.items()) if count}
+
+    return [
+        Transactions(
+            source=source,
+            **{name: numbers.get(name, 0) for name in NUMBERS},
+            outcomes=kept(tally.outcomes),
+            decided_within=kept(tally.decided_within),
+            back_checks=kept(tally.back_checks),
+            batches=kept(tally.batches),
+            half_cursor=cursors.half if cursors else None,
+            half_end=halves.end if halves else 0,
+            op_cursor=cursors.op if cursors else None,
+            op_end=ops.end if ops else 0,
+        )
+    ]
+
+
+NUMBERS = ("transactions", "halves", "renewals", "finals", "ops", "marks", "parked")
 
 
 def _events(judged: Judged, spec: str) -> int:
@@ -476,15 +556,70 @@ def _not_exercised(judged: Judged) -> list[str]:
         found.append(
             f"{rule_id('queue', 'a file of the consume queue has its full length')}: it is not known (--config)"
         )
+    found += _promises_not_exercised(judged)
+    found += _transactions_not_exercised(judged)
     for spec, action in (
         ("log", "flush"),
         ("log", "acknowledge"),
         ("log", "crash"),
         ("queue", "expire"),
         ("queue", "rebuild"),
+        ("transaction", "crash"),
+        ("op_batch", "tick"),
+        ("op_batch", "stop"),
+        ("op_batch", "crash"),
     ):
         found.append(f"{spec}.{action}: a store does not show this step; a trace recorded by a broker does")
     return found
+
+
+def _promises_not_exercised(judged: Judged) -> Iterator[str]:
+    """What is not known of promises to clients."""
+    sent, said = "a client sent the message", evidence.given.get()
+    if judged.client is None:
+        for sentence in (*ACKNOWLEDGED, sent):
+            yield f"{rule_id('queue', sentence)}: nobody says what was sent; a client log would (--client)"
+    elif said is not None and not said.complete:
+        yield f"{rule_id('queue', sent)}: the client log has messages without their keys; with all keys it would tell"
+
+
+ACKNOWLEDGED = (
+    "the message that was acknowledged is in the log, where the answer said",
+    "the message that was acknowledged is what its producer sent",
+)
+
+
+def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
+    """What is not known of transactions, and which evidence would tell."""
+    store, numbers = judged.store, judged.transactions.numbers
+    if not numbers.get("transactions"):
+        yield "transaction, checkpoint, op_batch: there is no transaction in the log, or they were not asked for"
+        return
+    if not store.settings.get("transactionCheckMax"):
+        rule = rule_id("transaction", "all checks are spent")
+        yield f"{rule}: transactionCheckMax is not known; a broker.conf would tell (--config)"
+    if not store.settings.get("transactionOpMsgMaxSize"):
+        rule = rule_id("op_batch", "the body ends with the entry that fills it")
+        yield f"{rule}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
+    for sentence in WITNESSED if judged.client is None else ():
+        yield f"{rule_id('transaction', sentence)}: nobody says what producers asked; a client log would (--client)"
+    if store.cursors is None or store.cursors.half is None or store.live:
+        rule = rule_id("checkpoint", "the half cursor passes no undecided half")
+        yield f"{rule}: it is not known how far the check service came; config/consumerOffset.json would tell"
+    elif not store.clean:
+        rule = rule_id("checkpoint", "the half cursor has passed all that the op names")
+        yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"
+    if judged.covered.get("transaction.roll_back") and judged.client is None:
+        yield "transaction.roll_back: inferred, from ops without a final; a client log tells of rollbacks (--client)"
+
+
+WITNESSED = (
+    "the producer asked to commit it",
+    "the producer asked to roll it back",
+    "the commit that was acknowledged has its final",
+    "the check names a version of its half",
+    "the half was put back before its producer is asked",
+)
 
 
 def _queue_rows(judged: Judged, source: str) -> list[QueueRow]:
@@ -529,13 +664,20 @@ def _report(parts: list[Parts], options: Options, engine: str, seconds: float) -
         profile=options.profile,
         engine=engine,
         sources=[p.source for p in parts],
-        counts=Counts(events=sum(events.values()), traces=sum(p.traces for p in parts), by_spec=events),
+        counts=Counts(
+            events=sum(events.values()),
+            traces=sum(p.traces for p in parts),
+            queues=sum(p.queue_count for p in parts),
+            by_spec=events,
+        ),
         coverage=coverage | added(p.coverage for p in parts),
         not_exercised=list(dict.fromkeys(line for p in parts for line in p.not_exercised)),
         anomalies=added(p.anomalies for p in parts),
         findings=[f for p in parts for f in p.findings],
         findings_total=sum(p.total for p in parts),
         queues=[row for p in parts for row in p.queues],
+        transactions=[row for p in parts for row in p.transactions],
+        clients=[row for p in parts for row in p.clients],
         marks=[mark for p in parts for mark in p.marks],
         seconds=seconds,
     )

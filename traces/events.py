@@ -28,11 +28,11 @@ from gapless.spec.language import Map
 from gapless.traces import schema, tables
 from gapless.traces.columns import First, Hashes, Packed, Traces, gathered, hashed, packed, unpacked
 from gapless.traces.kernels import EXACT, LIMIT, Ints, Kernel, Replayed, kernel
+from gapless.traces.options import Options
 from gapless.traces.parts import Parts, Progress
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay import replay, story
 from gapless.traces.rocketmq import pieces
-from gapless.traces.rocketmq.pieces import Options
 from gapless.traces.rules import SEEN
 from gapless.traces.schema import OUTCOMES, Stretch
 from gapless.traces.specs import SPECS, Spec, rule_id

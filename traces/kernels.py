@@ -276,6 +276,7 @@ class _Writer:
                     f"{inside}        if deviated[{number}] == 0:\n"
                     f"{inside}            deviated_at[{number}] = e\n"
                     f"{inside}        deviated[{number}] += 1\n"
+                    f"{inside}        deviant[t] |= {1 << number}\n"
                     f"{inside}    elif why > 0:\n"
                     f"{inside}        why = refused\n"
                 )
@@ -322,7 +323,8 @@ LOOP_HEAD = """
 
 @njit(nogil=True, cache=True)
 def replay(
-    starts, action, args, state, origins, widths, windows, allowed, bad_at, bad_why, covered, deviated, deviated_at
+    starts, action, args, state, origins, widths, windows, allowed,
+    bad_at, bad_why, covered, deviated, deviated_at, deviant,
 ):
     escape = deviated_at[-1:]
     refused = 0
@@ -331,6 +333,7 @@ def replay(
 LOOP_TRACE = """    for t in range(len(starts) - 1):
         bad_at[t] = -1
         bad_why[t] = 0
+        deviant[t] = 0
         origin = origins[t]
         width = widths[t]
 """
@@ -365,7 +368,8 @@ class Replayed:
 
     `state`: int64 [scalars, traces] · `bad_at`: index of the refused event or -1, int64 [traces] · `bad_why`: reason
     (1-based, `EXACT`, or 0 for none), int64 [traces] · `covered`: accepted events per action · `deviated` and
-    `deviated_at`: anomalies per deviation and the index of the first event of each.
+    `deviated_at`: anomalies per deviation and the index of the first event of each · `deviant`: the deviations in each
+    trace, a bit for each, int64 [traces].
     """
 
     state: Ints
@@ -374,6 +378,7 @@ class Replayed:
     covered: Ints
     deviated: Ints
     deviated_at: Ints
+    deviant: Ints
 
 
 @dataclass(frozen=True)
@@ -416,11 +421,12 @@ class Kernel:
             covered=np.zeros(len(self.spec.actions), np.int64),
             deviated=np.zeros(len(deviations) + 1, np.int64),
             deviated_at=np.zeros(len(deviations) + 1, np.int64),
+            deviant=np.empty(traces, np.int64),
         )
         allowed = np.array([profile in d.profiles for d in deviations] + [False], np.bool_)
         self.loop(
             starts, action, args, found.state, origins, widths, windows, allowed,
-            found.bad_at, found.bad_why, found.covered, found.deviated, found.deviated_at,
+            found.bad_at, found.bad_why, found.covered, found.deviated, found.deviated_at, found.deviant,
         )  # fmt: skip
         return found
 

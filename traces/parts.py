@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gapless.traces.verdicts import Finding, Mark, QueueRow, Source
+from gapless.traces.verdicts import Client, Finding, Mark, QueueRow, Source, Transactions
 
 Progress = Callable[[int, int], None]
 """Told, after every split, how many bytes are done and how many there are."""
@@ -24,6 +24,9 @@ class Parts:
     not_exercised: list[str] = field(default_factory=list)
     anomalies: dict[str, int] = field(default_factory=dict)
     queues: list[QueueRow] = field(default_factory=list)
+    transactions: list[Transactions] = field(default_factory=list)
+    clients: list[Client] = field(default_factory=list)
+    queue_count: int = 0  # of a store, those without a row included
     marks: list[Mark] = field(default_factory=list)
     total: int = 0
     listed: int = 0  # verdicts that were written into the table

@@ -19,7 +19,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from gapless.traces.verdicts import Finding, Mark, QueueRow, Report, Source, VerdictName
+from gapless.traces.charts import BARS, Bar, Chart, blocks, charts, clipped, outcomes, reached, span
+from gapless.traces.verdicts import Client, Finding, Mark, QueueRow, Report, Source, Transactions, VerdictName
 
 Item = TypeVar("Item")
 
@@ -31,15 +32,22 @@ FEW_QUEUES = 24
 FEW_REASONS = 4
 STORIES = 20
 NOTES = 5
+FEW_STORES = 3  # of which all that is known of their transactions is told; of others, one line
+FEW_LINES = 24
+FEW_OUTCOMES = 6
+SELDOM = ("never", "once", "twice")  # put back so often: counted one by one, and all else together
 
 # On a page: its parts stay below these, in rows and in bytes as HTML, so that all of it stays below 1 MB.
 PAGE_TEXT = 1000  # characters of one line or name
-PAGE_STORIES, PAGE_STORY_BYTES = 200, 340_000
+PAGE_STORIES, PAGE_STORY_BYTES = 200, 260_000
 PAGE_FINDINGS, PAGE_FINDING_BYTES = 150, 100_000
-PAGE_QUEUES, PAGE_QUEUE_BYTES = 800, 250_000
-PAGE_SOURCES, PAGE_SOURCE_BYTES = 200, 80_000
+PAGE_QUEUES, PAGE_QUEUE_BYTES = 800, 230_000
+PAGE_SOURCES, PAGE_SOURCE_BYTES = 200, 60_000
 PAGE_LINES, PAGE_LINE_BYTES = 200, 30_000  # of every short list
-PAGE_PICTURES, PAGE_PICTURE_BYTES = 8, 100_000
+PAGE_PICTURES, PAGE_PICTURE_BYTES = 8, 80_000
+PAGE_CHARTED, PAGE_CHART_BYTES = 4, 60_000  # stores whose transactions are drawn
+PAGE_STORES, PAGE_STORE_BYTES = 100, 30_000  # and those of which there are numbers only
+PAGE_CLIENTS, PAGE_CLIENT_BYTES = 50, 20_000
 
 
 # -- words that text and page share --------------------------------------------------------------------------------
@@ -51,7 +59,11 @@ def sentence(report: Report) -> str:
     how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
     stores = [source for source in report.sources if source.kind != "event-trace"]
     judged = [plural(sum(s.records for s in stores), "record"), plural(queues_of(report), "queue")]
-    done = ", ".join([*(judged if stores else [plural(counts.traces, "trace")]), plural(counts.events, "event")])
+    if not stores:
+        judged = [plural(counts.traces, "trace")]
+    if decided := sum(told.transactions for told in report.transactions):
+        judged.append(plural(decided, "transaction"))
+    done = ", ".join([*judged, plural(counts.events, "event")])
     return f"{violations(report)}{done} checked in {duration(report.seconds)} ({how})"
 
 
@@ -66,11 +78,8 @@ def violations(report: Report) -> str:
 
 
 def queues_of(report: Report) -> int:
-    """How many queues were judged; the rows of the table may be fewer. A store's traces are its log and its queues."""
-    stores = [source for source in report.sources if source.kind == "rocketmq-store"]
-    if any(source.kind == "event-trace" for source in report.sources):
-        return len(report.queues)
-    return max(len(report.queues), report.counts.traces - len(stores))
+    """How many queues were judged; the rows of the table may be fewer."""
+    return max(len(report.queues), report.counts.queues)
 
 
 def plural(count: int, one: str, many: str = "") -> str:
@@ -119,6 +128,18 @@ def anomalies(report: Report) -> list[Finding]:
     return [finding for finding in report.findings if finding.severity == "anomaly"]
 
 
+def with_transactions(report: Report) -> list[Transactions]:
+    """The stores that hold anything of a transaction; those of which more can be wrong are not at the end."""
+    verdicts = {source.path: WORSE_FIRST.index(source.verdict) for source in report.sources}
+    told = [t for t in report.transactions if t.transactions or t.halves or t.finals or t.ops or t.parked]
+    return sorted(told, key=lambda t: verdicts.get(t.source, len(WORSE_FIRST)))
+
+
+def cursor(at: int | None, end: int) -> str:
+    """How far a cursor is: `1,131 of 1,205`."""
+    return f"– of {end:,}" if at is None else f"{at:,} of {end:,}"
+
+
 def story_of(finding: Finding) -> list[str]:
     """The story; of a violation that has none, all that is known."""
     if finding.story or finding.severity == "anomaly":
@@ -153,7 +174,7 @@ def cleaned(report: Report, longest: int = 1 << 30) -> Report:
 
 def _cleaned(value: Any, longest: int) -> Any:
     if isinstance(value, str):
-        return _clip(value if value.isprintable() else "".join(map(_shown, value)), longest)
+        return clipped(value if value.isprintable() else "".join(map(_shown, value)), longest)
     if isinstance(value, dict):
         return {_cleaned(key, 1 << 30): _cleaned(item, longest) for key, item in value.items()}
     return [_cleaned(item, longest) for item in value] if isinstance(value, list) else value
@@ -163,15 +184,16 @@ def _shown(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
-def _clip(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
 # -- text ----------------------------------------------------------------------------------------------------------
 
 STYLES = {"conforms": "green", "departs": "red", "unreadable": "magenta", "inconclusive": "yellow"}
 LINE_STYLES = {"title": "bold", "refused": "bold red", "needs": "yellow", "again": "cyan"}
-ASCII = str.maketrans({"→": "->", "·": "-", "×": "x", "…": "...", "–": "-", "’": "'"})
+TONES = {"committed": "green", "rolled-back": "blue", "undecided": "yellow", "parked": "magenta", "other": ""}
+ASCII = str.maketrans(
+    {"→": "->", "·": "-", "×": "x", "…": "...", "–": "-", "’": "'"}
+    | dict.fromkeys("█▉▊▋▌", "#")
+    | dict.fromkeys("▍▎▏", "|")
+)
 
 
 def text(report: Report, console: Console, *, verbose: bool = False) -> None:
@@ -181,16 +203,18 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
     queues is for terminals, for what conforms and for few queues. No line is wrapped: the width changes nothing.
     """
     report = cleaned(report)
-    blocks = (
+    parts = (
         _sources(report, verbose=verbose),
         _queues(report, verbose=verbose, terminal=console.is_terminal),
+        _transactions(report, verbose=verbose, terminal=console.is_terminal),
+        _clients(report, verbose=verbose),
         _not_exercised(report, verbose=verbose),
-        _given_away(report),
+        _given_away(report, verbose=verbose),
         _findings(report, verbose=verbose),
     )
-    for block in blocks:
-        if block:
-            for line in (*block, Text()):
+    for part in parts:
+        if part:
+            for line in (*part, Text()):
                 _say(console, line)
     _say(console, Text.assemble(_verdict(report.verdict), f": {sentence(report)}"))
 
@@ -248,6 +272,85 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "".join([row[0], gaps[0], "  ", *numbers])
 
 
+def _transactions(report: Report, *, verbose: bool, terminal: bool) -> list[Text]:
+    """A few lines for each store; where there are many stores, one."""
+    stores = with_transactions(report)
+    told = stores if verbose else stores[:FEW_LINES]
+    lines: list[Text] = []
+    for store in told:
+        lines.append(Text.assemble((store.source, "bold"), f": {', '.join(_held(store))}"))
+        if verbose or len(stores) <= FEW_STORES:
+            lines += _outcomes(outcomes(store, BARS if verbose else FEW_OUTCOMES), terminal=terminal)
+            lines += [Text(f"  {line}") for line in _spread(store)]
+    if len(told) < len(stores):
+        lines.append(Text(f"and transactions of {plural(len(stores) - len(told), 'more store')} (--verbose)"))
+    return lines
+
+
+def _held(store: Transactions) -> Iterator[str]:
+    """What lies in a store for the sake of transactions."""
+    yield plural(store.transactions, "transaction")
+    yield plural(store.halves, "half", "halves") + (f" ({store.renewals:,} put back)" if store.renewals else "")
+    yield plural(store.finals, "final")
+    yield f"{plural(store.ops, 'op')} with {plural(store.marks, 'mark')}" if store.ops else plural(0, "op")
+    if store.parked:
+        yield f"{store.parked:,} parked"
+
+
+def _outcomes(bars: Sequence[Bar], *, terminal: bool) -> list[Text]:
+    """Outcomes in columns; a pipe gets the same words without the bars."""
+    names = [clipped(bar.name, 40) for bar in bars]
+    wide, far = max(map(cell_len, names), default=0), max((len(f"{bar.count:,}") for bar in bars), default=0)
+    lines = []
+    for name, bar in zip(names, bars, strict=True):
+        gap = " " * (wide - cell_len(name))
+        line = Text(f"  {name}{gap}  {bar.count:>{far},}  {bar.share:>6}")
+        if terminal and bar.count:
+            line.append(f"  {blocks(bar.length)}", TONES[bar.tone])
+        lines.append(line)
+    return lines
+
+
+def _spread(store: Transactions) -> Iterator[str]:
+    """How long decisions took, how often halves were put back, how ops were batched, how far the cursors are."""
+    if times := reached(store.decided_within):
+        yield "decided: " + ", ".join(f"{part} within {span(bound)}" for part, bound in times)
+    if often := ", ".join(_times(store.back_checks)):
+        yield f"put back: {often}"
+    if named := reached(store.batches):
+        yield "halves per op: " + ", ".join(f"{part} at most {bound:,}" for part, bound in named)
+    yield f"half cursor {cursor(store.half_cursor, store.half_end)}, op cursor {cursor(store.op_cursor, store.op_end)}"
+
+
+def _times(counts: dict[int, int]) -> Iterator[str]:
+    """How many were put back how often: `700 never, 50 once, 40 twice, 6 up to 15 times`."""
+    for times, word in enumerate(SELDOM):
+        if counts.get(times):
+            yield f"{counts[times]:,} {word}"
+    if often := {times: count for times, count in counts.items() if times >= len(SELDOM) and count}:
+        yield f"{sum(often.values()):,} up to {plural(max(often), 'time')}"
+
+
+def _clients(report: Report, *, verbose: bool) -> list[Text]:
+    """What clients were promised, a line for each of their logs."""
+    told = report.clients if verbose else report.clients[:FEW_LINES]
+    lines = [Text.assemble((_log_of(report, log), "bold"), f": {'; '.join(_promised(log))}") for log in told]
+    if len(told) < len(report.clients):
+        lines.append(Text(f"and {plural(len(report.clients) - len(told), 'more client log')} (--verbose)"))
+    return lines
+
+
+def _log_of(report: Report, log: Client) -> str:
+    return f"{log.source}: {log.path}" if len(report.sources) > 1 else log.path
+
+
+def _promised(log: Client) -> Iterator[str]:
+    expired = f" ({log.expired:,} expired since)" if log.expired else ""
+    sent = f"{plural(log.sends, 'message')} sent, {log.acknowledged:,} acknowledged{expired}"
+    yield f"{sent}, {log.unknown:,} never answered"
+    yield f"{plural(log.decisions, 'decision')}, {plural(log.back_checks, 'back-check')}"
+
+
 def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
     groups = by_reason(report.not_exercised)
     if not groups:
@@ -259,14 +362,21 @@ def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
     return lines + [Text(f"  {rules}: {reason}" if reason else f"  {rules}", "dim") for rules, reason in groups]
 
 
-def _given_away(report: Report) -> list[Text]:
+def _given_away(report: Report, *, verbose: bool) -> list[Text]:
+    """What the profile gave away, by kind, with the first of each; `verbose`: and its story."""
     if not report.anomalies:
         return []
     lines = [Text(f"the {report.profile} profile gave away, counted and not judged:", "bold yellow")]
     for count, what, first in gave_away(report):
-        where = f", first at {first.where.file}+{first.where.offset}" if first else ""
-        lines.append(Text.assemble((f"  {count:,} × ", "yellow"), f"{what}{where}"))
+        lines.append(Text.assemble((f"  {count:,} × ", "yellow"), f"{what}{_first(report, first) if first else ''}"))
+        if verbose and first:
+            lines += _story(first)
     return lines
+
+
+def _first(report: Report, first: Finding) -> str:
+    at = f"{first.source}: " if len(report.sources) > 1 else ""
+    return f", first in {first.trace} at {at}{first.where.file}+{first.where.offset}"
 
 
 def _findings(report: Report, *, verbose: bool) -> list[Text]:
@@ -288,6 +398,10 @@ def _finding(number: int, finding: Finding, *, several: bool) -> Iterator[Text]:
     if finding.count > 1:
         yield Text(f"   {finding.count:,} like this, in {some(finding.traces) or finding.trace}")
     yield Text()
+    yield from _story(finding)
+
+
+def _story(finding: Finding) -> Iterator[Text]:
     for n, line in enumerate(story_of(finding)):
         yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(line_kind(n, line), ""))
 
@@ -319,6 +433,9 @@ def html(report: Report) -> str:
     reasons = by_reason(report.not_exercised)
     unheard = fitting(reasons, lambda r: cost(60, *r), PAGE_LINES, PAGE_LINE_BYTES)
     away = fitting(list(enumerate(gave_away(report), 1)), lambda a: _away_cost(*a[1]), PAGE_LINES, PAGE_LINE_BYTES)
+    tales = [(n, first) for n, (_, _, first) in away if first and first.story]
+    fit = fitting(tales, lambda t: sum(cost(35, line) for line in t[1].story), PAGE_LINES, PAGE_LINE_BYTES)
+    clients = fitting(report.clients, _client_cost, PAGE_CLIENTS, PAGE_CLIENT_BYTES)
     covered = fitting(list(report.coverage.items()), lambda c: cost(100, c[0]), PAGE_LINES, PAGE_LINE_BYTES)
     linked = {f"finding-{n}" for n, _ in (*told, *listed)} | {f"anomaly-{n}" for n, _ in away}
     pictures = fitting(_pictures(report, linked), Picture.cost, PAGE_PICTURES, PAGE_PICTURE_BYTES)
@@ -339,6 +456,10 @@ def html(report: Report) -> str:
         told=told,
         listed=[(n, _brief(finding)) for n, finding in listed],
         away=away,
+        tales=len(tales),
+        told_away={n for n, _ in fit},
+        **_stores(report),
+        clients=clients,
         queues=queues,
         unheard=unheard,
         unheard_count=len(reasons),
@@ -353,8 +474,18 @@ def _template() -> Template:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"plural": plural, "size": size, "left": left, "some": some, "story": story_of}
+    environment.filters |= {"figures": _figures, "cursor": cursor, "count": "{:,}".format}
     environment.globals |= {"SIGNS": SIGNS, "KINDS": KINDS, "line_kind": line_kind}
     return environment.get_template("report.html.j2")
+
+
+def _stores(report: Report) -> dict[str, Any]:
+    """All stores with transactions; the first few with their charts, and others in numbers."""
+    stores = with_transactions(report)
+    drawn = [(store, charts(store)) for store in stores[:PAGE_CHARTED]]
+    charted = fitting(drawn, lambda s: _charts_cost(*s), PAGE_CHARTED, PAGE_CHART_BYTES)
+    counted = fitting(stores[len(charted) :], _store_cost, PAGE_STORES, PAGE_STORE_BYTES)
+    return {"stores": stores, "charted": charted, "counted": counted}
 
 
 def fitting(items: Sequence[Item], taking: Callable[[Item], int], rows: int, room: int) -> list[Item]:
@@ -383,7 +514,22 @@ def _brief_cost(finding: Finding) -> int:
 
 
 def _away_cost(_: int, what: str, first: Finding | None) -> int:
-    return cost(150, what) + (cost(150, first.source, first.where.file) if first else 0)
+    return cost(150, what) + (cost(200, first.source, first.trace, first.where.file) if first else 0)
+
+
+def _charts_cost(store: Transactions, pictures: Sequence[Chart]) -> int:
+    """Key figures, and four pictures; a bar is described beside it, and once more for those who do not see it."""
+    bars = [bar for chart in pictures for bar in chart.bars]
+    return cost(3000, store.source) + sum(cost(240, bar.label, bar.said, bar.name, bar.said) for bar in bars)
+
+
+def _store_cost(store: Transactions) -> int:
+    return cost(250, store.source, *(what + number for number, what in _figures(store)))
+
+
+def _client_cost(log: Client) -> int:
+    counts = (log.lines, log.sends, log.acknowledged, log.unknown, log.expired, log.decisions, log.back_checks)
+    return cost(300, log.source, log.path, *(f"{count:,}" for count in counts))
 
 
 def _source_cost(source: Source) -> int:
@@ -405,27 +551,50 @@ def _sources_worse_first(report: Report) -> list[Source]:
 
 def _short(lines: list[str], most: int) -> list[str]:
     more = [f"and {len(lines) - most:,} more"] if len(lines) > most else []
-    return [_clip(line, 500) for line in lines[:most]] + more
+    return [clipped(line, 500) for line in lines[:most]] + more
 
 
 def _brief(finding: Finding) -> Finding:
     """A finding without its story."""
-    return finding.model_copy(update={"message": _clip(finding.message, 300), "story": [], "otherwise": "", "here": {}})
+    return finding.model_copy(
+        update={"message": clipped(finding.message, 300), "story": [], "otherwise": "", "here": {}}
+    )
 
 
 def _numbers(report: Report) -> list[tuple[str, str]]:
     """The numbers at the top of the page, as (number, what it counts)."""
     total = max(report.findings_total, len(report.violations))
-    away = sum(report.anomalies.values())
-    shown = [
-        (sum(s.records for s in report.sources), "record", "records"),
-        (queues_of(report), "queue", "queues"),
-        (report.counts.events, "event checked", "events checked"),
-        (total, "violation", "violations"),
-        (away, "anomaly", "anomalies"),
+    decided = sum(told.transactions for told in report.transactions)
+    return [
+        _figure(sum(s.records for s in report.sources), "record"),
+        _figure(queues_of(report), "queue"),
+        *([_figure(decided, "transaction")] if decided else []),
+        _figure(report.counts.events, "event checked", "events checked"),
+        _figure(total, "violation"),
+        _figure(sum(report.anomalies.values()), "anomaly", "anomalies"),
+        (size(sum(s.bytes for s in report.sources)), "read"),
+        (duration(report.seconds), "taken"),
     ]
-    numbers = [(f"{count:,}", one if count == 1 else many) for count, one, many in shown]
-    return [*numbers, (size(sum(s.bytes for s in report.sources)), "read"), (duration(report.seconds), "taken")]
+
+
+def _figures(store: Transactions) -> list[tuple[str, str]]:
+    """The numbers above the charts of a store, as (number, what it counts)."""
+    halves, what = _figure(store.halves, "half", "halves")
+    ops, and_marks = _figure(store.ops, "op")
+    return [
+        _figure(store.transactions, "transaction"),
+        (halves, f"{what}, {store.renewals:,} of them put back"),
+        _figure(store.finals, "final"),
+        (ops, f"{and_marks} with {plural(store.marks, 'mark')}"),
+        (f"{store.parked:,}", "parked"),
+        (cursor(store.half_cursor, store.half_end), f"{'no ' * (store.half_cursor is None)}half cursor"),
+        (cursor(store.op_cursor, store.op_end), f"{'no ' * (store.op_cursor is None)}op cursor"),
+    ]
+
+
+def _figure(count: int, one: str, many: str = "") -> tuple[str, str]:
+    number, _, what = plural(count, one, many).partition(" ")
+    return number, what
 
 
 # -- the picture of a log ------------------------------------------------------------------------------------------
@@ -583,7 +752,7 @@ def _boxes(files: list[Mark], at: Callable[[int], float]) -> list[Box]:
 
 def _box(files: list[Mark], at: Callable[[int], float]) -> Box:
     x, end = at(files[0].low), at(files[-1].high)
-    names = [_clip(file.label.rpartition("/")[2], 30) for file in (files[0], files[-1])]
+    names = [clipped(file.label.rpartition("/")[2], 30) for file in (files[0], files[-1])]
     count = plural(len(files), "file")
     title = names[0] if len(files) == 1 else f"{count}: {names[0]} to {names[1]}"
     label = names[0] if len(files) == 1 else count
@@ -605,7 +774,7 @@ def _stretches(kind: str, marks: list[Mark], at: Callable[[int], float]) -> list
 
 def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> Stretch:
     low, high = marks[0].low, max(m.high for m in marks)
-    what = _clip(marks[0].label, 80) if len(marks) == 1 else f"{len(marks):,} stretches"
+    what = clipped(marks[0].label, 80) if len(marks) == 1 else f"{len(marks):,} stretches"
     x, end = at(low), at(high)
     return Stretch(x, max(round(end - x, 1), 3), kind, f"{what}: {low:,} to {high:,} ({size(high - low)})")
 
@@ -634,7 +803,7 @@ def _pin(group: list[tuple[float, tuple[str, str, Finding]]]) -> Pin:
     width = 14 + 7.5 * len(label)
     low, high = round(group[0][0]), round(group[-1][0])
     x = min(max((low + high) / 2, FRAME.left + width / 2), FRAME.right - width / 2)
-    lines = [f"{number}. {_clip(f.message, 160)}" for _, (_, number, f) in group[:5]]
+    lines = [f"{number}. {clipped(f.message, 160)}" for _, (_, number, f) in group[:5]]
     lines += [f"and {len(group) - 5:,} more"] if len(group) > 5 else []
     href = next((href for _, (href, _, _) in group if href != "#findings"), "#findings")
     severity = "violation" if any(f.severity == "violation" for _, (_, _, f) in group) else "anomaly"

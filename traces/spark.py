@@ -29,16 +29,18 @@ from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
 from gapless.traces.columns import Packed
+from gapless.traces.options import Options
 from gapless.traces.parts import Progress
 from gapless.traces.problems import Unreadable, UsageError, shown
-from gapless.traces.rocketmq import pieces
+from gapless.traces.rocketmq import evidence, pieces
+from gapless.traces.rocketmq.evidence import Evidence
 from gapless.traces.rocketmq.layout import Store
-from gapless.traces.rocketmq.pieces import Options, Result, Split
+from gapless.traces.rocketmq.pieces import Result, Split
 from gapless.traces.schema import Stretch
 from gapless.traces.tallies import Judged
 
 if TYPE_CHECKING:
-    from pyspark import RDD, SparkContext
+    from pyspark import RDD, Broadcast, SparkContext
 
 JAVA = 17  # the oldest that Spark 4 runs on
 TASKS = 4  # for every core, that are started together
@@ -88,7 +90,10 @@ class Spark:
     def results(self, store: Store, options: Options) -> Iterator[Result]:
         """Every split of a store judged, in log order. Raises Unreadable."""
         splits = list(pieces.splits(store, options.split))
-        judge = partial(_judged, uuid4().hex, store, options)
+        said = evidence.given.get()
+        with self.interrupts.held():
+            known = self.context.broadcast(said) if said else None
+        judge = partial(_judged, uuid4().hex, store, options, known)
         for result in self._each(judge, splits, [split.high - split.low for split in splits]):
             if isinstance(result, Unreadable):
                 raise result
@@ -238,9 +243,12 @@ class _Forward:
 # -- what a worker does --------------------------------------------------------------------------------------------
 
 
-def _judged(check: str, store: Store, options: Options, split: Split) -> Result | Unreadable:
+def _judged(
+    check: str, store: Store, options: Options, said: Broadcast[Evidence] | None, split: Split
+) -> Result | Unreadable:
     """One split, judged; that it cannot be read is an answer, for Spark would try it again."""
     _begun(check)
+    evidence.given.set(said.value if said else None)
     try:
         return pieces.judge(store, split, options)
     except Unreadable as problem:

@@ -10,7 +10,7 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from gapless.spec import log, queue
+from gapless.spec import checkpoint, log, op_batch, queue, transaction
 from gapless.spec.language import Deviation, Map, Refused
 
 State = Any
@@ -87,7 +87,9 @@ class Spec:
             raise
 
 
-SPECS: Mapping[str, Spec] = {spec.name: spec for spec in (Spec(log), Spec(queue))}
+SPECS: Mapping[str, Spec] = {
+    spec.name: spec for spec in (Spec(log), Spec(queue), Spec(transaction), Spec(checkpoint), Spec(op_batch))
+}
 PROFILES = ("strict", "rocketmq")
 
 

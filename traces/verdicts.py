@@ -73,6 +73,7 @@ class Counts(Model):
 
     events: int = 0
     traces: int = 0
+    queues: int = Field(default=0, description="of stores; the rows below may be fewer")
     by_spec: dict[str, int] = {}
 
 

@@ -6,18 +6,21 @@ import tempfile
 from pathlib import Path
 
 from gapless.traces.check import check
+from gapless.traces.rocketmq.layout import CLIENT_LOG
 from gapless.traces.schema import Event, write_events
 
 
 def main() -> None:
-    """Check an empty log, and events in several stretches: every kernel is compiled, or loaded, on the way."""
+    """Check an empty log, what one client asked of it, and events in several stretches: every kernel is compiled."""
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.ndjson"
         write_events(events, [_opened("a"), _opened("b")])
         check([events], split=1)
-        log = Path(folder) / "commitlog"
-        log.mkdir()
+        log = Path(folder) / "store" / "commitlog"
+        log.mkdir(parents=True)
         (log / f"{0:020d}").write_bytes(bytes(4096))
+        asked = Path(folder) / CLIENT_LOG
+        asked.write_text('{"op":"end","uniq":"A","half":0,"phys":0,"decision":"commit","result":"ok"}\n')
         check([folder])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,17 @@ import pyarrow as pa
 from gapless.traces import schema
 from gapless.traces.check import Local, judged_store
 from gapless.traces.kernels import kernel
+from gapless.traces.options import Options
 from gapless.traces.parts import Progress, is_event_file
 from gapless.traces.problems import Unreadable, UsageError
 from gapless.traces.replay import Event, named
-from gapless.traces.rocketmq import pieces
+from gapless.traces.rocketmq import lineage, pieces, transactions
 from gapless.traces.rocketmq.found import COMMIT_LOG, Judged, name_of
-from gapless.traces.rocketmq.layout import open_store, store_folder
-from gapless.traces.rocketmq.pieces import Columns, Flags, Options
+from gapless.traces.rocketmq.layout import Store, open_store, store_folder
+from gapless.traces.rocketmq.pieces import Columns, Flags
 from gapless.traces.rocketmq.scan import Ints
+from gapless.traces.rocketmq.transaction_scan import COUNT, HALF, KIND, NAMES, NUMBER, OP, PLACE
+from gapless.traces.rocketmq.transactions import World
 
 Joint = tuple[int, str, str, Event]
 
@@ -27,7 +31,8 @@ Joint = tuple[int, str, str, Event]
 def export(path: Path, out: Path, *, config: Path | None = None, progress: Progress | None = None) -> int:
     """Write the events of the store in `path` to `out`, and say how many: the very events that a check judges.
 
-    One segment is held in memory at a time. Raises UsageError for a suffix that is no form, Unreadable, NothingThere.
+    One segment is held in memory at a time, and 128 bytes of every step of a transaction. Raises UsageError for a
+    suffix that is no form, Unreadable, NothingThere.
     """
     if not is_event_file(out):
         raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
@@ -44,6 +49,7 @@ def export(path: Path, out: Path, *, config: Path | None = None, progress: Progr
 def _batches(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
     """Joints that come first, every segment with the joints before it, and the joints that come last."""
     waiting = sorted(judged.joints, key=lambda joint: joint[0])
+    steps = [transactions.NO_ROWS]
     store = judged.store
     limited = replace(store, limit=min(judged.end, store.limit))
     for split in pieces.splits(limited):
@@ -55,21 +61,86 @@ def _batches(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
             yield from _joints(ready, source)
             yield from _log(columns, blank, source)
             yield from _queues(judged, columns, source)
+            steps.append(columns.steps[:, : columns.stepped].copy())
     yield from _joints(waiting, source)
+    rows = np.concatenate(steps, axis=1)
+    known = transactions.world(store, Options())
+    for events in (_transactions(store, rows, known), _ops(judged, rows, known), _cursors(judged, rows, known)):
+        for group in iter(lambda some=events: list(islice(some, schema.ROWS)), []):  # type: ignore[misc]
+            yield schema.from_events(_event(source, *event) for event in group)
+
+
+Told = tuple[str, str, int, Event]
+"""The spec, the trace, the position in the log, and the event."""
+
+
+def _event(source: str, spec: str, trace: str, position: int, event: Event) -> schema.Event:
+    return schema.Event(
+        source=schema.utf8(source),
+        spec=spec,
+        trace=schema.utf8(trace),
+        position=position,
+        action=event[0],
+        args=named(spec, event),
+    )
+
+
+def _transactions(store: Store, rows: Ints, known: World) -> Iterator[Told]:
+    """Every transaction, one after the other."""
+    of = kernel("transaction")
+    halves = np.flatnonzero(rows[KIND] == HALF)
+    lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
+    found = transactions.lineages(of, rows, known)
+    for transaction in range(len(found.bounds) - 1):
+        mine = found.of(transaction)
+        position = 0
+        for event, place in zip(*transactions.events_of_one(of, mine, known), strict=True):
+            position = max(position, place)
+            yield "transaction", pieces.name_of_record(store, int(mine[PLACE, 0])), position, event
+
+
+def _ops(judged: Judged, rows: Ints, known: World) -> Iterator[Told]:
+    """Every op, one after the other, as a trace of its own."""
+    strays = {(f.position, f.departure.event[1][0]) for f in judged.found if f.departure.event[0] == "enqueue"}
+    for op in np.flatnonzero(rows[KIND] == OP).tolist():
+        mine = rows[:, op : op + 1 + max(int(rows[COUNT, op]), 0)]
+        trace, place = transactions.op_trace(int(rows[NUMBER, op])), int(rows[PLACE, op])
+        yield "op_batch", trace, place, ("open", (known.max_size, 0))
+        for action, args in transactions.events_of_op(mine):
+            is_stray = action == "enqueue" and (place, args[0]) in strays
+            yield "op_batch", trace, place, (action, (*args[:-1], 0) if is_stray else args)
+
+
+def _cursors(judged: Judged, rows: Ints, known: World) -> Iterator[Told]:
+    """The halves and ops in the order of the log, what became of each, and at the end how far the cursors came."""
+    halves, ops = rows[:, rows[KIND] == HALF], np.flatnonzero(rows[KIND] == OP)
+    if not halves.shape[1] and not len(ops):
+        return
+    begin = int(halves[NUMBER, 0]) if halves.shape[1] else 0, int(rows[NUMBER, ops[0]]) if len(ops) else 0
+    told: list[tuple[int, Event]] = [(int(row[PLACE]), ("half", (int(row[NUMBER]),))) for row in halves.T]
+    for op in ops.tolist():
+        marks = rows[NAMES, op + 1 : op + 1 + max(int(rows[COUNT, op]), 0)]
+        told.append((int(rows[PLACE, op]), ("op", (int(rows[NUMBER, op]), int(marks.max(initial=-1)) + 1))))
+    found = transactions.lineages(kernel("transaction"), rows, known)
+    done = [int(n) for n in np.sort(rows[NUMBER, (rows[KIND] == HALF) & (found.resolved == 1)])]
+    end = judged.end
+    yield "checkpoint", transactions.CURSORS, judged.store.start, ("open", begin)
+    for position, event in sorted(told):
+        yield "checkpoint", transactions.CURSORS, position, event
+    for number in done:
+        yield "checkpoint", transactions.CURSORS, end, ("resolve", (number,))
+    if known.half_cursor >= begin[0]:
+        yield "checkpoint", transactions.CURSORS, end, ("advance", (known.half_cursor,))
+    if known.op_cursor >= begin[1] and known.half_cursor >= 0:
+        for op in ops[rows[NUMBER, ops] < known.op_cursor].tolist():
+            yield "checkpoint", transactions.CURSORS, end, ("consume_op", (int(rows[NUMBER, op]),))
+        yield "checkpoint", transactions.CURSORS, end, ("advance_ops", (known.op_cursor,))
 
 
 def _joints(joints: list[Joint], source: str) -> Iterator[pa.RecordBatch]:
     if joints:
         yield schema.from_events(
-            schema.Event(
-                source=schema.utf8(source),
-                spec=spec,
-                trace=schema.utf8(trace),
-                position=position,
-                action=event[0],
-                args=named(spec, event),
-            )
-            for position, spec, trace, event in joints
+            _event(source, spec, trace, position, event) for position, spec, trace, event in joints
         )
 
 

@@ -9,7 +9,9 @@ from gapless.traces.replay import Departure, Event
 from gapless.traces.rocketmq import scan
 from gapless.traces.rocketmq.layout import Store
 from gapless.traces.rocketmq.pieces import Refusal, Split
+from gapless.traces.rocketmq.transactions import Tally
 from gapless.traces.specs import State
+from gapless.traces.verdicts import Client
 
 COMMIT_LOG = "commitlog"  # the trace of the log itself; a queue's is TOPIC/QUEUE
 
@@ -97,6 +99,8 @@ class Judged:
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Event]] = field(default_factory=list)  # position, spec, trace: see `joint`
+    client: Client | None = None
+    transactions: Tally = field(default_factory=Tally)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
 
     def find(self, trace: str, position: int, departure: Departure, detail: str = "") -> Found:

@@ -13,11 +13,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gapless.traces.kernels import kernel
+from gapless.traces.options import Options
 from gapless.traces.replay import Event, replay
 from gapless.traces.rocketmq import pieces, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Judged
+from gapless.traces.rocketmq.joining import Transactions
 from gapless.traces.rocketmq.layout import Store
-from gapless.traces.rocketmq.pieces import Options, Refusal, Result, Segment, Split
+from gapless.traces.rocketmq.pieces import Refusal, Result, Segment, Split
+from gapless.traces.rocketmq.promises import Promises
 from gapless.traces.rocketmq.queues import Queues
 from gapless.traces.specs import SPECS, State
 
@@ -32,6 +35,8 @@ class Judge:
         self.options = options
         self.judged = Judged(store, end=store.start)
         self.queues = Queues(self.judged, options)
+        self.transactions = Transactions(self.judged, options)
+        self.promises = Promises(self.judged, options)
         self.log: State = SPECS["log"].initial
         self.held: list[Held] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
@@ -113,6 +118,8 @@ class Judge:
         for name, anomaly in segment.anomalies.items():
             self.judged.anomaly(name, *anomaly)
         self.queues.take(split, segment)
+        self.transactions.take(segment)
+        self.promises.take(segment)
 
     def _damaged(self, low: int, high: int) -> None:
         """No record can be read from `low` to `high`, and the log goes on there."""
@@ -174,6 +181,8 @@ class Judge:
             self.queues.finish()
             if not torn and not self.store.live:
                 self._beyond_the_end()
+            self.transactions.finish()
+            self.promises.finish()
         return judged
 
     def _header(self, position: int) -> scan.Header:

@@ -19,13 +19,19 @@ from pathlib import Path
 
 import javaproperties
 
-from gapless.traces.problems import NothingThere, Unreadable
+from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.rocketmq.scan import BLANK
 
 ENTRY = 20  # bytes of a consume-queue entry
 FARTHEST = 2**62  # positions from here on are no broker's
+CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # reference F, messageDelayLevel
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+PARKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
+CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
+CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 TWENTY_DIGITS = re.compile(r"\d{20}")
 OTHER_LAYOUTS = {
@@ -59,6 +65,15 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Cursors:
+    """How far the check service is, as the broker wrote it down last (reference A.8)."""
+
+    file: str  # relative to the store
+    half: int | None  # None: it has not moved yet
+    op: int | None
+
+
+@dataclass(frozen=True)
 class Store:
     """A RocketMQ store directory."""
 
@@ -75,6 +90,7 @@ class Store:
     has_queues: bool
     extended: bool  # tag codes of entries may be addresses in consumequeue_ext
     modern: bool  # a broker of version 5 wrote the configuration
+    cursors: Cursors | None = None  # None where no file tells of them
     notes: tuple[str, ...] = field(default=())
     limit: int = FARTHEST  # log position from which on nothing is read
 
@@ -108,6 +124,12 @@ def store_folder(path: Path) -> Path | None:
         if (folder / "commitlog").is_dir():
             return folder
     return None
+
+
+def client_log_beside(folder: Path) -> Path | None:
+    """The client log beside the store in `folder`, if there is one."""
+    beside = folder.absolute().parent / CLIENT_LOG
+    return beside if beside.is_file() else None
 
 
 def open_store(path: Path, config: Path | None = None) -> Store:
@@ -149,6 +171,7 @@ def open_store(path: Path, config: Path | None = None) -> Store:
         has_queues=has_queues,
         extended=(path / "consumequeue_ext").is_dir(),
         modern=_is_modern(path / "config" / "topics.json"),
+        cursors=_cursors(path, settings, notes),
         notes=tuple(notes),
     )
 
@@ -250,6 +273,36 @@ def _topics(folder: Path) -> frozenset[str] | None:
         if path.name == "topics.json" and isinstance(table, dict):
             topics = frozenset(table)
     return topics
+
+
+def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Cursors | None:
+    """The check service's two cursors. With light queues they stand in a file of their own (reference J.5)."""
+    found = []
+    for name in CURSOR_FILES:
+        file = path / "config" / name
+        if file.is_file():
+            table = read_json(file).get("offsetTable")
+            found.append(Cursors(f"config/{name}", _cursor(file, table, HALF_TOPIC), _cursor(file, table, OP_TOPIC)))
+    if not found and (path / "consumequeue" / HALF_TOPIC).is_dir():
+        notes.append("there is no consumerOffset.json: how far the check service came is not known")
+    if len(found) == 2:  # light queues were switched on or off: one of the files is old
+        light = settings.get("enableLmq", "").strip().lower() == "true"
+        return found[light] if settings else min(found, key=lambda c: -1 if c.half is None else c.half)
+    return found[0] if found else None
+
+
+def _cursor(file: Path, table: object, topic: str) -> int | None:
+    """The cursor over queue 0 of a topic, or None where it has not moved. Raises Unreadable."""
+    if not isinstance(table, dict):
+        raise Unreadable(f"{file}: expected an object called offsetTable; copy the file again, or check without it")
+    cursors = table.get(f"{topic}@{CHECK_GROUP}", {})
+    cursor = cursors.get("0") if isinstance(cursors, dict) else cursors
+    if cursor is not None and (not isinstance(cursor, int) or isinstance(cursor, bool) or abs(cursor) >= FARTHEST):
+        raise Unreadable(
+            f"{file}: the cursor over {topic} is {shown(cursor)}, expected an integer; copy the file again, or check "
+            "without it"
+        )
+    return cursor
 
 
 def _is_modern(topics: Path) -> bool:

@@ -22,16 +22,22 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.kernels import EXACT, Kernel, Replayed, kernel
+from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay import Event
-from gapless.traces.rocketmq import scan
-from gapless.traces.rocketmq.layout import ENTRY, LogFile, Store, queue_files
+from gapless.traces.rocketmq import evidence, scan, transaction_scan
+from gapless.traces.rocketmq.evidence import Kept
+from gapless.traces.rocketmq.layout import ENTRY, HALF_TOPIC, OP_TOPIC, LogFile, Store, queue_files
 from gapless.traces.rocketmq.scan import Bytes, Ints
+from gapless.traces.rocketmq.transactions import Judgement, judge_steps, load_transaction_kernels
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
 SLACK = 1 << 16  # bytes read beyond a split, for the record that begins in it and ends behind it
 LARGEST = 256 << 20  # bytes: a record that claims more is not believed
 MOST_DAMAGE = 64  # damaged places in one split that are told one by one; what follows is one damaged stretch
+
+HALVES = (HALF_TOPIC, 0)  # the queue of halves, and that of ops
+OPS = (OP_TOPIC, 0)
 
 Flags = npt.NDArray[np.bool_]
 
@@ -44,21 +50,6 @@ class Split:
     low: int
     high: int
     exact: bool
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a check was asked for."""
-
-    profile: str = "rocketmq"
-    topic: str | None = None  # judge only this topic's queues
-    trace: str | None = None  # judge only this trace: commitlog, or TOPIC/QUEUE
-    ignored: frozenset[str] = frozenset()  # rules that may be broken, by their sentence
-    split: int | None = None  # bytes that one task reads; None: what usually does best
-
-    def wants(self, topic: str, queue: int) -> bool:
-        """Whether this queue is to be judged."""
-        return self.topic in (None, topic) and self.trace in (None, f"{topic}/{queue}")
 
 
 @dataclass(frozen=True)
@@ -111,6 +102,8 @@ class Segment:
     stepped_back: int
     refused: list[Refusal]
     pieces: Pieces
+    transactions: list[Judgement]
+    kept: Kept | None  # what clients were promised of it; None where nobody says
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
@@ -183,6 +176,26 @@ class Window:
         self.have = size
 
 
+def record_at(store: Store, position: int) -> scan.Plain | None:
+    """The record at a log position, field by field; None where there is none."""
+    for file in store.files:
+        if file.base <= position < file.base + file.length:
+            at = position - file.base
+            size = header_at(file, at).size
+            if not scan.SMALLEST <= size <= min(LARGEST, file.length - at):
+                return None
+            window = Window(file)
+            window.read(at, at + size)
+            return scan.plain(window.data.tobytes())
+    return None
+
+
+def name_of_record(store: Store, position: int) -> str:
+    """The key that a client gave the message at `position`, by which a transaction is called."""
+    record = record_at(store, position)
+    return record.properties.get("UNIQ_KEY", "") if record else ""
+
+
 def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
     """Fill `into` with the file's bytes from `low` on. Raises Unreadable where it has become shorter, or is gone."""
     try:
@@ -219,7 +232,10 @@ class Columns:
         self.space = space or Space()
         self.log: Ints = self.space.array("log", (scan.LOG_ROWS, records), np.int64)
         self.rows: Ints = self.space.array("rows", (scan.QUEUE_ROWS, records), np.int64)
+        self.steps: Ints = self.space.array("steps", (transaction_scan.COLUMNS, records // 2 + 64), np.int64)
         self.filled = np.zeros(2, np.int64)
+        self.stepped = 0  # rows in `steps`
+        self.keys: Ints | None = None  # of the records: only clients ask for them
         self.counters = np.zeros(scan.COUNTERS, np.int64)
         self.subjects = np.empty((scan.SUBJECT_ROWS, 1024), np.int64)
         self.table = np.full(4096, -1, np.int64)
@@ -230,6 +246,8 @@ class Columns:
         """Twice the room in every column. Amortized, and rare."""
         self.log = np.concatenate([self.log, np.empty_like(self.log)], axis=1)
         self.rows = np.concatenate([self.rows, np.empty_like(self.rows)], axis=1)
+        if self.keys is not None:
+            self.keys = np.concatenate([self.keys, np.empty_like(self.keys)], axis=1)
         self.subjects = np.concatenate([self.subjects, np.empty_like(self.subjects)], axis=1)
         self.names = np.concatenate([self.names, np.empty_like(self.names)])
         self.table = np.full(2 * len(self.table), -1, np.int64)
@@ -239,6 +257,20 @@ class Columns:
             while self.table[slot] >= 0:
                 slot = (slot + 1) & mask
             self.table[slot] = subject
+
+    def find_steps(self, data: Bytes, base: int, begin: int) -> None:
+        """Add the steps of transactions among the records from number `begin` on, whose bytes are in `data`."""
+        if self.keys is not None:
+            end = int(self.filled[0])
+            transaction_scan.find_keys(data, base, self.log, begin, end, scan.POSITION, self.keys)
+        while True:
+            found = transaction_scan.find_rows(
+                data, base, self.log, begin, int(self.filled[0]), scan.POSITION, self.steps, self.stepped
+            )
+            if found >= 0:
+                self.stepped = found
+                return
+            self.steps = np.concatenate([self.steps, np.empty_like(self.steps)], axis=1)
 
     def subject(self, row: int) -> tuple[str, int]:
         """Topic and queue of one subject; bytes that are not UTF-8 are kept as the file system would keep them."""
@@ -262,7 +294,10 @@ class Reader:
 
     def columns(self) -> Columns:
         """Room for the records that are likely: they are rarely shorter than 160 bytes."""
-        return Columns((self.split.high - self.split.low) // 160 + 64, self.space)
+        columns = Columns((self.split.high - self.split.low) // 160 + 64, self.space)
+        if evidence.given.get() is not None:
+            columns.keys = columns.space.array("keys", (3, columns.log.shape[1]), np.int64)
+        return columns
 
     def runs(self) -> Iterator[tuple[Columns, int, int, int, int]]:
         """The split's segments as columns: (columns, start, end, why it ended, bytes of the blank)."""
@@ -287,7 +322,7 @@ class Reader:
         window, low = self.window, self.window.low
         forced = (at, *guess) if guess else (-1, 0, 0, 0, False)
         while True:
-            low = window.low
+            low, before = window.low, int(columns.filled[0])
             why, p, need = scan.scan(
                 window.data, self.file.base + low, at - low, self.split.high - low, self.file.length - low, window.have,
                 forced[0] - low if guess else -1, forced[1], forced[2], forced[3], forced[4],
@@ -295,6 +330,7 @@ class Reader:
                 columns.subjects, columns.table, columns.names, columns.used,
                 columns.counters, self.delays, scan.CRC_TABLES, self.seals, self.multi, self.lmq,
             )  # fmt: skip
+            columns.find_steps(window.data, self.file.base + low, before)
             at = low + p
             if why == scan.SHORT and need <= LARGEST:
                 window.read(at, at + max(need, SLACK) + SLACK)
@@ -352,6 +388,7 @@ def load_kernels(options: Options) -> None:
     empty, none, no = np.zeros(1, np.int64), np.zeros(scan.BLANK, np.uint8), False
     columns = Columns(1)
     action, args = np.zeros(0, np.int8), np.zeros((0, 0), np.int64)
+    load_transaction_kernels(options)
     for name in ("log", "queue"):
         of = kernel(name, options.ignored)
         of.replay(empty, action, args, np.zeros((len(of.spec.scalars), 0), np.int64), profile=options.profile)
@@ -407,6 +444,7 @@ def _segment(
     }
     pieces, queue_covered, queue_anomalies = queue_pieces(store, columns, options)
     records = int(columns.filled[0])
+    kept = _kept(columns, (base + start, base + end), options, live=store.live)
     times = columns.log[scan.TIME, :records]
     if blank is not None:
         end = split.file.length  # the next file's first byte is where the log goes on
@@ -422,9 +460,21 @@ def _segment(
         stepped_back=_stepped_back(columns),
         refused=refused,
         pieces=pieces,
+        kept=kept,
+        transactions=judge_steps(columns.steps[:, : columns.stepped], store, options),
         covered={"log": covered, "queue": queue_covered},
         anomalies=anomalies | queue_anomalies,
     )
+
+
+def _kept(columns: Columns, span: tuple[int, int], options: Options, *, live: bool) -> Kept | None:
+    said = evidence.given.get()
+    if said is None or columns.keys is None:
+        return None
+    records, rows = int(columns.filled[0]), int(columns.filled[1])
+    subjects = [columns.subject(row) for row in range(int(columns.used[0]))]
+    messages = evidence.Messages(columns.log[:, :records], columns.keys[:, :records], columns.rows[:, :rows], subjects)
+    return evidence.judge_messages(said, messages, span, options, live=live)
 
 
 def _stepped_back(columns: Columns) -> int:

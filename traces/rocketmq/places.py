@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from gapless.traces.problems import shown
 from gapless.traces.replay import named, story
 from gapless.traces.rocketmq import pieces, scan
@@ -42,10 +44,20 @@ def finding(judged: Judged, found: Found, *, source: str, count: int, traces: li
 
 
 def _subject(found: Found) -> str:
-    return "the commit log" if found.spec == "log" else f"queue {shown(found.trace)}"
+    match found.spec:
+        case "log":
+            return "the commit log"
+        case "transaction":
+            return f"transaction {shown(found.trace)}"
+        case "checkpoint":
+            return "the check service"
+        case "op_batch":
+            return "the op batcher"
+        case _:
+            return f"queue {shown(found.trace)}"
 
 
-def place(store: Store, found: Found) -> Where:
+def place(store: Store, found: Found) -> Where:  # noqa: PLR0911 - one for every kind of place
     """Where the damage lies: in the log for records, in the consume queue for entries."""
     departure = found.departure
     args = named(found.spec, departure.event)
@@ -53,10 +65,14 @@ def place(store: Store, found: Found) -> Where:
         at_the_end = "begins where" in found.because or departure.event[0] in ("checkpoint", "refer")
         at = int(departure.state.end) if at_the_end else args["position"]
         return in_log(store, at)
+    if found.spec == "checkpoint" and "stays within" in found.because and store.cursors:
+        return Where(file=store.cursors.file, offset=0)
+    if found.spec != "queue":
+        return in_log(store, found.position)
     action = departure.event[0]
     if action == "find_file":
         return Where(file=f"consumequeue/{found.trace}/{args['base']:020d}", offset=args["length"])
-    if action in ("open", "append"):
+    if action in ("open", "append", "account", "acknowledge"):
         return in_log(store, found.position)
     if found.because in MISSING:
         return slot(store, found.trace, int(departure.state.indexed))
@@ -83,10 +99,12 @@ def slot(store: Store, trace: str, number: int) -> Where:
     return Where(file=f"consumequeue/{trace}/{base:020d}", offset=at - base)
 
 
-def _message(found: Found) -> str:  # noqa: C901, PLR0911 - a sentence for every kind
+def _message(found: Found) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
     """What is wrong, in one sentence without its end."""
     args = named(found.spec, found.departure.event)
     action = found.departure.event[0]
+    if found.spec in OF_TRANSACTIONS:
+        return OF_TRANSACTIONS[found.spec](found, action, args)
     if found.spec == "log":
         end = int(found.departure.state.end)
         if action == "checkpoint":
@@ -98,6 +116,10 @@ def _message(found: Found) -> str:  # noqa: C901, PLR0911 - a sentence for every
         what = "blank" if action == "roll" else "record"
         return f"the {what} at {args['position']} breaks the rule: {found.because}"
     state = found.departure.state
+    if action == "acknowledge":
+        return f"the broker answered that its message {args['number']} lies at {args['position']} ({found.detail})"
+    if action == "account":
+        return f"no client sent the message at {found.position}, number {args['number']}"
     if found.because in MISSING:
         return f"entry {state.indexed} is missing; its message lies at {found.position}"
     if action == "append":
@@ -117,8 +139,61 @@ def _message(found: Found) -> str:  # noqa: C901, PLR0911 - a sentence for every
     return f"breaks the rule: {found.because}"
 
 
-def what_lies_there(judged: Judged, found: Found) -> list[str]:
-    """For an entry that points elsewhere: what it points at. Empty for every other departure."""
+def _of_transaction(found: Found, action: str, args: Mapping[str, int]) -> str:  # noqa: PLR0911 - as above
+    at, state = found.position, found.departure.state
+    if action == "commit" and "names" in found.because:
+        return f"the final at {at} names a half at {args['half']}, and no version of its half lies there"
+    if action == "commit" and "carries" in found.because:
+        return f"the final at {at} is not what its half at {args['half']} is"
+    if action == "commit" and "asked" in found.because:
+        return f"there is a final at {at}, and its producer did not ask for it"
+    if action == "check" and "counter" in found.because:
+        counter = state.times[args["parent"]]
+        return f"the half at {at} was put back with counter {args['times']}, and the one before it has {counter}"
+    if action == "check" and "is in the log" in found.because:
+        return f"the half at {at} was put back with counter {args['times']}, and no version of it lies before it"
+    if action == "park" and "spent" in found.because:
+        return f"the half was set aside at {at} after {args['times']} checks, where {state.max_checks} are allowed"
+    if action == "acknowledge":
+        return f"its producer was told that half {args['number']} is committed, and there is no final of it"
+    if action == "ask_back":
+        return f"its producer was asked about half {args['number']} at {args['half']}, where no such version lies"
+    if action == "roll_back":
+        return f"an op names half {args['number']} at {at}; it has no final, and nobody asked to roll it back"
+    return f"what lies at {at} breaks the rule: {found.because}"
+
+
+def _of_cursors(found: Found, action: str, args: Mapping[str, int]) -> str:
+    state = found.departure.state
+    if "undecided" in found.because:
+        return f"half {state.half_end - 1} at {found.position} is undecided, and {found.detail}"
+    if "stays within" in found.because:
+        what, end = ("op", state.op_end) if action == "advance_ops" else ("half", state.half_end)
+        return f"the {what} cursor is {args['to']}, and the log has {what}s up to {end} ({found.detail})"
+    return f"op {state.op_end - 1} at {found.position} breaks the rule: {found.because}"
+
+
+def _of_ops(found: Found, action: str, args: Mapping[str, int]) -> str:
+    if action == "enqueue":
+        return f"the op at {found.position} names half {args['number']}, which is not in the log before it"
+    return f"the op at {found.position} breaks the rule: {found.because}"
+
+
+OF_TRANSACTIONS: Mapping[str, Callable[[Found, str, Mapping[str, int]], str]] = {
+    "transaction": _of_transaction,
+    "checkpoint": _of_cursors,
+    "op_batch": _of_ops,
+}
+
+
+def what_lies_there(judged: Judged, found: Found) -> list[str]:  # noqa: PLR0911 - one for every kind of place
+    """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
+    if found.spec == "transaction":
+        return _differences(judged.store, found)
+    if found.spec == "op_batch" and found.detail:
+        return [found.detail]
+    if found.departure.event[0] == "acknowledge" and found.spec == "queue":
+        return [f"at {found.position} is {_at(judged, found.position)}"]
     if found.spec != "queue" or found.departure.event[0] != "index":
         return []
     args = named("queue", found.departure.event)
@@ -128,6 +203,36 @@ def what_lies_there(judged: Judged, found: Found) -> list[str]:
     if "points at" not in found.because and "is in the log" not in found.because:
         return []
     return [f"the entry points at {position}, {_at(judged, position)}"]
+
+
+KEPT = frozenset({"WAIT", "REAL_TOPIC", "REAL_QID", "TRAN_MSG", "__CRC32#", "INNER_MULTI_QUEUE_OFFSET"})
+COUNTERS = frozenset({"TRANSACTION_CHECK_TIMES", "TRAN_PREPARED_QUEUE_OFFSET"})
+
+
+def _differences(store: Store, found: Found) -> list[str]:
+    """In what a renewal, a final or what was set aside differs from its half."""
+    if found.because not in (
+        "the final carries what its half carries",
+        "the half is put back as it was",
+        "the half is set aside as it was",
+    ):
+        return []
+    args = named("transaction", found.departure.event)
+    half_at = found.departure.state.positions[args.get("parent", args["number"])]
+    half, copy = pieces.record_at(store, half_at), pieces.record_at(store, found.position)
+    if half is None or copy is None:
+        return []
+    what = ["body"] * (half.body != copy.body) + ["birth"] * (half.born != copy.born)
+    if found.departure.event[0] == "commit":
+        wanted = half.properties.get("REAL_TOPIC"), half.properties.get("REAL_QID")
+        what += ["topic"] * (copy.topic != wanted[0]) + ["queue"] * (str(copy.queue) != wanted[1])
+    if found.departure.event[0] != "check":
+        what += ["flag"] * (half.flag != copy.flag) + ["reconsume times"] * (half.reconsumed != copy.reconsumed)
+    names = (half.properties.keys() | copy.properties.keys()) - KEPT - COUNTERS
+    what += sorted(name for name in names if half.properties.get(name) != copy.properties.get(name))
+    return [f"the half at {half_at} and what lies at {found.position} differ in {', '.join(map(shown, what))}"] * bool(
+        what
+    )
 
 
 def _at(judged: Judged, position: int) -> str:

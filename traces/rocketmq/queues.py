@@ -11,11 +11,12 @@ import numpy as np
 
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.kernels import kernel
+from gapless.traces.options import Options
 from gapless.traces.replay import Departure, Event, Outcome, replay
 from gapless.traces.rocketmq import pieces
 from gapless.traces.rocketmq.found import Judged, Run, Subject, Suspect, name_of
 from gapless.traces.rocketmq.layout import ENTRY, FARTHEST, queue_files, queue_folders
-from gapless.traces.rocketmq.pieces import Options, Segment, Split
+from gapless.traces.rocketmq.pieces import Segment, Split
 from gapless.traces.specs import SPECS, State
 
 STORIES = 40  # departures of one kind that are told in full; more are counted with them

@@ -74,6 +74,39 @@ def header(data: bytes) -> Header:
     return Header(size, magic, claimed, time, body)
 
 
+class Plain(NamedTuple):
+    """A record in plain Python: for a few, to tell what differs between two."""
+
+    topic: str
+    queue: int
+    number: int
+    flag: int
+    kind: int  # the flags that say how the record is to be read
+    born: int  # ms
+    reconsumed: int
+    half: int  # the position of the half that a final names
+    body: bytes
+    properties: dict[str, str]
+
+
+def plain(data: bytes) -> Plain | None:
+    """The record that begins `data`; None where its parts reach beyond."""
+    try:
+        magic, _crc, queue, flag, number, _claimed, kind, born = struct.unpack_from(">IIiiqqiq", data, 4)
+        at = 48 + (20 if kind & SYS_BORN_V6 else 8) + 8 + (20 if kind & SYS_STORE_V6 else 8)
+        reconsumed, half, length = struct.unpack_from(">iqi", data, at)
+        body, at = data[at + 16 : at + 16 + length], at + 16 + length
+        width = 2 if magic == MAGIC_V2 else 1
+        end = at + width + int.from_bytes(data[at : at + width], "big")
+        text = data[end + 2 : end + 2 + int.from_bytes(data[end : end + 2], "big")].decode(errors="backslashreplace")
+        topic = data[at + width : end].decode(errors="backslashreplace")
+    except struct.error:
+        return None
+    pairs = (pair.partition("\x01") for pair in text.split("\x02"))
+    properties = {name: value for name, _, value in pairs if name and value}
+    return Plain(topic, queue, number, flag, kind, born, reconsumed, half, body, properties)
+
+
 def _crc_tables() -> npt.NDArray[np.uint32]:
     """Slicing-by-16 tables of the zlib CRC, from zlib itself: table k advances a byte past k zero bytes."""
     tables = np.zeros((16, 256), np.uint32)
@@ -175,6 +208,54 @@ def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
             h = np.int32(h * np.int32(31) + point)
         p += more + 1
     return np.int64(h), True
+
+
+@njit(inline="always")
+def _turned(x: int, by: int) -> int:
+    """The 64 bits of `x`, turned left."""
+    return (x << uint64(by)) | (x >> uint64(64 - by))
+
+
+@njit
+def digest(b: Bytes, p: int, e: int) -> int:
+    """64 bits that stand for the bytes `p:e`, the same everywhere and for ever; 0 for no bytes, and only for them.
+
+    The bytes are words of eight, least significant first, the last one filled up with zeros. `h` begins as their count.
+    Each word `w` goes into it: `w = turned(w * 0x87C37B91114253D5, 31) * 0x4CF5AD432745937F`, and then
+    `h = turned(h ^ w, 27) * 5 + 0x52DCE729`. At the end, three times, its upper half goes into its lower one,
+    `h ^= h >> 33`, with `h *= 0xFF51AFD7ED558CCD` after the first time and `h *= 0xC4CEB9FE1A85EC53` after the second.
+    What comes to 0 is 1. All is modulo 2^64, `turned` to the left, and the result is read as a signed number.
+
+    These are the steps of MurmurHash3 for one 64-bit half. Each of them can be undone, so keys of one length that
+    differ in one word never have the same digest. It has no secret: who chooses keys can choose two with one digest.
+    """
+    if p >= e:
+        return np.int64(0)
+    h = uint64(e - p)
+    while p < e:
+        w = uint64(0)
+        if p + 8 <= e:
+            for k in range(8):
+                w |= uint64(b[p + k]) << uint64(8 * k)
+        else:
+            for k in range(e - p):
+                w |= uint64(b[p + k]) << uint64(8 * k)
+        w = _turned(w * uint64(0x87C37B91114253D5), 31) * uint64(0x4CF5AD432745937F)
+        h = _turned(h ^ w, 27) * uint64(5) + uint64(0x52DCE729)
+        p += 8
+    h = (h ^ (h >> uint64(33))) * uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ (h >> uint64(33))) * uint64(0xC4CEB9FE1A85EC53)
+    h ^= h >> uint64(33)
+    return np.int64(h) if h != uint64(0) else np.int64(1)
+
+
+@njit(nogil=True, cache=True)
+def digests(data: Bytes, offsets: Ints) -> Ints:
+    """The digest of each text in a column: text `i` is `data[offsets[i] : offsets[i + 1]]`."""
+    found = np.empty(len(offsets) - 1, np.int64)
+    for i in range(len(found)):
+        found[i] = digest(data, offsets[i], offsets[i + 1])
+    return found
 
 
 @njit(inline="always")

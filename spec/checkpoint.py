@@ -1,0 +1,168 @@
+"""The check service's two cursors over one half queue and its ops: neither passes what is still needed."""
+
+from dataclasses import dataclass
+
+from gapless.spec.language import Deviation, Map, Number, all_between, implies, replace, require
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The halves and ops as far as they are written, what became of each, and how far the cursors are."""
+
+    opened: int = 0  # 1 once the queues are found
+    half_end: Number = Number(0)  # exclusive end of the halves
+    half_cursor: Number = Number(0)  # exclusive end of the halves that the check service is done with
+    op_end: Number = Number(0)  # exclusive end of the ops
+    op_cursor: Number = Number(0)  # exclusive end of the ops that the check service is done with
+    resolved: Map[Number, int] = Map(0)  # of half n: 1 where an op names it, or it was put back or set aside
+    reaches: Map[Number, Number] = Map(Number(0))  # of op n: exclusive end of the halves that it names
+    consumed: Map[Number, int] = Map(0)  # of op n: 1 where the check service needs it no more
+
+
+def open(s: State, half: Number, op: Number) -> State:  # noqa: A001 - the step's name in every trace.
+    """The queues are found: all halves before `half` and all ops before `op` are done with, or have expired.
+
+    Source: reference A.8, TX11.
+    """
+    require(s.opened == 0, because="the cursors are new", otherwise="two check services are taken for one")
+    require(0 <= half and 0 <= op, because="numbers begin at 0", otherwise="a half can never be asked for")
+    return replace(s, opened=1, half_end=half, half_cursor=half, op_end=op, op_cursor=op)
+
+
+def half(s: State, number: Number) -> State:
+    """A half is in the log, new or put back.
+
+    Source: reference D.1, D.5.
+    """
+    require(
+        number == s.half_end,
+        because="the numbers of halves follow one another",
+        otherwise="a half is lost, or two share a number",
+    )
+    return replace(s, half_end=Number(number + 1))
+
+
+def resolve(s: State, number: Number) -> State:
+    """The half needs no check: an op names it, a newer version takes its place, or it is set aside.
+
+    Source: reference TX9.
+    """
+    require(
+        s.half_cursor <= number and number < s.half_end,
+        because="the half is in the log, and not done with",
+        otherwise="the check service skips a half that it has never seen",
+    )
+    return replace(s, resolved=s.resolved.set(number, 1))
+
+
+def advance(s: State, to: Number) -> State:
+    """The half cursor moves on: every half before `to` is done with.
+
+    Source: reference D.4, TX9, TX11.
+    """
+    require(
+        s.half_cursor <= to,
+        because="the half cursor moves on",
+        otherwise="halves that were done with are asked about again",
+    )
+    require(
+        to <= s.half_end,
+        because="the half cursor stays within the halves of the log",
+        otherwise="halves to come are never asked about, and stay open for ever",
+    )
+    require(
+        all_between(s.half_cursor, to, lambda n: s.resolved[Number(n)] == 1),
+        because="the half cursor passes no undecided half",
+        otherwise="the transaction is forgotten: nobody asks its producer any more",
+    )
+    return replace(s, half_cursor=to)
+
+
+def op(s: State, number: Number, reach: Number) -> State:
+    """An op is in the log; the halves that it names end before `reach`.
+
+    Source: reference D.3.
+    """
+    require(
+        number == s.op_end,
+        because="the numbers of ops follow one another",
+        otherwise="an op is lost, or two share a number",
+    )
+    return replace(s, op_end=Number(number + 1), reaches=s.reaches.set(number, reach))
+
+
+def consume_op(s: State, number: Number) -> State:
+    """The check service is done with an op: it has passed every half that the op names.
+
+    Source: reference D.4 (fillOpRemoveMap), TX10.
+    """
+    require(
+        s.op_cursor <= number and number < s.op_end,
+        because="the op is in the log, and not done with",
+        otherwise="an op that nobody wrote decides about halves",
+    )
+    require(
+        s.reaches[number] <= s.half_cursor,
+        because="the half cursor has passed all that the op names",
+        otherwise="a decided half is asked about again, for nobody remembers its op",
+    )
+    return replace(s, consumed=s.consumed.set(number, 1))
+
+
+def consume_an_op_that_is_still_needed(s: State, number: Number) -> State:
+    """An immune half takes its op with it, whatever other halves the op names; so does a round that was cut short."""
+    require(s.half_cursor < s.reaches[number], because="the op is still needed", otherwise="nothing is amiss")
+    return consume_op(replace(s, reaches=s.reaches.set(number, s.half_cursor)), number)
+
+
+def advance_ops(s: State, to: Number) -> State:
+    """The op cursor moves on: every op before `to` is done with.
+
+    Source: reference D.4 (calculateOpOffset), TX10, TX11.
+    """
+    require(s.op_cursor <= to, because="the op cursor moves on", otherwise="ops that were done with count again")
+    require(
+        to <= s.op_end,
+        because="the op cursor stays within the ops of the log",
+        otherwise="ops to come are never read, and decided halves are asked about again",
+    )
+    require(
+        all_between(s.op_cursor, to, lambda n: s.consumed[Number(n)] == 1),
+        because="the op cursor passes no op that is still needed",
+        otherwise="a decided half is asked about again, for nobody remembers its op",
+    )
+    return replace(s, op_cursor=to)
+
+
+def cursors_stay_within_their_queues(s: State) -> bool:
+    """Otherwise halves and ops to come are skipped."""
+    return s.half_cursor <= s.half_end and s.op_cursor <= s.op_end
+
+
+def what_the_half_cursor_passes_is_resolved(before: State, after: State, number: Number) -> bool:
+    """Otherwise a transaction is forgotten: nobody asks its producer any more."""
+    return implies(
+        before.opened > 0 and before.half_cursor <= number and number < after.half_cursor, before.resolved[number] == 1
+    )
+
+
+def what_the_op_cursor_passes_is_consumed(before: State, after: State, number: Number) -> bool:
+    """Otherwise a decided half is asked about again."""
+    return implies(
+        before.opened > 0 and before.op_cursor <= number and number < after.op_cursor, before.consumed[number] == 1
+    )
+
+
+INITIAL = State()
+ACTIONS = (open, half, resolve, advance, op, consume_op, advance_ops)
+DEVIATIONS = (
+    Deviation(
+        consume_an_op_that_is_still_needed,
+        instead_of=consume_op,
+        profiles=frozenset({"rocketmq"}),
+        seen="reference N16, D.4 (7): apache/rocketmq#7240; D.4: a round that ends in an exception saves no cursor",
+    ),
+)
+INVARIANTS = (cursors_stay_within_their_queues,)
+WEAK_INVARIANTS = INVARIANTS
+STEP_PROPERTIES = (what_the_half_cursor_passes_is_resolved, what_the_op_cursor_passes_is_consumed)

@@ -1,0 +1,195 @@
+"""The op batcher of one half queue: decided halves wait in memory, and are written many to an op."""
+
+from dataclasses import dataclass
+
+from gapless.spec.language import Deviation, Map, Number, implies, replace, require
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What waits, for how long, and which halves ops have named."""
+
+    opened: int = 0  # 1 once the batcher runs
+    max_size: int = 0  # bytes: a body that has reached this is full; 0 where that is not known
+    interval: int = 0  # ms that an entry may wait; 0 where that is not known
+    clock: int = 0  # ms
+    since: int = 0  # ms, when the first that waits came
+    count: int = 0  # entries that wait
+    size: int = 0  # bytes that they take in a body
+    last: int = 0  # bytes of the last of them
+    ops: int = 0  # ops written
+    named: Map[Number, int] = Map(0)  # of half n: how often it was taken into a batch
+
+
+def open(s: State, max_size: int, interval: int) -> State:  # noqa: A001 - the step's name in every trace.
+    """The batcher of a broker is looked at, with what is known of its settings.
+
+    Source: reference D.3, F (transactionOpMsgMaxSize, transactionOpBatchInterval); RIP-50.
+    """
+    require(s.opened == 0, because="the batcher is new", otherwise="two batchers are taken for one")
+    return replace(s, opened=1, max_size=max_size, interval=interval)
+
+
+def enqueue(s: State, number: Number, length: int, known: bool) -> State:
+    """A decided half waits for its op; its number takes `length` bytes; `known` says that the log has that half.
+
+    Source: reference D.3, TX2; TransactionalMessageServiceImpl.deletePrepareMessage.
+    """
+    require(
+        s.named[number] == 0,
+        because="no op names the half yet",
+        otherwise="the op cursor waits for a half that was done with before",
+    )
+    return _enqueue(s, number, length, known)
+
+
+def _enqueue(s: State, number: Number, length: int, known: bool) -> State:
+    require(
+        known,
+        because="the half that the op names is in the log before it",
+        otherwise="the check service skips a half that nobody decided, or that is yet to come",
+    )
+    require(0 < length, because="a number has digits", otherwise="the half is never marked, and asked about again")
+    return replace(
+        s,
+        since=s.clock if s.count == 0 else s.since,
+        count=s.count + 1,
+        size=s.size + length,
+        last=length,
+        named=s.named.set(number, s.named[number] + 1),
+    )
+
+
+def enqueue_again(s: State, number: Number, length: int, known: bool) -> State:
+    """Every decision that is accepted has its entry: a repeated one names the half again."""
+    require(0 < s.named[number], because="an op names the half already", otherwise="nothing is amiss")
+    return _enqueue(s, number, length, known)
+
+
+def write(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
+    """An op is in the log: its body of `size` bytes names `count` halves, and `last` bytes are the last one's.
+
+    `legible` says that it is an op and its body holds nothing but numbers, `listed` that each ends in a comma.
+
+    Source: reference D.3, TX2, N28; TransactionalMessageServiceImpl.getOpMessage, RIP-50.
+    """
+    require(
+        legible,
+        because="the op holds numbers of halves and nothing else",
+        otherwise="decided halves are asked about again, for nobody can read their op",
+    )
+    require(
+        0 < count and count <= s.count and size <= s.size,
+        because="the op names what waits",
+        otherwise="the check service skips a half that nobody decided",
+    )
+    require(
+        count == s.count or (0 < s.max_size and s.max_size <= size),
+        because="the op takes all that waits, or is full",
+        otherwise="a decided half waits for nothing, and is asked about again",
+    )
+    require(
+        s.max_size == 0 or size - last < s.max_size,
+        because="the body ends with the entry that fills it",
+        otherwise="one op grows until no broker can store it",
+    )
+    require(
+        listed,
+        because="the op is a list",
+        otherwise="there is an op for every half, and the log grows with each decision",
+    )
+    return replace(s, count=s.count - count, size=s.size - size, since=s.clock, ops=s.ops + 1)
+
+
+def write_one_alone(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
+    """A broker older than the batches writes one op for each half, and no comma in it."""
+    require(not listed, because="the op is no list", otherwise="nothing is amiss")
+    require(count == 1, because="it names one half", otherwise="nothing is amiss")
+    return write(s, count, size, last, legible, True)  # noqa: FBT003
+
+
+def tick(s: State, time: int) -> State:
+    """Time goes by.
+
+    Source: reference D.3 (interval), F.
+    """
+    require(s.clock <= time, because="the clock does not step back", otherwise="entries wait longer than they should")
+    require(
+        s.count == 0 or s.interval == 0 or time - s.since <= s.interval,
+        because="no entry waits longer than the interval",
+        otherwise="a decided half is asked about again",
+    )
+    return replace(s, clock=time)
+
+
+def wait_for_another_interval(s: State, time: int) -> State:
+    """An entry that comes right after a tick misses the next one too."""
+    require(0 < s.interval and 0 < s.count, because="an entry waits", otherwise="nothing is amiss")
+    require(s.interval < time - s.since, because="it waits too long", otherwise="nothing is amiss")
+    return tick(replace(s, since=s.since + s.interval), time)
+
+
+def stop(s: State) -> State:
+    """The broker stops in order: all that waits was written before.
+
+    Source: design section 3; proposal 4 (one op for every half).
+    """
+    require(
+        s.count == 0,
+        because="nothing waits when the broker stops",
+        otherwise="decided halves are asked about again after the next start",
+    )
+    return s
+
+
+def stop_with_entries_waiting(s: State) -> State:
+    """What is younger than the interval is lost even in an orderly stop."""
+    require(0 < s.count, because="an entry waits", otherwise="nothing is amiss")
+    return crash(s)
+
+
+def crash(s: State) -> State:
+    """What waits is lost: the halves are asked about again.
+
+    Source: reference D.3 (crash), N14.
+    """
+    return replace(s, count=0, size=0, last=0)
+
+
+def what_waits_has_bytes(s: State) -> bool:
+    """Otherwise an op is written that names nothing, or a half is dropped from it."""
+    return 0 <= s.count and s.count <= s.size
+
+
+def nobody_waits_too_long(s: State) -> bool:
+    """Otherwise a decided half is asked about again."""
+    return implies(0 < s.interval and 0 < s.count, s.clock - s.since <= s.interval)
+
+
+def a_half_is_named_once(s: State, number: Number) -> bool:
+    """Otherwise the op cursor waits for a half that was done with before."""
+    return s.named[number] <= 1
+
+
+def ops_are_never_unwritten(before: State, after: State) -> bool:
+    """Otherwise halves that were done with are asked about again."""
+    return before.ops <= after.ops
+
+
+ROCKETMQ = frozenset({"rocketmq"})
+
+INITIAL = State()
+ACTIONS = (open, enqueue, write, tick, stop, crash)
+DEVIATIONS = (
+    Deviation(enqueue_again, enqueue, ROCKETMQ, "reference N5: ops repeat a half"),
+    Deviation(write_one_alone, write, ROCKETMQ, "reference D.3: brokers up to 5.0 write one op for each half"),
+    Deviation(
+        wait_for_another_interval, tick, ROCKETMQ, "reference D.3: up to twice the interval; apache/rocketmq#10199"
+    ),
+    Deviation(
+        stop_with_entries_waiting, stop, ROCKETMQ, "reference D.3: what is younger than the interval is lost in a stop"
+    ),
+)
+INVARIANTS = (nobody_waits_too_long, a_half_is_named_once)
+WEAK_INVARIANTS = ()
+STEP_PROPERTIES = (ops_are_never_unwritten,)

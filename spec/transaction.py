@@ -1,0 +1,625 @@
+"""One transaction: a half that no consumer sees, put back until its producer decides, and decided once.
+
+A half that is put back gets a new number and a new position: it is another *version* of the same half, and a decision
+names the version that it was asked about. Maps are by half number.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gapless.spec.language import Deviation, Map, Number, Position, implies, replace, require
+
+NOWHERE = Position(-1)  # the position of a version that is not in the log
+NOBODY = Number(-1)  # the number of a version that is not there
+
+
+class Phase(IntEnum):
+    """How far the transaction is."""
+
+    ABSENT = 0
+    PREPARED = 1
+    COMMITTED = 2
+    ROLLED_BACK = 3
+    PARKED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The half with all its versions, what was decided of each, and what its producer said."""
+
+    start: Position = Position(0)  # where the log begins: versions below have expired
+    max_checks: int = 0  # how often a half is put back at most; 0 where that is not known
+    witnessed: int = 0  # 1 where all that producers asked for is known
+    phase: int = Phase.ABSENT
+    newest: Number = NOBODY  # the newest version
+    checks: int = 0  # the counter of the newest version: how often the half was put back
+    finals: int = 0  # messages of this transaction that consumers can see
+    positions: Map[Number, Position] = Map(NOWHERE)  # of version n: where its record lies
+    times: Map[Number, int] = Map(0)  # of version n: its counter
+    commits: Map[Number, int] = Map(0)  # of version n: the finals that name it
+    rollbacks: Map[Number, int] = Map(0)  # of version n: how often it was rolled back
+    marks: Map[Number, int] = Map(0)  # of version n: the ops that name it
+    commits_asked: Map[Number, int] = Map(0)  # of version n: how often its producer asked to commit it
+    rollbacks_asked: Map[Number, int] = Map(0)  # of version n: how often its producer asked to roll it back
+    commits_told: Map[Number, int] = Map(0)  # of version n: how often its producer was told that it is committed
+
+
+def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  # noqa: A001 - the name in every trace.
+    """A transaction is looked at, in a log that begins at `start`, with what is known of its broker and producers.
+
+    Source: design section 4 (settings and evidence).
+    """
+    require(s.phase == Phase.ABSENT, because="the transaction is new", otherwise="two transactions are taken for one")
+    return replace(s, start=start, max_checks=max_checks, witnessed=witnessed)
+
+
+def ask_to_commit(s: State, number: Number) -> State:
+    """The producer asks to commit version `number`; whether it was heard is not known.
+
+    Source: reference D.2; RIP-50, proposal 4 (1.1).
+    """
+    return replace(s, commits_asked=s.commits_asked.set(number, s.commits_asked[number] + 1))
+
+
+def ask_to_roll_back(s: State, number: Number) -> State:
+    """The producer asks to roll version `number` back; whether it was heard is not known.
+
+    Source: reference D.2.
+    """
+    return replace(s, rollbacks_asked=s.rollbacks_asked.set(number, s.rollbacks_asked[number] + 1))
+
+
+def prepare(s: State, number: Number, position: Position) -> State:
+    """The half is in the log, where no consumer looks.
+
+    Source: reference D.1, TX1; TransactionalMessageBridge.parseHalfMessageInner.
+    """
+    require(s.phase == Phase.ABSENT, because="the transaction is new", otherwise="two transactions are taken for one")
+    return replace(
+        s,
+        phase=Phase.PREPARED,
+        newest=number,
+        checks=0,
+        positions=s.positions.set(number, position),
+        times=s.times.set(number, 0),
+    )
+
+
+def prepare_again(s: State, number: Number, position: Position) -> State:
+    """The producer sends a half once more under the same key, as clients do that were not answered."""
+    require(s.phase > Phase.ABSENT, because="there is a half before it", otherwise="nothing is amiss")
+    return _opened_again(s, prepare(replace(s, phase=Phase.ABSENT), number, position))
+
+
+def _opened_again(before: State, after: State) -> State:
+    """The state `after`, in which the transaction is open; but what consumers have seen stays seen."""
+    return replace(after, phase=Phase.COMMITTED if before.phase == Phase.COMMITTED else Phase.PREPARED)
+
+
+def outlive(s: State, number: Number, position: Position, times: int) -> State:
+    """The oldest version that is left was put back: the ones before it have expired with the log's first files.
+
+    Source: reference J.14.
+    """
+    require(s.phase == Phase.ABSENT, because="the transaction is new", otherwise="two transactions are taken for one")
+    require(
+        0 < s.start,
+        because="older versions can have expired",
+        otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message",
+    )
+    return _put_back(replace(s, phase=Phase.PREPARED), number, position, times)
+
+
+def outlive_beside(s: State, number: Number, position: Position, times: int) -> State:
+    """The same of another branch, or of a half that was sent again under the same key."""
+    require(s.phase > Phase.ABSENT, because="another version is there", otherwise="nothing is amiss")
+    return _opened_again(s, outlive(replace(s, phase=Phase.ABSENT), number, position, times))
+
+
+def _put_back(s: State, number: Number, position: Position, times: int) -> State:
+    return replace(
+        s,
+        newest=number,
+        checks=times,
+        positions=s.positions.set(number, position),
+        times=s.times.set(number, times),
+    )
+
+
+def check(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
+    """The half is put back with its counter raised, and its producer is asked.
+
+    Version `parent` becomes version `number`; `asked` says that the producer is asked, `same` that everything but the
+    counter is as it was.
+
+    Source: reference D.4, D.5, TX7; TransactionalMessageServiceImpl.check, renewHalfMessageInner.
+    """
+    require(
+        0 <= s.positions[parent],
+        because="the half that is put back is in the log",
+        otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message",
+    )
+    require(
+        times == s.times[parent] + 1,
+        because="the counter goes up by one",
+        otherwise="the producer is asked for ever, or given up too early",
+    )
+    require(
+        same,
+        because="the half is put back as it was",
+        otherwise="what is committed later is not what the producer sent",
+    )
+    require(
+        s.max_checks == 0 or times <= s.max_checks,
+        because="a check is left",
+        otherwise="the producer is asked for ever",
+    )
+    require(asked, because="the producer is asked", otherwise="its checks are used up before it was asked once")
+    require(
+        s.phase == Phase.PREPARED,
+        because="the transaction is undecided",
+        otherwise="the producer is asked what it has said already, and may say something else",
+    )
+    require(
+        parent == s.newest,
+        because="the newest version is put back",
+        otherwise="there are two halves now, each of which can be committed",
+    )
+    return _put_back(s, number, position, times)
+
+
+def put_back_while_immune(
+    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
+) -> State:
+    """The half is immune to checks for a time: it is put back, a check is used up, and nobody is asked."""
+    require(not asked, because="nobody is asked", otherwise="nothing is amiss")
+    begin = replace(s, phase=Phase.PREPARED, newest=parent)
+    return replace(check(begin, number, parent, position, times, True, same), phase=s.phase)  # noqa: FBT003
+
+
+def put_back_after_a_decision(
+    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
+) -> State:
+    """The check service has not seen the op, or the op was lost: it asks about a transaction that is decided."""
+    require(
+        s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK,
+        because="the transaction is decided",
+        otherwise="nothing is amiss",
+    )
+    begin = replace(s, phase=Phase.PREPARED, newest=parent)
+    return replace(check(begin, number, parent, position, times, asked, same), phase=s.phase)
+
+
+def put_back_after_parking(
+    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
+) -> State:
+    """Another version of the half was set aside, and this one is still asked about."""
+    require(s.phase == Phase.PARKED, because="the transaction is set aside", otherwise="nothing is amiss")
+    begin = replace(s, phase=Phase.PREPARED, newest=parent)
+    return check(begin, number, parent, position, times, asked, same)
+
+
+def put_back_an_old_version(
+    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
+) -> State:
+    """The half cursor was behind after a restart: a version that was put back before is put back again."""
+    require(parent != s.newest, because="a newer version is there", otherwise="nothing is amiss")
+    return check(replace(s, newest=parent), number, parent, position, times, asked, same)
+
+
+def resume(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
+    """An operator puts the message back to be asked about anew: its counter begins at 0 again."""
+    require(times == 0, because="the counter begins at 0 again", otherwise="nothing is amiss")
+    require(s.phase > Phase.ABSENT, because="there is a half before it", otherwise="nothing is amiss")
+    return _opened_again(s, _put_back(s, number, position, times))
+
+
+def commit(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
+    """The final message is in the user's queue: from now on consumers see it.
+
+    The final at `position` names the half at `half`, which is version `number`; `same` says that it carries what that
+    half carries, `twice` that what lies at `half` is a final itself.
+
+    Source: reference D.2, TX3, TX6, TX14; EndTransactionProcessor.endMessageTransaction.
+    """
+    require(
+        0 <= half and half == s.positions[number],
+        because="the final names a version of its half",
+        otherwise="consumers receive a message that nobody prepared",
+    )
+    require(
+        same,
+        because="the final carries what its half carries",
+        otherwise="consumers receive something else than the producer sent, or in another queue",
+    )
+    require(
+        s.witnessed == 0 or s.commits[number] < s.commits_asked[number],
+        because="the producer asked to commit it",
+        otherwise="consumers act on what was never decided, or was decided against",
+    )
+    require(
+        s.phase == Phase.PREPARED,
+        because="the transaction is undecided",
+        otherwise="consumers receive the message twice, or one that was rolled back",
+    )
+    require(
+        number == s.newest,
+        because="the decision names the newest version",
+        otherwise="the newest version stays open, and may be committed too",
+    )
+    return replace(s, phase=Phase.COMMITTED, finals=s.finals + 1, commits=s.commits.set(number, s.commits[number] + 1))
+
+
+def commit_again(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
+    """A second final: nothing looks for the first one."""
+    require(s.phase == Phase.COMMITTED, because="there is a final already", otherwise="nothing is amiss")
+    return _commit_all_the_same(s, number, half, position, same, twice)
+
+
+def _commit_all_the_same(
+    s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
+) -> State:
+    """The commit of a half that is not the newest undecided one, and a commit like any other but for that."""
+    begin = replace(s, phase=Phase.PREPARED, newest=number)
+    return replace(commit(begin, number, half, position, same, twice), newest=s.newest)
+
+
+def commit_after_rolling_back(
+    s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
+) -> State:
+    """A producer, or another one of its group, commits what was rolled back."""
+    require(s.phase == Phase.ROLLED_BACK, because="it was rolled back", otherwise="nothing is amiss")
+    return _commit_all_the_same(s, number, half, position, same, twice)
+
+
+def commit_after_parking(
+    s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
+) -> State:
+    """A late commit of a half that was set aside: it stays committable."""
+    require(s.phase == Phase.PARKED, because="the transaction is set aside", otherwise="nothing is amiss")
+    return _commit_all_the_same(s, number, half, position, same, twice)
+
+
+def commit_an_old_version(
+    s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
+) -> State:
+    """A decision that was on its way while the half was put back names the version it knows."""
+    require(s.phase == Phase.PREPARED, because="the transaction is undecided", otherwise="nothing is amiss")
+    require(number != s.newest, because="a newer version is there", otherwise="nothing is amiss")
+    return _commit_all_the_same(s, number, half, position, same, twice)
+
+
+def commit_a_final(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
+    """A producer ends a final instead of its half, and brokers up to 5.3 make another final of it."""
+    require(twice, because="what it names is a final itself", otherwise="nothing is amiss")
+    require(half != s.positions[number], because="what it names is no half", otherwise="nothing is amiss")
+    require(s.phase == Phase.COMMITTED, because="there is a final already", otherwise="nothing is amiss")
+    return replace(s, finals=s.finals + 1)
+
+
+def roll_back(s: State, number: Number) -> State:
+    """The message will never be seen. It leaves no trace in a log but the op that follows.
+
+    Source: reference D.2, TX4; EndTransactionProcessor.
+    """
+    require(
+        0 <= s.positions[number],
+        because="the half that is rolled back is in the log",
+        otherwise="the producer believes that a message is gone which it may still be asked about",
+    )
+    require(
+        s.witnessed == 0 or s.rollbacks[number] < s.rollbacks_asked[number],
+        because="the producer asked to roll it back",
+        otherwise="a message is lost that its producer committed, or has yet to decide about",
+    )
+    require(
+        s.phase == Phase.PREPARED,
+        because="the transaction is undecided",
+        otherwise="what consumers have seen is taken back",
+    )
+    require(
+        number == s.newest,
+        because="the decision names the newest version",
+        otherwise="the newest version stays open, and may be committed too",
+    )
+    return replace(s, phase=Phase.ROLLED_BACK, rollbacks=s.rollbacks.set(number, s.rollbacks[number] + 1))
+
+
+def _roll_back_all_the_same(s: State, number: Number) -> State:
+    """The rollback of a half that is not the newest undecided one, and a rollback like any other but for that."""
+    return replace(roll_back(replace(s, phase=Phase.PREPARED, newest=number), number), newest=s.newest)
+
+
+def roll_back_again(s: State, number: Number) -> State:
+    """A producer rolls back what was rolled back."""
+    require(s.phase == Phase.ROLLED_BACK, because="it was rolled back", otherwise="nothing is amiss")
+    return _roll_back_all_the_same(s, number)
+
+
+def roll_back_after_committing(s: State, number: Number) -> State:
+    """A producer, or another one of its group, rolls back what was committed; consumers have seen it all the same."""
+    require(s.phase == Phase.COMMITTED, because="there is a final already", otherwise="nothing is amiss")
+    return replace(_roll_back_all_the_same(s, number), phase=Phase.COMMITTED)
+
+
+def roll_back_after_parking(s: State, number: Number) -> State:
+    """A late rollback of a half that was set aside."""
+    require(s.phase == Phase.PARKED, because="the transaction is set aside", otherwise="nothing is amiss")
+    return _roll_back_all_the_same(s, number)
+
+
+def roll_back_an_old_version(s: State, number: Number) -> State:
+    """A decision that was on its way while the half was put back names the version it knows."""
+    require(s.phase == Phase.PREPARED, because="the transaction is undecided", otherwise="nothing is amiss")
+    require(number != s.newest, because="a newer version is there", otherwise="nothing is amiss")
+    return _roll_back_all_the_same(s, number)
+
+
+def mark(s: State, number: Number) -> State:
+    """An op names the half: the check service need not look at it again.
+
+    Source: reference D.3, TX2, TX4, TX5; TransactionalMessageServiceImpl.deletePrepareMessage.
+    """
+    require(
+        s.marks[number] == 0,
+        because="no op names the half yet",
+        otherwise="the op cursor waits for a half that was done with before",
+    )
+    return _mark(s, number)
+
+
+def _mark(s: State, number: Number) -> State:
+    require(
+        0 <= s.positions[number],
+        because="the half that the op names is in the log",
+        otherwise="the check service skips a half that it has never seen",
+    )
+    require(
+        s.marks[number] < s.commits[number] + s.rollbacks[number],
+        because="a decision came before the op",
+        otherwise="the check service forgets a transaction that nobody decided",
+    )
+    return replace(s, marks=s.marks.set(number, s.marks[number] + 1))
+
+
+def mark_again(s: State, number: Number) -> State:
+    """Every decision that is accepted has its op: a repeated one names the half again."""
+    require(0 < s.marks[number], because="an op names the half already", otherwise="nothing is amiss")
+    return _mark(s, number)
+
+
+def park(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
+    """All checks are spent: the message is set aside, and stays invisible.
+
+    A copy of version `number` lies at `position`, with counter `times`; `same` says that it carries what the half
+    carries, `aged` that the half is older than the broker keeps messages.
+
+    Source: reference D.4 (5), TX8; DefaultTransactionalMessageCheckListener.resolveDiscardMsg.
+    """
+    require(
+        0 <= s.positions[number],
+        because="what is set aside is a half of the log",
+        otherwise="an operator is shown a message that nobody sent",
+    )
+    require(
+        same,
+        because="the half is set aside as it was",
+        otherwise="an operator who resumes it commits something else than the producer sent",
+    )
+    require(
+        s.max_checks == 0 or s.max_checks <= times,
+        because="all checks are spent",
+        otherwise="a message is given up while its producer may still answer",
+    )
+    require(not aged, because="the half is not older than messages are kept", otherwise="it is given up for its age")
+    require(
+        s.phase == Phase.PREPARED,
+        because="the transaction is undecided",
+        otherwise="an operator is shown a problem that is none",
+    )
+    require(
+        number == s.newest,
+        because="the newest version is set aside",
+        otherwise="the newest version goes on being asked about",
+    )
+    return replace(s, phase=Phase.PARKED)
+
+
+def park_for_its_age(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
+    """The half is older than the broker keeps messages, by its producer's clock: it is given up whatever is left."""
+    require(aged, because="the half is older than messages are kept", otherwise="nothing is amiss")
+    return _park_all_the_same(replace(s, max_checks=0), number, position, times, same, s)
+
+
+def _park_all_the_same(s: State, number: Number, position: Position, times: int, same: bool, before: State) -> State:
+    """What is set aside though something newer is known of it, or for its age; what was decided stays decided."""
+    after = park(replace(s, phase=Phase.PREPARED, newest=number), number, position, times, same, False)  # noqa: FBT003
+    decided = before.phase == Phase.COMMITTED or before.phase == Phase.ROLLED_BACK
+    return replace(
+        after,
+        max_checks=before.max_checks,
+        newest=before.newest,
+        phase=before.phase if decided else Phase.PARKED,
+    )
+
+
+def park_after_a_decision(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
+    """The check service has not seen the op, or the op was lost, and the last check is spent."""
+    require(not aged, because="the half is not older than messages are kept", otherwise="nothing is amiss")
+    require(
+        s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK,
+        because="the transaction is decided",
+        otherwise="nothing is amiss",
+    )
+    return _park_all_the_same(s, number, position, times, same, s)
+
+
+def park_again(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
+    """Another version was set aside before, or the half cursor was behind after a restart."""
+    require(not aged, because="the half is not older than messages are kept", otherwise="nothing is amiss")
+    require(s.phase == Phase.PARKED, because="the transaction is set aside", otherwise="nothing is amiss")
+    return _park_all_the_same(s, number, position, times, same, s)
+
+
+def park_an_old_version(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
+    """A version that was put back before, after a restart say, has its last check behind it."""
+    require(not aged, because="the half is not older than messages are kept", otherwise="nothing is amiss")
+    require(s.phase == Phase.PREPARED, because="the transaction is undecided", otherwise="nothing is amiss")
+    require(number != s.newest, because="a newer version is there", otherwise="nothing is amiss")
+    return _park_all_the_same(s, number, position, times, same, s)
+
+
+def crash(s: State) -> State:
+    """The broker loses what it had not written: a rollback that no op tells of is undone.
+
+    Source: design section 3; reference D.3 (shutdown, crash), N14.
+    """
+    lost = s.phase == Phase.ROLLED_BACK and s.marks[s.newest] == 0 and 0 < s.rollbacks[s.newest]
+    if not lost:
+        return s
+    return replace(s, phase=Phase.PREPARED, rollbacks=s.rollbacks.set(s.newest, s.rollbacks[s.newest] - 1))
+
+
+def acknowledge(s: State, number: Number) -> State:
+    """The producer was told that version `number` is committed.
+
+    Source: reference TX6, N14.
+    """
+    require(
+        s.commits_told[number] < s.commits[number],
+        because="the commit that was acknowledged has its final",
+        otherwise="the producer believes that consumers see what they never will",
+    )
+    return replace(s, commits_told=s.commits_told.set(number, s.commits_told[number] + 1))
+
+
+def ask_back(s: State, number: Number, half: Position) -> State:
+    """The producer received a back-check that names version `number`, at `half`.
+
+    Source: reference D.6, TX12.
+    """
+    require(
+        0 <= half and half == s.positions[number],
+        because="the check names a version of its half",
+        otherwise="the producer's answer finds no half, and the transaction stays open",
+    )
+    require(
+        0 < s.times[number],
+        because="the half was put back before its producer is asked",
+        otherwise="a broker that fails now asks again without counting",
+    )
+    return s
+
+
+def consumers_see_committed_messages_only(s: State) -> bool:
+    """Otherwise a consumer acts on money that was never paid."""
+    return implies(s.finals > 0, s.phase == Phase.COMMITTED)
+
+
+def a_final_is_seen_once(s: State) -> bool:
+    """Otherwise money is paid twice."""
+    return s.finals <= 1
+
+
+def an_op_follows_a_decision(s: State, number: Number) -> bool:
+    """Otherwise the check service forgets an undecided transaction."""
+    return s.marks[number] <= s.commits[number] + s.rollbacks[number]
+
+
+def there_is_one_outcome(s: State, number: Number, other: Number) -> bool:
+    """Otherwise some consumers act on what others were told to forget."""
+    return implies(s.commits[number] > 0, s.rollbacks[other] == 0)
+
+
+def a_decision_names_a_half(s: State, number: Number) -> bool:
+    """Otherwise a message appears that nobody prepared."""
+    return implies(s.commits[number] + s.rollbacks[number] > 0, 0 <= s.positions[number])
+
+
+def nothing_is_decided_unasked(s: State, number: Number) -> bool:
+    """Otherwise the broker decides in its producer's place."""
+    return implies(
+        s.witnessed > 0,
+        s.commits[number] <= s.commits_asked[number] and s.rollbacks[number] <= s.rollbacks_asked[number],
+    )
+
+
+def a_producer_is_told_the_truth(s: State, number: Number) -> bool:
+    """Otherwise a producer believes that consumers see what they never will."""
+    return s.commits_told[number] <= s.commits[number]
+
+
+def what_was_seen_stays_seen(before: State, after: State) -> bool:
+    """Otherwise a message that a consumer has acted on is gone."""
+    return before.finals <= after.finals
+
+
+ROCKETMQ = frozenset({"rocketmq"})
+
+INITIAL = State()
+ACTIONS = (
+    open,
+    ask_to_commit,
+    ask_to_roll_back,
+    prepare,
+    outlive,
+    check,
+    commit,
+    roll_back,
+    mark,
+    park,
+    crash,
+    acknowledge,
+    ask_back,
+)
+DEVIATIONS = (
+    Deviation(prepare_again, prepare, ROCKETMQ, "reference N22: a client that was not answered sends the half again"),
+    Deviation(outlive_beside, outlive, ROCKETMQ, "reference N11, J.14: two branches whose beginnings have expired"),
+    Deviation(
+        put_back_while_immune,
+        check,
+        ROCKETMQ,
+        "reference N29, D.4: CHECK_IMMUNITY_TIME_IN_SECONDS; apache/rocketmq#8311",
+    ),
+    Deviation(put_back_after_a_decision, check, ROCKETMQ, "reference N4: the op was late, or lost in a stop; D.3"),
+    Deviation(put_back_after_parking, check, ROCKETMQ, "reference N11: another branch was parked first"),
+    Deviation(put_back_an_old_version, check, ROCKETMQ, "reference N11: an older half cursor after a restart"),
+    Deviation(resume, check, ROCKETMQ, "reference D.6: admin code 323, RESUME_CHECK_HALF_MESSAGE"),
+    Deviation(commit_again, commit, ROCKETMQ, "reference N1: commit is not idempotent; apache/rocketmq#5574"),
+    Deviation(
+        commit_after_rolling_back, commit, ROCKETMQ, "reference N2: nothing looks at the ops; apache/rocketmq#8158"
+    ),
+    Deviation(
+        commit_after_parking, commit, ROCKETMQ, "reference N10: what was parked stays committable; apache/rocketmq#8158"
+    ),
+    Deviation(commit_an_old_version, commit, ROCKETMQ, "reference N1, D.5: an old version stays committable"),
+    Deviation(commit_a_final, commit, ROCKETMQ, "reference N6, J.2: END_TRANSACTION aimed at a final, up to 5.3.3"),
+    Deviation(roll_back_again, roll_back, ROCKETMQ, "reference N5: each accepted rollback has its op"),
+    Deviation(
+        roll_back_after_committing, roll_back, ROCKETMQ, "reference N2: commit and rollback do not exclude each other"
+    ),
+    Deviation(roll_back_after_parking, roll_back, ROCKETMQ, "reference N10: what was parked can still be decided"),
+    Deviation(roll_back_an_old_version, roll_back, ROCKETMQ, "reference D.5: an old version can still be decided"),
+    Deviation(mark_again, mark, ROCKETMQ, "reference N5: ops repeat a half"),
+    Deviation(park_for_its_age, park, ROCKETMQ, "reference D.4 (5), needSkip: older than fileReservedTime"),
+    Deviation(park_after_a_decision, park, ROCKETMQ, "reference N4; apache/rocketmq#8311"),
+    Deviation(park_again, park, ROCKETMQ, "reference N11: each branch is parked"),
+    Deviation(park_an_old_version, park, ROCKETMQ, "reference N11: an older half cursor after a restart"),
+)
+INVARIANTS = (
+    consumers_see_committed_messages_only,
+    a_final_is_seen_once,
+    an_op_follows_a_decision,
+    there_is_one_outcome,
+    a_decision_names_a_half,
+    nothing_is_decided_unasked,
+    a_producer_is_told_the_truth,
+)
+WEAK_INVARIANTS = (
+    consumers_see_committed_messages_only,
+    an_op_follows_a_decision,
+    a_decision_names_a_half,
+    nothing_is_decided_unasked,
+    a_producer_is_told_the_truth,
+)
+STEP_PROPERTIES = (what_was_seen_stays_seen,)

@@ -1,0 +1,349 @@
+"""Joins the transactions of all segments of a log, and holds the check service's cursors against them.
+
+A segment brings the numbers of those that began and ended in it, and the rows of the others. Rows are held until
+their transaction is settled, and then only its key is remembered, in a file: a key that comes back, with a repeated
+commit say, is read again where it lay, and judged as the one transaction that it is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+
+from gapless.traces.kernels import kernel
+from gapless.traces.options import Options
+from gapless.traces.replay import Event, Outcome, replay
+from gapless.traces.rocketmq import lineage, pieces
+from gapless.traces.rocketmq.found import Judged
+from gapless.traces.rocketmq.pieces import Segment
+from gapless.traces.rocketmq.scan import Ints
+from gapless.traces.rocketmq.transaction_scan import HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
+from gapless.traces.rocketmq.transactions import (
+    CURSORS,
+    NO_ROWS,
+    Judgement,
+    Tally,
+    events_of_one,
+    events_of_op,
+    judge,
+    op_trace,
+    strays,
+    world,
+)  # fmt: skip
+from gapless.traces.specs import SPECS
+
+HELD = 1 << 18  # rows that are held before what is settled among them is forgotten
+CHUNK = 1 << 20  # remembered halves that are looked through at once
+STORIES = 40  # transactions that are told of one need; more are counted with them
+
+UNASKED = "the producer asked to roll it back"
+ECHOES = frozenset(
+    reason.because for spec in ("transaction", "checkpoint", "op_batch") for reason in kernel(spec).reasons
+)
+
+
+class Transactions:
+    """The transactions of a store as far as its segments have been joined."""
+
+    def __init__(self, judged: Judged, options: Options) -> None:
+        self.judged = judged
+        self.options = options
+        self.world = world(judged.store, options)
+        self.tally = Tally()
+        self.held: list[Ints] = []
+        self.rows = 0
+        self.limit = HELD
+        self.settled = _Settled()
+        self.refused: list[Ints] = []
+        self.passed: list[Ints] = []
+        self.bad_ops: list[Ints] = []
+        self.early_ops: list[tuple[int, int, int]] = []
+
+    def take(self, segment: Segment) -> None:
+        """Join one segment. Segments come in log order."""
+        for judgement in segment.transactions:
+            self._take(judgement)
+        if self.rows > self.limit:
+            self._take(judge(self._all(), self.world, last=False))
+            self.limit = max(HELD, 2 * self.rows)
+
+    def _take(self, judgement: Judgement) -> None:
+        self.tally.add(judgement.tally)
+        self.held.append(judgement.open)
+        self.rows += judgement.open.shape[1]
+        self.settled.add(judgement.settled)
+        self.refused += judgement.refused
+        self.passed.append(judgement.passed)
+        self.bad_ops += judgement.bad_ops
+        self.early_ops += judgement.early_ops
+
+    def _all(self) -> Ints:
+        """All rows that are held, in log order; they are held no more."""
+        rows = np.concatenate([NO_ROWS, *self.held], axis=1)
+        self.held, self.rows = [], 0
+        return np.ascontiguousarray(rows[:, np.argsort(rows[PLACE], kind="stable")])
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """All segments are in: judge what is left, and hold the cursors against it."""
+        rows = self._with_those_that_came_back(self._all())
+        self._take(judge(rows, self.world, last=True))
+        judged, before = self.judged, len(self.judged.found)
+        damaged = self._is_damaged()
+        self._tell()
+        self._strays(self._all())
+        self._ops()
+        self._passed()
+        self._ends()
+        if damaged and (echoes := judged.found[before:]):
+            del judged.found[before:]
+            judged.untold = {because: n for because, n in judged.untold.items() if because not in ECHOES}
+            judged.note(
+                f"{len({e.trace for e in echoes}):,} transactions and cursors do not fit what is left of the log: what "
+                "they lack may lie in its damage, and they are not judged"
+            )
+        for spec, accepted in self.tally.covered.items():
+            judged.cover(spec, accepted)
+        for name, (count, _began, position, trace) in self.tally.anomalies.items():
+            if count:
+                judged.anomaly(name, count, position, self._named(trace))
+        judged.transactions = self.tally
+
+    def _is_damaged(self) -> bool:
+        """Whether records are missing or changed, so that what a transaction lacks may have been there."""
+        queues = [self.judged.queues.get(subject) for subject in (pieces.HALVES, pieces.OPS)]
+        lost = any(run and run.refused and run.refused.departure.event[0] == "append" for run in queues)
+        return lost or any(found.spec == "log" for found in self.judged.found)
+
+    def _with_those_that_came_back(self, rows: Ints) -> Ints:
+        """The rows, with those of settled transactions of which there is more: taken back, and judged anew."""
+        back = self.settled.again(np.unique(rows[KEY]), np.unique(rows[NAMES, (rows[KIND] == MARK) & (rows[KEY] == 0)]))
+        if not back.shape[1]:
+            return rows
+        keys = np.unique(back[0])
+        numbers = back[1]
+        found = [NO_ROWS]
+        low, high = int(back[2].min()), int(back[3].max())
+        spans = back[2:]
+        for split in pieces.splits(self.judged.store):
+            begin, end = split.file.base + split.low, split.file.base + split.high
+            if end <= low or high < begin or not ((spans[0] < end) & (begin <= spans[1])).any():
+                continue
+            for _low, _high, columns, _blank in pieces.segment_columns(self.judged.store, split):
+                steps = columns.steps[:, : columns.stepped]
+                of_mark = (steps[KIND] == MARK) & np.isin(steps[NAMES], numbers)
+                mine = (np.isin(steps[KEY], keys) & (steps[KIND] != MARK)) | of_mark
+                found.append(steps[:, mine].copy())
+        again = np.concatenate(found, axis=1)
+        self._take_back(again, back)
+        known = set(zip(*rows[[PLACE, KIND, NAMES]].tolist(), strict=True))
+        new = [i for i, row in enumerate(zip(*again[[PLACE, KIND, NAMES]].tolist(), strict=True)) if row not in known]
+        merged = np.concatenate([rows, again[:, new]], axis=1)
+        return np.ascontiguousarray(merged[:, np.argsort(merged[PLACE], kind="stable")])
+
+    def _take_back(self, rows: Ints, back: Ints) -> None:
+        """What was counted of settled transactions, each by itself, is taken back."""
+        halves = np.flatnonzero(rows[KIND] == HALF)
+        lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
+        for key, first, last in dict.fromkeys(zip(*back[[0, 2, 3]].tolist(), strict=True)):
+            mine = (rows[KEY] == key) & (first <= rows[PLACE]) & (rows[PLACE] <= last)
+            self.tally.add(judge(np.ascontiguousarray(rows[:, mine]), self.world, last=False).tally, -1)
+
+    def _named(self, trace: str) -> str:
+        return pieces.name_of_record(self.judged.store, int(trace[1:])) if trace.startswith("@") else trace
+
+    # -- what departs ----------------------------------------------------------------------------------------------
+
+    def _replay(self, spec: str, events: list[Event]) -> Outcome:
+        return replay(spec, SPECS[spec].initial, events, profile=self.options.profile, ignored=self.options.ignored)
+
+    def _tell(self) -> None:
+        """Exact replay of every transaction that a kernel refused."""
+        told: Counter[str] = Counter()
+        of = kernel("transaction", self.options.ignored)
+        for rows in sorted(self.refused, key=lambda rows: int(rows[PLACE, 0])):
+            events, positions = events_of_one(of, rows, self.world)
+            outcome = self._replay("transaction", events)
+            if outcome.departure is None:
+                continue
+            because = outcome.departure.because
+            if outcome.departure.event[0] == "acknowledge" and not self.judged.store.clean:
+                told["unsure"] += 1
+                continue
+            told[because] += 1
+            if told[because] > STORIES:
+                self._untold(because)
+                continue
+            trace = self._name_of(rows)
+            position = positions[outcome.departure.number - 1]
+            if because == UNASKED:  # no record tells of a rollback
+                position = int(outcome.departure.state.positions[outcome.departure.event[1][0]])
+            self.judged.find(trace, position, outcome.departure)
+        if told["unsure"]:
+            self.judged.inconclusive.append(
+                f"{told['unsure']:,} acknowledged commits have no final, and the broker did not stop in order: the "
+                "finals are lost, or this is a copy of a running broker, older than its client log"
+            )
+
+    def _name_of(self, rows: Ints) -> str:
+        """The transaction's name: the key that its producer gave it."""
+        named = rows[:, rows[KIND] != MARK]
+        return pieces.name_of_record(self.judged.store, int(named[PLACE, 0])) if named.shape[1] else ""
+
+    def _strays(self, rows: Ints) -> None:
+        """Marks of halves that are nowhere: expired, or not there."""
+        low, _end = self._half_numbers()
+        expired = elsewhere = 0
+        told = 0
+        for position, op, queue, number in strays(rows):
+            if queue != 0:
+                elsewhere += 1
+            elif (number < low or low < 0) and self.judged.store.start > 0:
+                expired += 1
+            elif self.tally.numbers.get("finals of finals"):
+                elsewhere += 1
+            else:
+                told += 1
+                self._stray(position, op, number, told)
+        if expired:
+            self.judged.note(f"{expired:,} marks name halves that have expired with the log's first files")
+        if elsewhere:
+            self.judged.note(f"{elsewhere:,} marks belong to finals that a producer ended once more (reference N6)")
+
+    def _stray(self, position: int, op: int, number: int, told: int) -> None:
+        events: list[Event] = [("open", (0, 0)), ("enqueue", (number, len(f"{number},"), 0))]
+        departure = self._replay("op_batch", events).departure
+        if departure and told > STORIES:
+            self._untold(departure.because)
+        elif departure:
+            self.judged.find(
+                op_trace(op), position, departure, f"the halves of the log end at {self._half_numbers()[1]}"
+            )
+
+    def _untold(self, because: str) -> None:
+        self.judged.untold[because] = self.judged.untold.get(because, 0) + 1
+
+    def _half_numbers(self) -> tuple[int, int]:
+        """The first number of a half in the log and the end of them, as the queue of halves has it; or -1."""
+        run = self.judged.queues.get(pieces.HALVES)
+        return (run.opened, run.end) if run else (-1, -1)
+
+    def _ops(self) -> None:
+        """Exact replay of the ops that a kernel refused."""
+        for rows in self.bad_ops[:STORIES]:
+            outcome = self._replay("op_batch", [("open", (self.world.max_size, 0)), *events_of_op(rows)])
+            if outcome.departure:
+                self.judged.find(op_trace(int(rows[NUMBER, 0])), int(rows[PLACE, 0]), outcome.departure)
+        for position, number, reach in self.early_ops[:STORIES]:
+            events: list[Event] = [("op", (number, reach)), ("consume_op", (number,))]
+            outcome = self._replay("checkpoint", [("open", (self.world.half_cursor, number)), *events])
+            if outcome.departure:
+                self.judged.find(CURSORS, position, outcome.departure)
+
+    def _passed(self) -> None:
+        """Halves that the half cursor passed though they were not resolved."""
+        rows = np.concatenate([NO_ROWS, *self.passed], axis=1)
+        sure = self.judged.store.clean
+        told = unsure = 0
+        for number, position in sorted(zip(*rows[[NUMBER, PLACE]].tolist(), strict=True)):
+            if not sure and number >= self.tally.looked_at:
+                unsure += 1
+                continue
+            told += 1
+            outcome = self._replay(
+                "checkpoint", [("open", (number, 0)), ("half", (number,)), ("advance", (number + 1,))]
+            )
+            if outcome.departure and told > STORIES:
+                self._untold(outcome.departure.because)
+            elif outcome.departure:
+                self.judged.find(CURSORS, position, outcome.departure, self._detail())
+        if unsure:
+            self.judged.inconclusive.append(
+                f"{unsure:,} undecided halves lie below the half cursor, {self.world.half_cursor}: legal in a copy of "
+                "a running broker, whose cursors were copied after its log; otherwise these transactions are forgotten"
+            )
+
+    def _detail(self) -> str:
+        cursors = self.judged.store.cursors
+        return f"the half cursor in {cursors.file} is {cursors.half}" if cursors else ""
+
+    def _ends(self) -> None:
+        """Hold each cursor against the end of its queue, if the log begins or goes on with any of it."""
+        cursors, store = self.judged.store.cursors, self.judged.store
+        if cursors is None or store.live or not self.judged.records:
+            return
+        for action, cursor, queue, end_name in (
+            ("advance", cursors.half, pieces.HALVES, "half"),
+            ("advance_ops", cursors.op, pieces.OPS, "op"),
+        ):
+            run = self.judged.queues.get(queue)
+            if cursor is None or (run is None and store.start > 0):
+                continue
+            end = run.end if run else 0
+            begin = (min(cursor, end), 0) if end_name == "half" else (0, min(cursor, end))
+            outcome = self._replay("checkpoint", [("open", begin), (action, (cursor,))])
+            if outcome.departure is None:
+                self.judged.cover("checkpoint", {action: 1})
+            elif store.clean:
+                self.judged.find(CURSORS, self.judged.end, outcome.departure, f"{cursors.file} has it")
+            else:
+                self.judged.inconclusive.append(
+                    f"the {end_name} cursor in {cursors.file} is {cursor}, and the log has {end_name}s up to {end}: "
+                    "either the log lost its end, or the cursors were copied after it"
+                )
+
+
+class _Settled:
+    """The halves that are judged and forgotten, in a file: [4, halves] blocks, as `Judgement.settled`."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] | None = None
+        self.blocks: list[int] = []
+
+    def add(self, block: Ints) -> None:
+        """Remember some more."""
+        if not block.shape[1]:
+            return
+        if self.file is None:
+            self.file = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with its owner, whatever interrupts the check
+            weakref.finalize(self, self.file.close)
+        self.file.write(np.ascontiguousarray(block).tobytes())
+        self.blocks.append(block.shape[1])
+
+    def again(self, keys: Ints, numbers: Ints) -> Ints:
+        """All that is remembered of transactions that have one of the keys or numbers, or were settled twice."""
+        wanted = np.union1d(keys[keys != 0], self._twice())
+        wanted = np.union1d(wanted, self._keys_of(numbers))
+        found = [block[:, np.isin(block[0], wanted)] for block in self._read()]
+        return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
+
+    def _read(self) -> Iterator[Ints]:
+        """The blocks, a few at a time."""
+        if self.file is None:
+            return
+        self.file.seek(0)
+        for count in self.blocks:
+            yield np.frombuffer(self.file.read(32 * count), np.int64).reshape(4, count)
+
+    def _keys_of(self, numbers: Ints) -> Ints:
+        found = [block[0, np.isin(block[1], numbers)] for block in self._read()] if len(numbers) else []
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def _twice(self) -> Ints:
+        """Keys that were settled more than once, which is in different blocks: with a repeated commit, say."""
+        parts = -(-sum(self.blocks) // CHUNK)
+        found = [np.zeros(0, np.int64)]
+        for part in range(parts):  # a part of all keys at a time: bounds memory
+            some = [
+                np.unique(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
+                for block in self._read()
+            ]
+            keys = np.sort(np.concatenate(some))
+            found.append(np.unique(keys[1:][keys[1:] == keys[:-1]]))
+        return np.concatenate(found)
