@@ -24,7 +24,7 @@ from gapless.traces.rocketmq import evidence, pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.rocketmq.judge import Judge
 from gapless.traces.rocketmq.layout import Store, client_log_beside, open_store, store_folder
-from gapless.traces.rocketmq.pieces import Result
+from gapless.traces.rocketmq.pieces import Result, Split
 from gapless.traces.rules import Rule, rules
 from gapless.traces.specs import PROFILES, SPECS, rule_id
 from gapless.traces.verdicts import (
@@ -311,8 +311,11 @@ def _engine(
 def results(store: Store, options: Options, jobs: int | None) -> Iterator[Result]:
     """Every split judged, in log order, by `jobs` processes."""
     splits = list(pieces.splits(store, options.split))
-    judge = partial(pieces.judge, store, options=options)
-    return _each(jobs, judge, splits, sum(split.high - split.low for split in splits))
+    return _each(jobs, partial(_judged, store, options), splits, sum(split.high - split.low for split in splits))
+
+
+def _judged(store: Store, options: Options, split: Split) -> Result:
+    return pieces.judge(store, split, options)
 
 
 def _each(jobs: int | None, judge: Callable[[Item], Answer], items: Sequence[Item], size: int) -> Iterator[Answer]:
