@@ -396,7 +396,7 @@ def _up_to(limit: int, why: str, judged: Judged, options: Options, engine: Engin
     for result in engine.results(judge.store, options):
         judge.take(result)
     shorter = judge.finish()
-    if shorter.found or (shorter.inconclusive and limit == judged.last_record):
+    if shorter.found or (shorter.inconclusive and limit == judged.last_record and judged.store.clean):
         return judged
     shorter.note(f"the log ends at {shorter.end:,}; {why}")
     return shorter
