@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from enum import IntEnum
 
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.kernels import Reason, kernel
@@ -17,6 +18,9 @@ REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bou
 
 Event = tuple[str, tuple[int, ...]]
 
+Change = tuple[str, int | str, int | str]
+"""What a step changed, from what, to what; a value that has a name is called by it."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -24,7 +28,7 @@ class Step:
 
     number: int
     event: Event
-    changes: tuple[tuple[str, int, int], ...]
+    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True)
@@ -161,17 +165,22 @@ def _that_made(
     return tuple(reversed(steps))
 
 
-def _changes(before: State, after: State) -> tuple[tuple[str, int, int], ...]:
+def _changes(before: State, after: State) -> tuple[Change, ...]:
     """Every field and every map value that differs."""
-    found: list[tuple[str, int, int]] = []
+    found: list[Change] = []
     for f in fields(before):
         old, new = getattr(before, f.name), getattr(after, f.name)
         if isinstance(old, Map):
             keys = {k for k, v in new.entries.items() if old[k] != v} | {k for k in old.entries if k not in new.entries}
             found.extend((f"{f.name}[{key}]", int(old[key]), int(new[key])) for key in sorted(keys)[:3])
         elif old != new:
-            found.append((f.name, int(old), int(new)))
+            found.append((f.name, called(old), called(new)))
     return tuple(found)
+
+
+def called(value: int) -> int | str:
+    """The value's name if it has one, such as PREPARED; otherwise the number."""
+    return value.name if isinstance(value, IntEnum) else int(value)
 
 
 def call(spec: str, event: Event) -> str:
@@ -205,7 +214,7 @@ def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: 
     width = min(max(len(text) for text, _ in calls), 76)
     lines = [title, ""]
     lines += [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(calls, 1)]
-    here = ", ".join(f"{k}={v}" for k, v in departure.here.items())
+    here = ", ".join(f"{k}={_in_words(departure, k, v)}" for k, v in departure.here.items())
     lines += ["", f"{departure.event[0]} needs: {departure.because}."]
     lines += [f"Here: {here}."] if here else []
     lines += also
@@ -216,5 +225,10 @@ def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: 
     return [*lines, f"Again: {again}"]
 
 
-def _told(changes: tuple[tuple[str, int, int], ...]) -> str:
+def _in_words(departure: Departure, name: str, value: int) -> int | str:
+    kind = type(getattr(SPECS[departure.spec].initial, name, value))
+    return called(kind(value)) if issubclass(kind, IntEnum) else value
+
+
+def _told(changes: tuple[Change, ...]) -> str:
     return ", ".join(f"{name} {before} → {after}" for name, before, after in changes) or "nothing changes"

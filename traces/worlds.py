@@ -15,7 +15,7 @@ from gapless.spec.language import Refused, waived
 from gapless.traces.columns import Taken
 from gapless.traces.kernels import kernel
 from gapless.traces.options import Options
-from gapless.traces.replay import Departure, Event, Step, named, replay
+from gapless.traces.replay import Departure, Event, Step, called, named, replay
 from gapless.traces.rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.specs import Spec, State
 
@@ -174,7 +174,7 @@ class Replay:
         with _waiving(self.options.ignored):
             for number, event in enumerate(path, 1):
                 after, _ = self.spec.step(state, event[0], named(self.spec.name, event), self.options.profile)
-                changes = [(n, int(getattr(state, n)), int(getattr(after, n))) for n in self.spec.scalars]
+                changes = [(n, called(getattr(state, n)), called(getattr(after, n))) for n in self.spec.scalars]
                 changed = tuple(change for change in changes if change[1] != change[2])
                 last |= {name: Step(number, event, changed) for name, _, _ in changed if name in wanted}
                 state = after
