@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from gapless import Finding, Report, check
+from gapless.traces.rocketmq.places import SENTENCES
+from gapless.traces.rules import rules
 from tests.damage import LEGAL_WITH_FILES, Pick, Place
 from tests.damage_transactions import (
     BATCH_FAULTS,
@@ -163,6 +165,10 @@ def test_a_fault_is_found_where_it_lies(fault: Fault, store: str, place: Place, 
 def test_a_broken_promise_is_found_where_it_lies(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
     copy = copy_of(store, tmp_path, client=True)
     assert_found(fault, copy, Pick(place, f"{fault.__name__} in {store}"))
+
+
+def test_every_sentence_is_about_a_need_that_there_is() -> None:
+    assert SENTENCES.keys() <= {rule.because for rule in rules() if rule.spec == "transaction"}
 
 
 def assert_found(fault: Fault, store: Path, pick: Pick) -> None:

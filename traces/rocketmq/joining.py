@@ -80,6 +80,8 @@ class Transactions:
         self.refused += judgement.refused
         self.passed.append(judgement.passed)
         self.bad_ops += judgement.bad_ops
+        for because, count in judgement.more_bad_ops.items():
+            self.judged.untold[because] = self.judged.untold.get(because, 0) + count
         self.early_ops += judgement.early_ops
         self.judged.listed.accepted.append(judgement.listed)
         self.judged.listed.ops.append(judgement.listed_ops)
@@ -270,16 +272,25 @@ class Transactions:
         return (run.opened, run.end) if run else (-1, -1)
 
     def _ops(self) -> None:
-        """Exact replay of the ops that a kernel refused."""
-        for rows in self.bad_ops[:STORIES]:
-            outcome = self._replay("op_batch", [("open", (self.world.max_size, 0)), *events_of_op(rows)])
-            if outcome.departure:
-                self.judged.find(op_trace(int(rows[NUMBER, 0])), int(rows[PLACE, 0]), outcome.departure)
-        for position, number, reach in self.early_ops[:STORIES]:
-            events: list[Event] = [("op", (number, reach)), ("consume_op", (number,))]
-            outcome = self._replay("checkpoint", [("open", (self.world.half_cursor, number)), *events])
-            if outcome.departure:
-                self.judged.find(CURSORS, position, outcome.departure)
+        """Exact replay of the ops that a kernel refused, and of those that the op cursor passed too early."""
+        told: Counter[str] = Counter()
+        for rows in self.bad_ops:
+            events: list[Event] = [("open", (self.world.max_size, 0)), *events_of_op(rows)]
+            self._tell_some(told, op_trace(int(rows[NUMBER, 0])), int(rows[PLACE, 0]), "op_batch", events)
+        for position, number, reach in self.early_ops:
+            events = [("open", (self.world.half_cursor, number)), ("op", (number, reach)), ("consume_op", (number,))]
+            self._tell_some(told, CURSORS, position, "checkpoint", events)
+
+    def _tell_some(self, told: Counter[str], trace: str, position: int, spec: str, events: list[Event]) -> None:
+        """Tell of a departure, if few like it were told before."""
+        departure = self._replay(spec, events).departure
+        if departure is None:
+            return
+        told[departure.because] += 1
+        if told[departure.because] > STORIES:
+            self._untold(departure.because)
+        else:
+            self.judged.find(trace, position, departure)
 
     def _passed(self) -> None:
         """Halves that the half cursor passed though they were not resolved."""

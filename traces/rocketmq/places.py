@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gapless.traces.problems import shown
-from gapless.traces.replay import named, story
+from gapless.traces.replay import called, named, story
 from gapless.traces.rocketmq import pieces, scan
 from gapless.traces.rocketmq.found import Found, Judged
 from gapless.traces.rocketmq.layout import ENTRY, Store, queue_files
@@ -139,28 +139,35 @@ def _message(found: Found) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence 
     return f"breaks the rule: {found.because}"
 
 
-def _of_transaction(found: Found, action: str, args: Mapping[str, int]) -> str:  # noqa: PLR0911 - as above
-    at, state = found.position, found.departure.state
-    if action == "commit" and "names" in found.because:
-        return f"the final at {at} names a half at {args['half']}, and no version of its half lies there"
-    if action == "commit" and "carries" in found.because:
-        return f"the final at {at} is not what its half at {args['half']} is"
-    if action == "commit" and "asked" in found.because:
-        return f"there is a final at {at}, and its producer did not ask for it"
-    if action == "check" and "counter" in found.because:
-        counter = state.times[args["parent"]]
-        return f"the half at {at} was put back with counter {args['times']}, and the one before it has {counter}"
-    if action == "check" and "is in the log" in found.because:
-        return f"the half at {at} was put back with counter {args['times']}, and no version of it lies before it"
-    if action == "park" and "spent" in found.because:
-        return f"the half was set aside at {at} after {args['times']} checks, where {state.max_checks} are allowed"
-    if action == "acknowledge":
-        return f"its producer was told that half {args['number']} is committed, and there is no final of it"
-    if action == "ask_back":
-        return f"its producer was asked about half {args['number']} at {args['half']}, where no such version lies"
-    if action == "roll_back":
-        return f"an op names half {args['number']} at {at}; it has no final, and nobody asked to roll it back"
-    return f"what lies at {at} breaks the rule: {found.because}"
+def _of_transaction(found: Found, action: str, args: Mapping[str, int]) -> str:
+    what = {"check": "the half put back", "commit": "the final", "roll_back": "the op", "mark": "the op"}
+    told = SENTENCES.get(found.because, "{what} at {at} breaks the rule: {because}")
+    state = found.departure.state
+    parent = args.get("parent", args.get("number", -1))
+    return told.format(
+        what=what.get(action, "what lies"), at=found.position, because=found.because, phase=called(state.phase),
+        newest=state.newest, limit=state.max_checks, before=state.times[parent], about=parent,
+        **{"number": "?", "half": "?", "times": "?"} | {name: str(value) for name, value in args.items()},
+    )  # fmt: skip
+
+
+REPLACED = "{what} at {at} is about half {about}, and half {newest} has its place"
+SENTENCES = {  # what is wrong with a transaction, by the need that is not met
+    "the transaction is undecided": "{what} at {at} comes when the transaction is {phase}",
+    "the final names a version of its half": "the final at {at} names a half at {half}, and no version lies there",
+    "the final carries what its half carries": "the final at {at} is not what its half at {half} is",
+    "the producer asked to commit it": "there is a final at {at}, and its producer did not ask for it",
+    "the producer asked to roll it back": "half {number} at {at} has an op and no final, and nobody asked to roll it back",
+    "the decision names the newest version": REPLACED,
+    "the newest version is put back": REPLACED,
+    "the newest version is set aside": REPLACED,
+    "the counter goes up by one": "the half at {at} was put back with counter {times}, the one before it has {before}",
+    "the half that is put back is in the log": "the half at {at} has counter {times}, and there is no version before it",
+    "the producer is asked": "the half at {at} was put back, its counter raised to {times}, and nobody was asked",
+    "all checks are spent": "the half was set aside at {at} after {times} checks, where {limit} are allowed",
+    "the commit that was acknowledged has its final": "its producer was told that half {number} is committed: it is not",
+    "the check names a version of its half": "its producer was asked about half {number} at {half}, where none lies",
+}
 
 
 def _of_cursors(found: Found, action: str, args: Mapping[str, int]) -> str:
@@ -174,6 +181,8 @@ def _of_cursors(found: Found, action: str, args: Mapping[str, int]) -> str:
 
 
 def _of_ops(found: Found, action: str, args: Mapping[str, int]) -> str:
+    if action == "enqueue" and "yet" in found.because:
+        return f"the op at {found.position} names half {args['number']} more than once"
     if action == "enqueue":
         return f"the op at {found.position} names half {args['number']}, which is not in the log before it"
     return f"the op at {found.position} breaks the rule: {found.because}"

@@ -135,6 +135,7 @@ class Judgement:
     refused: list[Ints] = field(default_factory=list)
     passed: Ints = field(default_factory=lambda: NO_ROWS)
     bad_ops: list[Ints] = field(default_factory=list)
+    more_bad_ops: dict[str, int] = field(default_factory=dict)  # those that are not told, by need
     early_ops: list[tuple[int, int, int]] = field(default_factory=list)
     listed: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
     listed_ops: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
@@ -419,9 +420,18 @@ def judge_ops(rows: Ints, world: World) -> Judgement:
         NO_ROWS,
         NO_SETTLED,
         bad_ops=[rows[:, ops[i] : ops[i] + 1 + counts[i]].copy() for i in bad[:BAD_OPS]],
+        more_bad_ops=_by_need(of, replayed.bad_why[bad[BAD_OPS:]]),
         early_ops=_pass_ops(tally, rows, ops, reach, world),
         listed_ops=np.stack([rows[NUMBER, ops], counts + 1])[:, (replayed.bad_at < 0) & world.listed],
     )
+
+
+def _by_need(of: Kernel, reasons: Ints) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for why in reasons[reasons > 0].tolist():
+        because = of.reasons[why - 1].because
+        found[because] = found.get(because, 0) + 1
+    return found
 
 
 def _count_ops(tally: Tally, of: Kernel, replayed: Replayed, rows: Ints, ops: Ints, starts: Ints) -> None:
