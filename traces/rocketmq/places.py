@@ -157,15 +157,15 @@ SENTENCES = {  # what is wrong with a transaction, by the need that is not met
     "the final names a version of its half": "the final at {at} names a half at {half}, and no version lies there",
     "the final carries what its half carries": "the final at {at} is not what its half at {half} is",
     "the producer asked to commit it": "there is a final at {at}, and its producer did not ask for it",
-    "the producer asked to roll it back": "half {number} at {at} has an op and no final, and nobody asked to roll it back",
+    "the producer asked to roll it back": "half {number} at {at} has an op, no final, and nobody rolled it back",
     "the decision names the newest version": REPLACED,
     "the newest version is put back": REPLACED,
     "the newest version is set aside": REPLACED,
     "the counter goes up by one": "the half at {at} was put back with counter {times}, the one before it has {before}",
-    "the half that is put back is in the log": "the half at {at} has counter {times}, and there is no version before it",
+    "the half that is put back is in the log": "the half at {at} has counter {times}, and no version before it",
     "the producer is asked": "the half at {at} was put back, its counter raised to {times}, and nobody was asked",
     "all checks are spent": "the half was set aside at {at} after {times} checks, where {limit} are allowed",
-    "the commit that was acknowledged has its final": "its producer was told that half {number} is committed: it is not",
+    "the commit that was acknowledged has its final": "half {number} was acknowledged as committed, and is not",
     "the check names a version of its half": "its producer was asked about half {number} at {half}, where none lies",
 }
 
