@@ -54,7 +54,7 @@ endef
 	@echo 'Building .venv with $(PYTHON): a minute or two, once.'
 	@$(VENV) -m pip --version >/dev/null 2>&1 || '$(PYTHON)' -m venv --clear .venv
 	$(PIP) install --quiet --constraint constraints.txt setuptools
-	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev,spark]'
+	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --use-pep517 --editable '.[dev,spark]'
 	$(VENV) -m gapless.traces.warm
 	@touch $@
 

@@ -25,7 +25,9 @@ Hold what log-based message brokers did against what they promise.
 
 Examples:
 
-  gapless check /var/lib/rocketmq/store            is every message in its queue, once, in order, intact?
+  gapless check /var/lib/rocketmq/store            is every message in its queue, every transaction decided?
+
+  gapless check store --client client.ndjson       is anything lost that clients were promised?
 
   gapless check a/store b/store --report out.html  several stores, and a page to look at
 
@@ -118,7 +120,10 @@ def check(
         bool, typer.Option("--verbose", "-v", help="Show every queue and rule.")
     ] = False,
 ) -> None:
-    """Check stores: is every message of the log in its queue, once, in order, intact? The exit code says so."""
+    """Check stores: is every message in its queue, once, in order, intact, and every transaction decided?
+
+    The exit code says so.
+    """
     from gapless.traces import report as reports
     from gapless.traces.check import UsageError
     from gapless.traces.check import check as run

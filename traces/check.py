@@ -195,6 +195,7 @@ def _evidence(folder: Path, given: Path | None, path: Path) -> Iterator[list[str
 
 
 def _check_store(path: Path, store: Store, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
+    pieces.load_more_kernels(store, options)
     judged, interrupted = judged_store(store, options, engine)
     if table is not None:
         from gapless.traces import tables  # noqa: PLC0415 - see above

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from gapless.traces.check import check
-from gapless.traces.rocketmq.layout import CLIENT_LOG
+from gapless.traces.rocketmq.layout import CLIENT_LOG, HALF_TOPIC
 from gapless.traces.schema import Event, write_events
 
 
@@ -18,6 +18,7 @@ def main() -> None:
         check([events], split=1)
         log = Path(folder) / "store" / "commitlog"
         log.mkdir(parents=True)
+        (log.parent / "consumequeue" / HALF_TOPIC / "0").mkdir(parents=True)
         (log / f"{0:020d}").write_bytes(bytes(4096))
         asked = Path(folder) / CLIENT_LOG
         asked.write_text('{"op":"end","uniq":"A","half":0,"phys":0,"decision":"commit","result":"ok"}\n')

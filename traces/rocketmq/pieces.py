@@ -399,7 +399,6 @@ def load_kernels(options: Options) -> None:
     empty, none, no = np.zeros(1, np.int64), np.zeros(scan.BLANK, np.uint8), False
     columns = Columns(1)
     action, args = np.zeros(0, np.int8), np.zeros((0, 0), np.int64)
-    load_transaction_kernels(options)
     for name in ("log", "queue"):
         of = kernel(name, options.ignored)
         of.replay(empty, action, args, np.zeros((len(of.spec.scalars), 0), np.int64), profile=options.profile)
@@ -414,6 +413,12 @@ def load_kernels(options: Options) -> None:
     starts, _owners = scan.pieces_of(columns.rows, order, starts)
     origins, widths, _batches = scan.spans(columns.rows, order, starts)
     scan.pair(columns.rows, order, starts, origins, widths, none, widths, action, args, 0, 0, empty, no)
+
+
+def load_more_kernels(store: Store, options: Options) -> None:
+    """The same for transactions: they have many kernels, and most stores have no transaction."""
+    if options.wants_transactions and store.queue_folder(*HALVES).is_dir():
+        load_transaction_kernels(options)
 
 
 def judge(store: Store, split: Split, options: Options) -> Result:
