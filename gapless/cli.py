@@ -120,10 +120,7 @@ def check(
         bool, typer.Option("--verbose", "-v", help="Show every queue and rule.")
     ] = False,
 ) -> None:
-    """Check stores: is every message in its queue, once, in order, intact, and every transaction decided?
-
-    The exit code says so.
-    """
+    """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
     from gapless.traces import report as reports
     from gapless.traces.check import UsageError
     from gapless.traces.check import check as run

@@ -22,7 +22,7 @@ from gapless.traces.rocketmq import lineage, pieces
 from gapless.traces.rocketmq.found import Judged
 from gapless.traces.rocketmq.pieces import Segment
 from gapless.traces.rocketmq.scan import Ints
-from gapless.traces.rocketmq.transaction_scan import HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
+from gapless.traces.rocketmq.transaction_scan import COUNT, HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
 from gapless.traces.rocketmq.transactions import (
     CURSORS,
     NO_ROWS,
@@ -169,19 +169,27 @@ class Transactions:
                 found.append(steps[:, mine].copy())
         again = np.concatenate(found, axis=1)
         self._take_back(again, back)
-        known = set(zip(*rows[[PLACE, KIND, NAMES]].tolist(), strict=True))
-        new = [i for i, row in enumerate(zip(*again[[PLACE, KIND, NAMES]].tolist(), strict=True)) if row not in known]
-        merged = np.concatenate([rows, again[:, new]], axis=1)
-        return np.ascontiguousarray(merged[:, np.argsort(merged[PLACE], kind="stable")])
+        merged = np.concatenate([rows, again], axis=1)
+        order = np.lexsort(merged[[COUNT, KIND, PLACE]])
+        merged = merged[:, order]
+        first = np.ones(len(order), np.bool_)  # some of what was read again was held, too
+        first[1:] = (merged[[COUNT, KIND, PLACE], 1:] != merged[[COUNT, KIND, PLACE], :-1]).any(axis=0)
+        return np.ascontiguousarray(merged[:, first])
 
     def _take_back(self, rows: Ints, back: Ints) -> None:
         """What was counted of settled transactions, each by itself, is taken back."""
         halves = np.flatnonzero(rows[KIND] == HALF)
         lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
         self.judged.listed.take_back(np.unique(back[0]))
-        for key, first, last in dict.fromkeys(zip(*back[[0, 2, 3]].tolist(), strict=True)):
-            mine = (rows[KEY] == key) & (first <= rows[PLACE]) & (rows[PLACE] <= last)
+        once = np.unique(back[[0, 2, 3]], axis=1)  # key, first and last position: by key
+        while once.shape[1]:
+            first = np.ones(once.shape[1], np.bool_)
+            first[1:] = once[0, 1:] != once[0, :-1]
+            keys, low, high = once[:, first]
+            at = np.minimum(np.searchsorted(keys, rows[KEY]), len(keys) - 1)
+            mine = (keys[at] == rows[KEY]) & (low[at] <= rows[PLACE]) & (rows[PLACE] <= high[at])
             self.tally.add(judge(np.ascontiguousarray(rows[:, mine]), self.world, last=False).tally, -1)
+            once = once[:, ~first]  # a key that was settled several times, each by itself
 
     def _named(self, trace: str) -> str:
         return pieces.name_of_record(self.judged.store, int(trace[1:])) if trace.startswith("@") else trace
