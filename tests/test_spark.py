@@ -24,10 +24,11 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.rocketmq import pieces
 from gapless.traces.rocketmq.layout import open_store
 from gapless.traces.spark import Spark
-from tests import damage
+from tests import damage, damage_transactions
 from tests.damage import Change, Fault, Pick
 from tests.stores import recording
 from tests.test_damaged_stores import copy_of, name_of
+from tests.test_damaged_transactions import copy_of as copy_of_a_life
 from tests.test_event_traces import ODD, Told, append, cut, index, opened, table_in, told_of
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -76,9 +77,23 @@ def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> 
     assert len(list(pieces.splits(open_store(recording(store), None), split))) > 3
     report, table = agree(recording(store), tmp_path, split)
     assert report["verdict"] == ("departs" if store == "lab/ghosts" else "conforms")
-    assert len(table) == 1 + len(report["queues"])
+    assert len(table) == report["counts"]["traces"]
     departing = {row["rule"] for row in table if row["verdict"] == "departs"}
     assert departing == {finding["rule"] for finding in report["findings"] if finding["severity"] == "violation"}
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("fault", [None, damage_transactions.op_names_no_half, damage_transactions.body_not_as_sent])
+def test_both_engines_say_the_same_of_transactions_and_promises(
+    fault: damage_transactions.Fault | None, tmp_path: Path
+) -> None:
+    store = copy_of_a_life("5.5.0 1", tmp_path, client=True)
+    if fault:
+        fault(store, Pick("any", f"spark {fault.__name__}"))
+    report, table = agree(store, tmp_path, 20_000)
+    assert report["verdict"] == ("departs" if fault else "conforms")
+    assert report["clients"]
+    assert {row["spec"] for row in table} == {"log", "queue", "transaction", "checkpoint", "op_batch"}
 
 
 DAMAGED: tuple[Fault | Change, ...] = (
