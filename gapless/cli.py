@@ -181,6 +181,8 @@ def _told(found: Report, trace: str) -> None:
     from gapless.traces.problems import shown
 
     told = [finding for finding in found.violations if finding.trace == shown(trace)]
+    if not told and found.verdict == "departs":
+        print(f"{shown(trace)} does not depart by itself; what does is another trace: gapless check tells of it.")
     for finding in told:
         print("\n".join(finding.story), end="\n\n")
     source = found.sources[0]
@@ -195,6 +197,8 @@ def _told(found: Report, trace: str) -> None:
             )
         if source.kind == "event-trace":
             print(f"{shown(trace)} conforms: {found.counts.events:,} events.")
+        elif not found.queues and trace.startswith("RMQ_SYS_TRANS_"):
+            print(f"{shown(trace)} conforms, if there is such an op: {found.sources[0].records:,} records were read.")
         elif found.life:
             (outcome,) = found.transactions[0].outcomes or ("without a half",)
             print(f"transaction {shown(trace)} conforms: {outcome}.", "", *found.life, sep="\n")

@@ -50,7 +50,7 @@ def resolve(s: State, number: Number) -> State:
     require(
         s.half_cursor <= number and number < s.half_end,
         because="the half is in the log, and not done with",
-        otherwise="the check service skips a half that it has never seen",
+        otherwise="a half counts as resolved that the check service has passed, or has yet to see",
     )
     return replace(s, resolved=s.resolved.set(number, 1))
 
@@ -99,7 +99,7 @@ def consume_op(s: State, number: Number) -> State:
     require(
         s.op_cursor <= number and number < s.op_end,
         because="the op is in the log, and not done with",
-        otherwise="an op that nobody wrote decides about halves",
+        otherwise="an op decides about halves that nobody wrote, or that counts no more",
     )
     require(
         s.reaches[number] <= s.half_cursor,

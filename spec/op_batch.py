@@ -67,7 +67,7 @@ def enqueue_again(s: State, number: Number, length: int, known: bool) -> State:
 
 
 def write(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
-    """An op is in the log: its body of `size` bytes names `count` halves, and `last` bytes are the last one's.
+    """An op is in the log: its body of `size` bytes names `count` halves, the last of them in `last` bytes.
 
     `legible` says that it is an op and its body holds nothing but numbers, `listed` that each ends in a comma.
 
@@ -84,7 +84,7 @@ def write(s: State, count: int, size: int, last: int, legible: bool, listed: boo
         otherwise="the check service skips a half that nobody decided",
     )
     require(
-        count == s.count or (0 < s.max_size and s.max_size <= size),
+        count == s.count or s.max_size == 0 or s.max_size <= size,
         because="the op takes all that waits, or is full",
         otherwise="a decided half waits for nothing, and is asked about again",
     )
@@ -96,7 +96,7 @@ def write(s: State, count: int, size: int, last: int, legible: bool, listed: boo
     require(
         listed,
         because="the op is a list",
-        otherwise="there is an op for every half, and the log grows with each decision",
+        otherwise="its last number may be cut off, or there is an op for every half, and the log grows with each",
     )
     return replace(s, count=s.count - count, size=s.size - size, since=s.clock, ops=s.ops + 1)
 
@@ -130,7 +130,7 @@ def wait_for_another_interval(s: State, time: int) -> State:
 
 
 def stop(s: State) -> State:
-    """The broker stops in order: all that waits was written before.
+    """The broker stops in order: nothing waits any more.
 
     Source: design section 3; proposal 4 (one op for every half).
     """

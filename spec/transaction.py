@@ -72,9 +72,13 @@ def ask_to_roll_back(s: State, number: Number) -> State:
 def prepare(s: State, number: Number, position: Position) -> State:
     """The half is in the log, where no consumer looks.
 
-    Source: reference D.1, TX1; TransactionalMessageBridge.parseHalfMessageInner.
+    Source: reference D.1; TransactionalMessageBridge.parseHalfMessageInner.
     """
-    require(s.phase == Phase.ABSENT, because="the transaction is new", otherwise="two transactions are taken for one")
+    require(
+        s.phase == Phase.ABSENT,
+        because="the half is the first of its transaction",
+        otherwise="one message is prepared twice, and can be committed twice",
+    )
     return replace(
         s,
         phase=Phase.PREPARED,
@@ -104,7 +108,7 @@ def outlive(s: State, number: Number, position: Position, times: int) -> State:
     require(s.phase == Phase.ABSENT, because="the transaction is new", otherwise="two transactions are taken for one")
     require(
         0 < s.start,
-        because="older versions can have expired",
+        because="a version without the one before it stands in a log whose beginning has expired",
         otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message",
     )
     return _put_back(replace(s, phase=Phase.PREPARED), number, position, times)
@@ -154,7 +158,7 @@ def check(s: State, number: Number, parent: Number, position: Position, times: i
         because="a check is left",
         otherwise="the producer is asked for ever",
     )
-    require(asked, because="the producer is asked", otherwise="its checks are used up before it was asked once")
+    require(asked, because="the producer is asked", otherwise="a check is used up, and nobody was asked")
     require(
         s.phase == Phase.PREPARED,
         because="the transaction is undecided",
@@ -218,7 +222,7 @@ def commit(s: State, number: Number, half: Position, position: Position, same: b
     """The final message is in the user's queue: from now on consumers see it.
 
     The final at `position` names the half at `half`, which is version `number`; `same` says that it carries what that
-    half carries, `twice` that what lies at `half` is a final itself.
+    half carries, `twice` that what lies at `half` is a final itself, or a copy that was set aside.
 
     Source: reference D.2, TX3, TX6, TX14; EndTransactionProcessor.endMessageTransaction.
     """
@@ -240,7 +244,7 @@ def commit(s: State, number: Number, half: Position, position: Position, same: b
     require(
         s.phase == Phase.PREPARED,
         because="the transaction is undecided",
-        otherwise="consumers receive the message twice, or one that was rolled back",
+        otherwise="consumers receive the message twice, or one that was rolled back or set aside",
     )
     require(
         number == s.newest,
@@ -290,11 +294,11 @@ def commit_an_old_version(
 
 
 def commit_a_final(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
-    """A producer ends a final instead of its half, and brokers up to 5.3 make another final of it."""
-    require(twice, because="what it names is a final itself", otherwise="nothing is amiss")
+    """A producer ends a final, or what was set aside, instead of its half: nothing looks at the topic."""
+    require(twice, because="what it names is a copy of its half", otherwise="nothing is amiss")
     require(half != s.positions[number], because="what it names is no half", otherwise="nothing is amiss")
-    require(s.phase == Phase.COMMITTED, because="there is a final already", otherwise="nothing is amiss")
-    return replace(s, finals=s.finals + 1)
+    require(s.phase > Phase.ABSENT, because="there is a half before it", otherwise="nothing is amiss")
+    return replace(s, phase=Phase.COMMITTED, finals=s.finals + 1)
 
 
 def roll_back(s: State, number: Number) -> State:

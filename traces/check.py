@@ -89,6 +89,10 @@ def check(
         raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
     if jobs is not None and jobs < 1:
         raise UsageError(f"jobs: {jobs}, expected at least 1")
+    if client is not None and sum(not is_event_file(Path(path)) for path in paths) > 1:
+        raise UsageError(
+            "client: one client log is of one store; check stores one by one, or leave each log beside its own"
+        )
     if split is not None and split < 1:
         raise UsageError(f"split: {split}, expected at least 1 byte")
     options = Options(
@@ -187,7 +191,12 @@ def _evidence(folder: Path, given: Path | None, path: Path) -> Iterator[list[str
     if found is None:
         yield []
         return
-    token = evidence.given.set(evidence.read(found, str(path)))
+    try:
+        said = evidence.read(found, str(path))
+    except NothingThere as nothing:
+        yield [f"{nothing}: it is not used"]
+        return
+    token = evidence.given.set(said)
     try:
         yield [] if given else [f"what clients were promised from {found.name} beside the store"]
     finally:
@@ -412,9 +421,10 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
     for found in sorted(judged.found, key=lambda f: (f.position, f.trace)):
         clusters.setdefault((found.spec, found.because), []).append(found)
     source = shown(path)
+    how = f" --profile {options.profile}" if options.profile != "rocketmq" else ""
     findings = [
         places.finding(
-            judged, group[0], source=str(path),
+            judged, group[0], source=str(path), how=how,
             count=len(group) + judged.untold.get(because, 0),
             traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
         )
@@ -617,7 +627,8 @@ def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
         yield f"{rule_id('transaction', sentence)}: nobody says what producers asked; a client log would (--client)"
     if store.cursors is None or store.cursors.half is None or store.live:
         rule = rule_id("checkpoint", "the half cursor passes no undecided half")
-        yield f"{rule}: it is not known how far the check service came; config/consumerOffset.json would tell"
+        cursors = f"{rule}, checkpoint.advance, checkpoint.advance_ops"
+        yield f"{cursors}: how far the check service came is not known; config/consumerOffset.json would tell"
     elif not store.clean:
         rule = rule_id("checkpoint", "the half cursor has passed all that the op names")
         yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"

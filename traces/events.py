@@ -12,6 +12,7 @@ these are read once more, and that trace is put together too. Only a stretch is 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -681,7 +682,7 @@ class _Teller:
             departure,
             title=f"{spec} {trace} departs at {file}, {kind} {number}.",
             also=first.also,
-            again=f"gapless explain {shown(self.path)} --trace {trace}",
+            again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}",
         )
         if departure.because == SEEN:
             call = 2 + len(departure.steps)  # a title and an empty line come before the steps

@@ -197,6 +197,7 @@ def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset
         for event in events:
             after, deviation = of.step(state, event[0], named(spec, event), profile)
             note = f" ({deviation.replace('_', ' ')})" if deviation else ""
+            note += " (inferred from its op)" if event[0] == "roll_back" else ""
             told.append((call(spec, event), _told(_changes(state, after)) + note))
             state = after
     except Refused:
@@ -204,7 +205,7 @@ def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset
     finally:
         waived.reset(token)
     width = min(max((len(text) for text, _ in told), default=0), 76)
-    return [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(told, 1)]
+    return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(told, 1)]
 
 
 def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: str) -> list[str]:

@@ -22,7 +22,7 @@ from gapless.traces.rocketmq.found import COMMIT_LOG, Judged, name_of
 from gapless.traces.rocketmq.layout import Store, open_store, store_folder
 from gapless.traces.rocketmq.pieces import Columns, Flags
 from gapless.traces.rocketmq.scan import Ints
-from gapless.traces.rocketmq.transaction_scan import COUNT, HALF, KIND, NAMES, NUMBER, OP, PLACE
+from gapless.traces.rocketmq.transaction_scan import COUNT, HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE
 from gapless.traces.rocketmq.transactions import World
 
 Joint = tuple[int, str, str, Event]
@@ -110,7 +110,7 @@ def _ops(judged: Judged, rows: Ints, known: World) -> Iterator[Told]:
     strays = {(f.position, f.departure.event[1][0]) for f in judged.found if f.departure.event[0] == "enqueue"}
     for op in np.flatnonzero(rows[KIND] == OP).tolist():
         mine = rows[:, op : op + 1 + max(int(rows[COUNT, op]), 0)]
-        trace, place = transactions.op_trace(int(rows[NUMBER, op])), int(rows[PLACE, op])
+        trace, place = transactions.op_trace(int(rows[NUMBER, op]), int(rows[KEY, op])), int(rows[PLACE, op])
         yield "op_batch", trace, place, ("open", (known.max_size, 0))
         for action, args in transactions.events_of_op(mine):
             is_stray = action == "enqueue" and (place, args[0]) in strays
@@ -119,7 +119,7 @@ def _ops(judged: Judged, rows: Ints, known: World) -> Iterator[Told]:
 
 def _cursors(judged: Judged, rows: Ints, known: World) -> Iterator[Told]:
     """The halves and ops in the order of the log, what became of each, and at the end how far the cursors came."""
-    halves, ops = rows[:, rows[KIND] == HALF], np.flatnonzero(rows[KIND] == OP)
+    halves, ops = rows[:, rows[KIND] == HALF], np.flatnonzero((rows[KIND] == OP) & (rows[KEY] == 0))
     if not halves.shape[1] and not len(ops):
         return
     begin = int(halves[NUMBER, 0]) if halves.shape[1] else 0, int(rows[NUMBER, ops[0]]) if len(ops) else 0

@@ -107,10 +107,11 @@ class Transactions:
         self._strays(self._all())
         self._ops()
         self._passed()
-        if self.options.trace is None:
+        if self.options.trace is None and self.options.wants_transactions:
             self._ends()
-        if damaged and (echoes := judged.found[before:]):
-            del judged.found[before:]
+        echoes = [found for found in judged.found[before:] if found.departure.event[0] != "acknowledge"]
+        if damaged and echoes:
+            judged.found = [found for found in judged.found if found not in echoes]
             judged.listed.refused = [(name, None, None, events) for name, _, _, events in judged.listed.refused]
             judged.untold = {because: n for because, n in judged.untold.items() if because not in ECHOES}
             judged.note(
@@ -239,7 +240,7 @@ class Transactions:
     def _name_of(self, rows: Ints) -> str:
         """The transaction's name: the key that its producer gave it."""
         named = rows[:, rows[KIND] != MARK]
-        return pieces.name_of_record(self.judged.store, int(named[PLACE, 0])) if named.shape[1] else ""
+        return pieces.name_of_record(self.judged.store, int(named[PLACE, 0]))
 
     def _strays(self, rows: Ints) -> None:
         """Marks of halves that are nowhere: expired, or not there."""
@@ -259,7 +260,7 @@ class Transactions:
         if expired:
             self.judged.note(f"{expired:,} marks name halves that have expired with the log's first files")
         if elsewhere:
-            self.judged.note(f"{elsewhere:,} marks belong to finals that a producer ended once more (reference N6)")
+            self.judged.note(f"{elsewhere:,} marks may belong to finals that a producer ended once more (reference N6)")
 
     def _stray(self, position: int, op: int, number: int, told: int) -> None:
         events: list[Event] = [("open", (0, 0)), ("enqueue", (number, len(f"{number},"), 0))]
@@ -267,8 +268,9 @@ class Transactions:
         if departure and told > STORIES:
             self._untold(departure.because)
         elif departure:
+            end = self._half_numbers()[1]
             self.judged.find(
-                op_trace(op), position, departure, f"the halves of the log end at {self._half_numbers()[1]}"
+                op_trace(op), position, departure, f"the halves of the log end at {end}" if end >= 0 else ""
             )
 
     def _untold(self, because: str) -> None:
@@ -284,7 +286,8 @@ class Transactions:
         told: Counter[str] = Counter()
         for rows in self.bad_ops:
             events: list[Event] = [("open", (self.world.max_size, 0)), *events_of_op(rows)]
-            self._tell_some(told, op_trace(int(rows[NUMBER, 0])), int(rows[PLACE, 0]), "op_batch", events)
+            trace = op_trace(int(rows[NUMBER, 0]), int(rows[KEY, 0]))
+            self._tell_some(told, trace, int(rows[PLACE, 0]), "op_batch", events)
         for position, number, reach in self.early_ops:
             events = [("open", (self.world.half_cursor, number)), ("op", (number, reach)), ("consume_op", (number,))]
             self._tell_some(told, CURSORS, position, "checkpoint", events)
@@ -348,7 +351,7 @@ class Transactions:
                 self.judged.find(CURSORS, self.judged.end, outcome.departure, f"{cursors.file} has it")
             else:
                 self.judged.inconclusive.append(
-                    f"the {end_name} cursor in {cursors.file} is {cursor}, and the log has {end_name}s up to {end}: "
+                    f"the {end_name} cursor in {cursors.file} is {cursor}, and those of the log end at {end}: "
                     "either the log lost its end, or the cursors were copied after it"
                 )
 

@@ -297,10 +297,10 @@ def _cursor(file: Path, table: object, topic: str) -> int | None:
         raise Unreadable(f"{file}: expected an object called offsetTable; copy the file again, or check without it")
     cursors = table.get(f"{topic}@{CHECK_GROUP}", {})
     cursor = cursors.get("0") if isinstance(cursors, dict) else cursors
-    if cursor is not None and (not isinstance(cursor, int) or isinstance(cursor, bool) or abs(cursor) >= FARTHEST):
+    if cursor is not None and (not isinstance(cursor, int) or isinstance(cursor, bool) or not 0 <= cursor < FARTHEST):
         raise Unreadable(
-            f"{file}: the cursor over {topic} is {shown(cursor)}, expected an integer; copy the file again, or check "
-            "without it"
+            f"{file}: the cursor over {topic} is {shown(json.dumps(cursor))}, expected a number from 0 on and below "
+            "2^62; copy the file again, or check a copy of the store without it"
         )
     return cursor
 

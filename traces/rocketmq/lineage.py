@@ -171,8 +171,10 @@ def events_of(
                         latest = max(latest, v)
                         root = root or rows[TIMES, halves[v]] < times
                         if max(rows[TIMES, halves[v]], 0) == times - 1:
-                            parent = np.int64(v)
-                            break
+                            parent = np.int64(v) if parent < 0 else parent
+                            if rows[CONTENT, halves[v]] == rows[CONTENT, r]:
+                                parent = np.int64(v)
+                                break
                 if times < 0 or (times == 0 and seen == 0):
                     action[n] = a_prepare
                 elif times > 0 and parent < 0 and not root:
@@ -203,10 +205,13 @@ def events_of(
                 version = _version(rows, halves, count, PLACE, rows[NAMES, r])
                 if version < 0 and 0 <= rows[NAMES, r] < start:
                     continue  # its half has expired
+                if version < 0 and rows[NAMES, r] == 0:
+                    continue  # a copy that a broker made of a final keeps its flags, and names nothing
                 twice = False
-                if version < 0 and finals > 0:
+                if version < 0:
                     for j in range(low, i):
-                        twice = twice or (rows[KIND, order[j]] == FINAL and rows[PLACE, order[j]] == rows[NAMES, r])
+                        copy = rows[KIND, order[j]] in {FINAL, PARKED}
+                        twice = twice or (copy and rows[PLACE, order[j]] == rows[NAMES, r])
                 action[n] = a_commit
                 args[g_number, n] = version
                 args[g_half, n] = rows[NAMES, r]
@@ -253,8 +258,10 @@ def events_of(
                     if rows[BORN, halves[v]] == rows[BORN, r]:
                         latest = max(latest, v)
                         if own == times or (aged and own == times - 1):
-                            version = v
-                            break
+                            version = np.int64(v) if version < 0 else version
+                            if rows[CONTENT, halves[v]] == rows[CONTENT, r]:
+                                version = np.int64(v)
+                                break
                 if version < 0 and start > 0 and (latest < 0 or max(rows[TIMES, halves[latest]], 0) > times):
                     continue  # what was set aside has expired
                 if version < 0:
@@ -272,6 +279,7 @@ def events_of(
                     args[g_same, n] = np.int64(
                         rows[CONTENT, r] == rows[CONTENT, p]
                         and rows[EXTRA, r] == rows[EXTRA, p]
+                        and rows[TARGET, r] == rows[TARGET, p]
                         and (own == times or (aged and own == times - 1))
                     )
                 source[n] = r

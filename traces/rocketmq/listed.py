@@ -41,9 +41,9 @@ def _rows(judged: Judged) -> Iterator[Row]:
         yield _row("checkpoint", CURSORS, cursors) | _told(first.pop(("checkpoint", CURSORS), None))
     told = {found.trace for (spec, _), found in first.items() if spec == "op_batch"}
     for block in judged.listed.ops:
-        for number, events in block.T.tolist():
-            if op_trace(number) not in told:
-                yield _row("op_batch", op_trace(number), events)
+        for number, events, queue in block.T.tolist():
+            if op_trace(number, queue) not in told:
+                yield _row("op_batch", op_trace(number, queue), events)
     first = {key: found for key, found in first.items() if key[0] != "transaction"}
     for (spec, trace), found in sorted(first.items()):  # what has no message in the log: nothing of it is counted
         yield _row(spec, trace, 0) | _told(found)

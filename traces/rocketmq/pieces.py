@@ -191,9 +191,9 @@ def record_at(store: Store, position: int) -> scan.Plain | None:
 
 
 def name_of_record(store: Store, position: int) -> str:
-    """The key that a client gave the message at `position`, by which a transaction is called."""
+    """The key that a client gave the message at `position`, by which a transaction is called; or its place."""
     record = record_at(store, position)
-    return record.properties.get("UNIQ_KEY", "") if record else ""
+    return (record.properties.get("UNIQ_KEY") if record else None) or f"@{position}"
 
 
 def names_of_records(store: Store, positions: Ints) -> Iterator[str]:
@@ -204,7 +204,8 @@ def names_of_records(store: Store, positions: Ints) -> Iterator[str]:
             data = np.memmap(file.path, np.uint8, "r")
             spans = np.zeros((2, len(mine)), np.int64)
             transaction_scan.find_names(data, mine, spans)
-            yield from (os.fsdecode(data[low:high].tobytes()) for low, high in spans.T.tolist())
+            for place, (low, high) in zip(mine.tolist(), spans.T.tolist(), strict=True):
+                yield os.fsdecode(data[low:high].tobytes()) if low < high else f"@{file.base + place}"
 
 
 def read_exactly(file: LogFile, low: int, into: memoryview) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 
 from gapless.traces.problems import shown
@@ -16,15 +17,15 @@ from gapless.traces.verdicts import Finding, Where
 MISSING = ("no entry before it is missing", "every message has its entry")
 
 
-def finding(judged: Judged, found: Found, *, source: str, count: int, traces: list[str]) -> Finding:
-    """One departure as a finding, told in full."""
+def finding(judged: Judged, found: Found, *, source: str, count: int, traces: list[str], how: str = "") -> Finding:
+    """One departure as a finding, told in full; `how`: what else to type to see it again."""
     store, departure = judged.store, found.departure
     where = place(store, found)
     trace = shown(found.trace)
     lies = what_lies_there(judged, found)
     message = f"{trace}: {_message(found)}"
     title = f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
-    again = f"gapless explain {shown(source)} --trace {trace}"
+    again = f"gapless explain {shlex.quote(shown(source))} --trace {shlex.quote(trace)}{how}"
     return Finding(
         rule=rule_id(found.spec, found.because),
         severity="violation",
@@ -173,10 +174,10 @@ SENTENCES = {  # what is wrong with a transaction, by the need that is not met
 def _of_cursors(found: Found, action: str, args: Mapping[str, int]) -> str:
     state = found.departure.state
     if "undecided" in found.because:
-        return f"half {state.half_end - 1} at {found.position} is undecided, and {found.detail}"
+        return f"half {state.half_end - 1} at {found.position} has no op, newer version or parked copy; {found.detail}"
     if "stays within" in found.because:
         what, end = ("op", state.op_end) if action == "advance_ops" else ("half", state.half_end)
-        return f"the {what} cursor is {args['to']}, and the log has {what}s up to {end} ({found.detail})"
+        return f"the {what} cursor is {args['to']}, and those of the log end at {end} ({found.detail})"
     return f"op {state.op_end - 1} at {found.position} breaks the rule: {found.because}"
 
 

@@ -16,6 +16,16 @@ from gapless.traces.rocketmq.pieces import Segment
 from gapless.traces.rocketmq.scan import Ints
 from gapless.traces.specs import SPECS
 
+OF_CLIENTS = frozenset(  # needs of transactions that only a client log exercises
+    {
+        "the producer asked to commit it",
+        "the producer asked to roll it back",
+        "the commit that was acknowledged has its final",
+        "the check names a version of its half",
+        "the half was put back before its producer is asked",
+    }
+)
+
 
 class Promises:
     """The promises of a store as far as its segments have been joined."""
@@ -47,6 +57,8 @@ class Promises:
         """All segments are in: tell of the promises that are not kept."""
         if self.said is None:
             return
+        if self._is_of_another_store():
+            return
         for suspect in self.suspects:
             self._tell(suspect.subject, [("append", suspect.message), suspect.event], suspect.line)
         position = self.said.sends[POSITION]
@@ -60,6 +72,20 @@ class Promises:
             )
         expired = int((position < self.judged.store.start).sum())
         self.judged.client = self.said.summary.model_copy(update={"expired": expired})
+
+    def _is_of_another_store(self) -> bool:
+        """Whether not one answer of the client log fits the log: then it accuses nobody."""
+        assert self.said is not None  # noqa: S101 - asked only where there is a client log
+        judged = self.judged
+        answers = int((self.said.sends[POSITION] >= judged.store.start).sum())
+        if not answers or judged.covered.get("queue.acknowledge") or self.options.trace or self.options.topic:
+            return False
+        judged.inconclusive.append(
+            f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's?"
+        )
+        judged.found = [found for found in judged.found if found.because not in OF_CLIENTS]
+        judged.client = self.said.summary
+        return True
 
     def _lost(self, send: Ints, topics: tuple[str, ...]) -> None:
         """A message was acknowledged, and no record lies where the answer said."""

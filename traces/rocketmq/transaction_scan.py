@@ -14,13 +14,13 @@ from gapless.traces.rocketmq.scan import MAGIC_V2, SYS_BORN_V6, SYS_STORE_V6, By
 
 HALF, FINAL, PARKED, OP, MARK = range(5)
 
-# Columns of a row. KEY: digest of UNIQ_KEY; of an op, its queue. NUMBER: a half's or op's own; of a mark, its op's.
-# NAMES: the position of the half that a final names, or the number of the half that a mark names. TIMES: the counter,
-# or -1 where there is none; of a mark, its op's queue. CONTENT: digest of all that a half keeps for life, EXTRA of what
-# only its first version has. TARGET: topic and queue that the message is for. FIRST: the number of the version that was
-# put back first while immune, or -1. IMMUNE: up to which age nobody is asked about the half, in ms, or -1. SIZE: of an
-# op's body, or a mark's entry, in bytes. COUNT: entries of an op, or -1 where it cannot be read; of a mark, its place
-# among them. LIST: the numbers of an op end in a comma.
+# Columns of a row. KEY: digest of UNIQ_KEY, or of the content where there is none; of an op, its queue. NUMBER: a
+# half's or op's own; of a mark, its op's. NAMES: the position of the half that a final names, or the number of the half
+# that a mark names. TIMES: the counter, or -1 where there is none; of a mark, its op's queue. CONTENT: digest of all
+# that a half keeps for life, EXTRA of what only its first version has. TARGET: topic and queue that the message is for.
+# FIRST: the number of the version that was put back first while immune, or -1. IMMUNE: up to which age nobody is asked
+# about the half, in ms, or -1. SIZE: of an op's body, or a mark's entry, in bytes. COUNT: entries of an op, or -1 where
+# it cannot be read; of a mark, its place among them. LIST: the numbers of an op end in a comma.
 (
     KIND, KEY, PLACE, NUMBER, NAMES, TIMES, CONTENT, EXTRA, TARGET, BORN, TIME, FIRST, IMMUNE, SIZE, COUNT, LIST,
     COLUMNS,
@@ -33,6 +33,8 @@ SYS_TRANSACTION = 0xC
 _HALF_TOPIC = np.frombuffer(HALF_TOPIC.encode(), np.uint8)
 _OP_TOPIC = np.frombuffer(OP_TOPIC.encode(), np.uint8)
 _PARKED_TOPIC = np.frombuffer(PARKED_TOPIC.encode(), np.uint8)
+_SCHEDULE_TOPIC = np.frombuffer(b"SCHEDULE_TOPIC_XXXX", np.uint8)
+_TIMER_TOPIC = np.frombuffer(b"rmq_sys_wheel_timer", np.uint8)
 _UNIQ_KEY = np.frombuffer(b"UNIQ_KEY", np.uint8)
 _TIMES = np.frombuffer(b"TRANSACTION_CHECK_TIMES", np.uint8)
 _FIRST = np.frombuffer(b"TRAN_PREPARED_QUEUE_OFFSET", np.uint8)
@@ -158,6 +160,13 @@ def find_rows(b: Bytes, base: int, log: Ints, begin: int, end: int, position: in
             names = i64(b, body_at - 12)
             if not marked and not (grouped and names > 0):
                 continue  # a client set the flag itself: no half of it was ever here
+            if names == 0 and (
+                b[topic] == 37  # %: the broker's copy of a final for a consumer that failed, flags and all
+                or i32(b, body_at - 16) > 0
+                or _named(b, topic, topic_end, _SCHEDULE_TOPIC)
+                or _named(b, topic, topic_end, _TIMER_TOPIC)
+            ):
+                continue
         if n >= rows.shape[1]:
             return -1 - n
 
@@ -172,6 +181,8 @@ def find_rows(b: Bytes, base: int, log: Ints, begin: int, end: int, position: in
         content = _mixed(content, uint64(digest(b, p + 40, time_at)))  # when and where it was born
         content = _mixed(content, uint64(digest(b, time_at + 8, body_at - 16)))  # the host that stored it
         rows[CONTENT, n] = np.int64(_mixed(content, uint64(flags & ~SYS_TRANSACTION)))
+        if key == 0:  # no client gave it one: all its versions have the same content
+            rows[KEY, n] = rows[CONTENT, n] | 1
         rows[EXTRA, n] = np.int64(_mixed(uint64(i32(b, p + 16)), uint64(i32(b, body_at - 16))))
         if kind == FINAL:
             rows[TARGET, n] = _target(digest(b, topic, topic_end), i32(b, p + 12))

@@ -47,7 +47,7 @@ OUTCOMES = {
     Phase.COMMITTED: "committed",
     Phase.ROLLED_BACK: "rolled back",
     Phase.PARKED: "parked",
-    Phase.ABSENT: "without a half",
+    Phase.ABSENT: "with an expired half",
 }
 NO_ROWS = np.zeros((COLUMNS, 0), np.int64)
 NO_SETTLED = np.zeros((4, 0), np.int64)
@@ -126,7 +126,7 @@ class Judgement:
     refused · `passed`: rows of the halves that the half cursor passed though they were not resolved · `bad_ops`: rows
     of refused ops, with their marks · `early_ops`: position, number and reach of ops that the op cursor passed though
     they were needed · `listed`, where that is wanted: key, first position and events of every transaction that was
-    accepted, `listed_ops`: number and events of every such op.
+    accepted, `listed_ops`: number, events and queue of every such op.
     """
 
     tally: Tally
@@ -138,7 +138,7 @@ class Judgement:
     more_bad_ops: dict[str, int] = field(default_factory=dict)  # those that are not told, by need
     early_ops: list[tuple[int, int, int]] = field(default_factory=list)
     listed: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
-    listed_ops: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    listed_ops: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def judge(rows: Ints, world: World, *, last: bool) -> Judgement:
     judged = np.ones_like(settled) if last else settled
     counted = replayed if judged.all() else found.replay(of, world, judged)
     tally = Tally()
-    _count_transactions(tally, of, found, counted, phase, judged, world)
+    _count_transactions(tally, of, found, counted, phase, refused, judged, world)
     passed = _pass_halves(tally, found, judged, world)
     open_rows = _open_rows(found, judged, last=last)
     return Judgement(
@@ -287,8 +287,9 @@ def _settled(found: Lineages, settled: Flags) -> Ints:
 
 
 def _count_transactions(
-    tally: Tally, of: Kernel, found: Lineages, replayed: Replayed, phase: Ints, judged: Flags, known: World
-) -> None:
+    tally: Tally, of: Kernel, found: Lineages, replayed: Replayed, phase: Ints, refused: Flags, judged: Flags,
+    known: World,
+) -> None:  # fmt: skip
     tally.covered["transaction"] = _covered(of, replayed)
     owners = np.flatnonzero(judged)
     for number, deviation in enumerate(of.spec.deviations):
@@ -306,7 +307,10 @@ def _count_transactions(
         "renewals": int(((kinds == HALF) & (found.rows[TIMES, rows] > 0)).sum()),
         "finals of finals": int(facts[lineage.TWICE].sum()),
     }
-    tally.outcomes = {OUTCOMES[Phase(p)]: int(c) for p, c in zip(*_counts(phase[judged]), strict=True)}
+    whole = judged & ~refused
+    tally.outcomes = {OUTCOMES[Phase(p)]: int(c) for p, c in zip(*_counts(phase[whole]), strict=True)}
+    if (judged & refused).any():
+        tally.outcomes["departing"] = int((judged & refused).sum())
     took = facts[lineage.TOOK]
     tally.decided_within = _by_power_of_two(took[took >= 0])
     tally.back_checks = {int(v): int(c) for v, c in zip(*_counts(facts[lineage.PUT_BACK]), strict=True)}
@@ -422,7 +426,7 @@ def judge_ops(rows: Ints, world: World) -> Judgement:
         bad_ops=[rows[:, ops[i] : ops[i] + 1 + counts[i]].copy() for i in bad[:BAD_OPS]],
         more_bad_ops=_by_need(of, replayed.bad_why[bad[BAD_OPS:]]),
         early_ops=_pass_ops(tally, rows, ops, reach, world),
-        listed_ops=np.stack([rows[NUMBER, ops], counts + 1])[:, (replayed.bad_at < 0) & world.listed],
+        listed_ops=np.stack([rows[NUMBER, ops], counts + 1, rows[KEY, ops]])[:, (replayed.bad_at < 0) & world.listed],
     )
 
 
@@ -439,13 +443,13 @@ def _count_ops(tally: Tally, of: Kernel, replayed: Replayed, rows: Ints, ops: In
         if count := int(replayed.deviated[number]):
             op = int(np.searchsorted(starts, replayed.deviated_at[number], side="right")) - 1
             place = int(rows[PLACE, ops[op]])
-            name = op_trace(int(rows[NUMBER, ops[op]]))
+            name = op_trace(int(rows[NUMBER, ops[op]]), int(rows[KEY, ops[op]]))
             tally.anomalies[deviation.step.__name__] = (count, place, place, name)
 
 
-def op_trace(number: int) -> str:
+def op_trace(number: int, queue: int = 0) -> str:
     """The trace of one op: its batcher is not seen, so nothing is known of what else waited."""
-    return f"{OP_TOPIC}/0+{number}"
+    return f"{OP_TOPIC}/{queue}+{number}"
 
 
 def _pass_ops(tally: Tally, rows: Ints, ops: Ints, reach: Ints, world: World) -> list[tuple[int, int, int]]:
