@@ -77,7 +77,7 @@ def read(path: Path, source: str) -> Evidence:
     return Evidence(
         said=_said(log),
         sends=np.ascontiguousarray(columns[:, np.argsort(columns[POSITION], kind="stable")]),
-        keys=np.unique(sends.key),
+        keys=scan.distinct(sends.key),
         topics=log.topics,
         complete=log.complete,
         summary=Client(
@@ -205,7 +205,7 @@ def _senders(evidence: Evidence, messages: Messages, options: Options) -> tuple[
     )
     records = np.flatnonzero(messages.row >= 0)
     records = records[known[messages.row[records]] == 1]
-    return messages.row[records], np.isin(messages.keys[0, records], evidence.keys).astype(np.int64)
+    return messages.row[records], scan.among(messages.keys[0, records], evidence.keys).astype(np.int64)
 
 
 def _answers(evidence: Evidence, messages: Messages, low: int, high: int) -> tuple[Ints, Ints, Ints]:

@@ -21,7 +21,7 @@ from gapless.traces.replay import Event, Outcome, life, replay
 from gapless.traces.rocketmq import lineage, pieces
 from gapless.traces.rocketmq.found import Judged
 from gapless.traces.rocketmq.pieces import Segment
-from gapless.traces.rocketmq.scan import Ints
+from gapless.traces.rocketmq.scan import Ints, among, distinct
 from gapless.traces.rocketmq.transaction_scan import HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
 from gapless.traces.rocketmq.transactions import (
     CURSORS,
@@ -148,11 +148,10 @@ class Transactions:
 
     def _with_those_that_came_back(self, rows: Ints) -> Ints:
         """The rows, with those of settled transactions of which there is more: taken back, and judged anew."""
-        back = self.settled.again(np.unique(rows[KEY]), np.unique(rows[NAMES, (rows[KIND] == MARK) & (rows[KEY] == 0)]))
+        back = self.settled.again(distinct(rows[KEY]), distinct(rows[NAMES, (rows[KIND] == MARK) & (rows[KEY] == 0)]))
         if not back.shape[1]:
             return rows
-        keys = np.unique(back[0])
-        numbers = back[1]
+        keys, numbers = distinct(back[0]), distinct(back[1])
         found = [NO_ROWS]
         low, high = int(back[2].min()), int(back[3].max())
         spans = back[2:]
@@ -162,8 +161,8 @@ class Transactions:
                 continue
             for _low, _high, columns, _blank in pieces.segment_columns(self.judged.store, split):
                 steps = columns.steps[:, : columns.stepped]
-                of_mark = (steps[KIND] == MARK) & np.isin(steps[NAMES], numbers)
-                mine = (np.isin(steps[KEY], keys) & (steps[KIND] != MARK)) | of_mark
+                of_mark = (steps[KIND] == MARK) & among(steps[NAMES], numbers)
+                mine = (among(steps[KEY], keys) & (steps[KIND] != MARK)) | of_mark
                 found.append(steps[:, mine].copy())
         again = np.concatenate(found, axis=1)
         self._take_back(again, back)
@@ -176,7 +175,7 @@ class Transactions:
         """What was counted of settled transactions, each by itself, is taken back."""
         halves = np.flatnonzero(rows[KIND] == HALF)
         lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
-        self.judged.listed.take_back(np.unique(back[0]))
+        self.judged.listed.take_back(distinct(back[0]))
         for key, first, last in dict.fromkeys(zip(*back[[0, 2, 3]].tolist(), strict=True)):
             mine = (rows[KEY] == key) & (first <= rows[PLACE]) & (rows[PLACE] <= last)
             self.tally.add(judge(np.ascontiguousarray(rows[:, mine]), self.world, last=False).tally, -1)
@@ -353,9 +352,8 @@ class _Settled:
 
     def again(self, keys: Ints, numbers: Ints) -> Ints:
         """All that is remembered of transactions that have one of the keys or numbers, or were settled twice."""
-        wanted = np.union1d(keys[keys != 0], self._twice())
-        wanted = np.union1d(wanted, self._keys_of(numbers))
-        found = [block[:, np.isin(block[0], wanted)] for block in self._read()]
+        wanted = distinct(np.concatenate([keys[keys != 0], self._twice(), self._keys_of(numbers)]))
+        found = [block[:, among(block[0], wanted)] for block in self._read()]
         return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
 
     def _read(self) -> Iterator[Ints]:
@@ -367,7 +365,7 @@ class _Settled:
             yield np.frombuffer(self.file.read(32 * count), np.int64).reshape(4, count)
 
     def _keys_of(self, numbers: Ints) -> Ints:
-        found = [block[0, np.isin(block[1], numbers)] for block in self._read()] if len(numbers) else []
+        found = [block[0, among(block[1], numbers)] for block in self._read()] if len(numbers) else []
         return np.concatenate([np.zeros(0, np.int64), *found])
 
     def _twice(self) -> Ints:
@@ -376,9 +374,9 @@ class _Settled:
         found = [np.zeros(0, np.int64)]
         for part in range(parts):  # a part of all keys at a time: bounds memory
             some = [
-                np.unique(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
+                distinct(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
                 for block in self._read()
             ]
             keys = np.sort(np.concatenate(some))
-            found.append(np.unique(keys[1:][keys[1:] == keys[:-1]]))
+            found.append(distinct(keys[1:][keys[1:] == keys[:-1]]))
         return np.concatenate(found)
