@@ -37,7 +37,7 @@ from gapless.traces.rocketmq.transactions import (
 )  # fmt: skip
 from gapless.traces.specs import SPECS
 
-HELD = 1 << 18  # rows that are held before what is settled among them is forgotten
+HELD = 1 << 16  # rows that are held before what is settled among them is forgotten
 CHUNK = 1 << 20  # remembered halves that are looked through at once
 STORIES = 40  # transactions that are told of one need; more are counted with them
 
