@@ -226,7 +226,7 @@ def _read(path: Path) -> str:
 def _print(outcomes: list[tuple[Row, Measured | Invalid]], load: float) -> None:
     """The table, with rules on a terminal and plain in a pipe; then what to know before believing it."""
     console = Console()
-    console.width = max(console.width, 100)
+    console.width = max(console.width, 120)
     table = Table(box=box.SIMPLE if console.is_terminal else None)
     for heading in ("", "seconds", "M records/s", "MB/s", "to scan only", "to without", "anonymous MiB"):
         table.add_column(heading, justify="right" if heading else "left")
