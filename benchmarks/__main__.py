@@ -47,6 +47,7 @@ class Row:
     store: Extent
     cold: bool = False  # timed from outside, with all that a start takes
     scans: bool = True  # it reads the log, so that its rate can be compared with the scan's
+    without: str = ""  # the row of the same check without transactions, to compare its rate with
 
 
 @dataclass(frozen=True)
@@ -87,22 +88,39 @@ def _rows(stores: Path, records: int, *, ten: bool) -> Iterator[Row]:
     """The rows in order; their stores are made on the way."""
 
     def row(name: str, function: str, store: Path, *arguments: int) -> Row:
-        call = f"rows.{function}(*{(str(store), *arguments)!r})"
-        return Row(name, [sys.executable, "-c", f"from benchmarks import rows; {call}"], extent(store))
+        return Row(name, _call(function, store, *arguments), extent(store))
 
-    store = _made(stores, records)
+    store = _made(stores, Shape(records))
     whole = extent(store)
     yield row(SCAN, "scan", store)
     yield row("zlib.crc32 over the same bytes", "checksum", store, whole.bytes, whole.records)
-    yield row("check, jobs=1", "check", store, 1)
-    yield row("check, jobs=2", "check", store, 2)
+    for jobs in (1, 2):
+        yield row(f"check, jobs={jobs}", "check", store, jobs)
+    yield from _transaction_rows(stores, records)
     if ten:
-        large = _made(stores, 10 * records)
+        large = _made(stores, Shape(10 * records))
         yield row("check, jobs=1, 10 × the records", "check", large, 1)
         yield row("check, jobs=2, 10 × the records", "check", large, 2)
-    small = _made(stores, SMALL)
+    small = _made(stores, Shape(SMALL))
     command = [sys.executable, "-m", "gapless", "check", str(small)]
     yield Row(f"cold start, {SMALL:,} records", command, extent(small), cold=True)
+
+
+def _transaction_rows(stores: Path, records: int) -> Iterator[Row]:
+    """Checks of as many records with a transaction among every ten of them, alone and with what its clients say."""
+    shape = Shape(records, transactions=records // 10)
+    folder = _made(stores, shape)
+    whole = extent(folder / "store")
+    for what, clients in (("", ()), (" and a client log", (folder / bigstore.CLIENT_LOG,))):
+        for jobs in (1, 2):
+            name = f"check, jobs={jobs}, {shape.transactions:,} transactions{what}"
+            yield Row(name, _call("check", folder, jobs, *clients), whole, without=f"check, jobs={jobs}")
+
+
+def _call(function: str, *arguments: Path | int) -> list[str]:
+    """The command for a function of `rows`."""
+    given = tuple(str(argument) if isinstance(argument, Path) else argument for argument in arguments)
+    return [sys.executable, "-c", f"from benchmarks import rows; rows.{function}(*{given!r})"]
 
 
 def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:
@@ -125,13 +143,17 @@ def _made_traces(stores: Path, traces: int) -> Path:
     return path
 
 
-def _made(stores: Path, records: int) -> Path:
-    """The store of so many records; made under another name, so that it is whole or not there."""
-    store = stores / f"store-{records}"
+def _made(stores: Path, shape: Shape) -> Path:
+    """The store of this shape, or with transactions the folder that has it and its client log.
+
+    Made under another name, so that it is whole or not there.
+    """
+    make = bigstore.make_with_clients if shape.transactions else bigstore.make
+    store = stores / (f"transactions-{shape.records}" if shape.transactions else f"store-{shape.records}")
     if not store.exists():
         stores.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="making-", dir=stores) as making:
-            bigstore.make(Path(making, "store"), Shape(records))
+            make(Path(making, "store"), shape)
             Path(making, "store").rename(store)
     return store
 
@@ -204,24 +226,24 @@ def _read(path: Path) -> str:
 def _print(outcomes: list[tuple[Row, Measured | Invalid]], load: float) -> None:
     """The table, with rules on a terminal and plain in a pipe; then what to know before believing it."""
     console = Console()
-    console.width = max(console.width, 100)
+    console.width = max(console.width, 120)
     table = Table(box=box.SIMPLE if console.is_terminal else None)
-    for heading in ("", "seconds", "M records/s", "MB/s", "to scan only", "anonymous MiB"):
+    for heading in ("", "seconds", "M records/s", "MB/s", "to scan only", "to without", "anonymous MiB"):
         table.add_column(heading, justify="right" if heading else "left")
-    scanned = 0.0
+    rates: dict[str, float] = {}
     for row, outcome in outcomes:
         if isinstance(outcome, Invalid):
             table.add_row(row.name, "invalid")
             continue
-        rate = row.store.records / outcome.seconds / 1e6
-        scanned = rate if row.name == SCAN else scanned
+        rates[row.name] = rate = row.store.records / outcome.seconds / 1e6
         speed = (
             f"{rate:.2f}",
             f"{row.store.bytes / outcome.seconds / 1e6:,.0f}",
-            f"{rate / scanned:.2f}" if scanned and row.scans else "",
+            f"{rate / rates[SCAN]:.2f}" if SCAN in rates and row.scans else "",
+            f"{rate / rates[row.without]:.2f}" if row.without in rates else "",
         )
         memory = f"{outcome.anonymous / 2**20:,.0f}"
-        table.add_row(row.name, f"{outcome.seconds:.2f}", *(("", "", "") if row.cold else speed), memory)
+        table.add_row(row.name, f"{outcome.seconds:.2f}", *(("",) * len(speed) if row.cold else speed), memory)
     console.print(table)
     for row, outcome in outcomes:
         if isinstance(outcome, Invalid):

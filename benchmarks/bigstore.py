@@ -1,10 +1,15 @@
 """A large RocketMQ store, as a broker leaves it after a clean stop.
 
     python -m benchmarks.bigstore DIR --records 1000000 --verify
+    python -m benchmarks.bigstore DIR --records 1000000 --transactions 100000 --verify
 
 One numba kernel writes records straight into the mapped commit-log file, and their queue entries into a small
 buffer that is emptied a batch at a time, so memory does not grow with the store. The same seed gives the same
 bytes.
+
+With transactions, `DIR` gets the store and, beside it, the broker's settings and what its producers were told. Of a
+hundred halves, 60 are committed, 39 rolled back and one is parked; five are put back first. Ops take decisions until
+they are full. Whatever is undecided at the end stays so, and the cursors stop before it.
 
 `--verify` reads a store back with a plain, slow parser that shares no code with the writer; it reads a real
 broker's recording just as well.
@@ -27,11 +32,14 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import bigclient
+
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
-Tails = tuple[Bytes, Ints, Ints]  # padded bytes, their lengths, tag codes
-World = tuple[tuple[int, int, int], Bytes, Bytes, Tails, Ints]  # settings, head, words, tails, CRC tables
-Out = tuple[Ints, Ints, Bytes]  # next number of each queue; then per record its queue and its entry
+Tails = tuple[Bytes, Ints, Ints, Ints]  # padded bytes, their lengths, tag codes, where digits of keys go
+World = tuple[tuple[int, ...], Bytes, Bytes, Tails, Ints]  # settings, head, words, tails, CRC tables
+Out = tuple[Ints, Ints, Bytes, Ints]  # next number of each queue; per record its queue and entry; what clients are told
+Going = tuple[Ints, Ints, Ints, Ints]  # what is due when, numbers that wait for an op, reach of each op, counts
 Entries = npt.NDArray[np.void]
 Int = int | np.int64
 
@@ -41,6 +49,26 @@ TAGS = ("TagA", "TagB", "TagC", "paid", "a-rather-long-tag-name-for-hashing", ""
 STARTED = 1_760_000_000_000  # ms; when the first record was stored
 RECORDS_PER_MS = 40
 KEY_PREFIX = "7F0000010A2B18B4"  # the sender's address, process and class loader; sixteen digits follow
+
+SYSTEM = ("RMQ_SYS_TRANS_HALF_TOPIC/0", "RMQ_SYS_TRANS_OP_HALF_TOPIC/0", "TRANS_CHECK_MAX_TIME_TOPIC/0")
+CHECKS = 3  # times that a half is put back before it is parked
+PATIENCE = 40_000  # records, a second of them, after which a half is put back
+OP_SIZE = 4096  # bytes of an op's body: it is full then
+SETTINGS = f"""brokerRole=ASYNC_MASTER
+transactionCheckInterval=100
+transactionTimeOut=1000
+transactionCheckMax={CHECKS}
+transactionOpMsgMaxSize={OP_SIZE}
+"""
+
+# What a record is, or what becomes of a half; a rollback has no record.
+MESSAGE, HALF, PUT_BACK, FINAL, PARKED, OP, ROLLBACK = range(7)
+FORMS = 2 * (CHECKS + 1) + 1  # of a transaction's records: halves and finals by their counter, and the parked half
+# Columns of what is due: what, the record that the half was first, its number and position, its counter.
+DUE, BIRTH, NUMBER, POSITION, TIMES, DUE_COLUMNS = range(6)
+BEGUN, WAITING, BYTES, TOLD, COUNTS = range(5)  # halves begun; numbers that wait for an op, their bytes; lines told
+# Columns of what clients are told: one of the above, whose birth, for which queue, the body; number, position, counter.
+TELLS, OF, QUEUE, LENGTH, CRC, AS_NUMBER, AT_POSITION, WITH_TIMES, TOLD_COLUMNS = range(9)
 
 
 @dataclass(frozen=True)
@@ -53,38 +81,70 @@ class Shape:
     queues: int = 4  # of each topic
     body: int = 135  # mean bytes; a record then has 350, as on the broker whose own recovery was timed
     seed: int = 1
+    transactions: int = 0  # halves among the records; a quarter of them at most
 
     @property
     def paths(self) -> list[str]:
         """Every queue, in the order in which the kernel counts them."""
-        return [f"{topic}/{queue}" for topic in self.topics for queue in range(self.queues)]
+        return [*(f"{topic}/{queue}" for topic in self.topics for queue in range(self.queues)), *SYSTEM]
+
+    @property
+    def patience(self) -> int:
+        """After how many records an undecided half is put back: in a small store soon, so that it happens."""
+        return max(10, min(PATIENCE, self.records // 10))
 
 
-def make(store: Path, shape: Shape) -> None:
+def make_with_clients(folder: Path, shape: Shape) -> None:
+    """Write a store, the broker's settings, and what its clients were told, into an empty or new directory."""
+    _need_empty(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "broker.conf").write_text(SETTINGS)
+    with (folder / CLIENT_LOG).open("wb") as client_log:
+        make(folder / "store", shape, bigclient.Writer(client_log, shape.paths, KEY_PREFIX))
+
+
+CLIENT_LOG = "clients.ndjson"  # under another name than a check looks for by itself: it is to be asked for
+
+
+def make(store: Path, shape: Shape, clients: bigclient.Writer | None = None) -> None:
     """Write the store into an empty or new directory."""
-    if store.exists() and any(store.iterdir()):
-        message = f"{store} is not empty"
-        raise FileExistsError(message)
+    _need_empty(store)
+    if 4 * shape.transactions > shape.records:
+        message = f"{shape.transactions} transactions need at least four times as many records"
+        raise ValueError(message)
     (store / "commitlog").mkdir(parents=True)
-    _write_log_and_queues(store, shape)
+    cursors = _write_log_and_queues(store, shape, clients)
     stored = _stored_at(shape.records - 1) if shape.records else 0
     (store / "checkpoint").write_bytes(struct.pack(">qq", stored, stored).ljust(4096, b"\0"))
     (store / "lock").write_bytes(b"lock")
     (store / "config").mkdir()
     (store / "config" / "topics.json").write_text(_topics_json(shape))
+    if shape.transactions:
+        (store / "config" / "consumerOffset.json").write_text(_cursors_json(*cursors))
 
 
-def _write_log_and_queues(store: Path, shape: Shape) -> None:
-    world = _world(shape)
+def _need_empty(folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()):
+        message = f"{folder} is not empty"
+        raise FileExistsError(message)
+
+
+def _write_log_and_queues(store: Path, shape: Shape, clients: bigclient.Writer | None) -> tuple[int, int]:
+    """Returns where the half cursor and the op cursor stand at the end."""
+    world, going = _world(shape), _nothing_going(shape)
     numbers = np.zeros(len(shape.paths), np.int64)
     queue_of, entries = np.empty(BATCH, np.int64), np.empty((BATCH, 20), np.uint8)
+    told = np.empty((2 * BATCH + 1, TOLD_COLUMNS), np.int64)
     done = base = 0
     while done < shape.records:
         log = np.memmap(_whole_file(store / "commitlog", base, shape.file_size), np.uint8, "r+")
         end, full = 0, False
         while done < shape.records and not full:
             wanted, before = min(BATCH, shape.records - done), numbers.copy()
-            count, end = _append(log, base, end, done, wanted, world, (numbers, queue_of, entries))
+            count, end = _append(log, base, end, done, wanted, world, (numbers, queue_of, entries, told), going)
+            if clients:
+                clients.write(told[: going[-1][TOLD]])
+            going[-1][TOLD] = 0
             for queue, path in enumerate(shape.paths):
                 block = entries[:count][queue_of[:count] == queue]
                 _append_entries(store / "consumequeue" / path, int(before[queue]), block.tobytes())
@@ -95,6 +155,20 @@ def _write_log_and_queues(store: Path, shape: Shape) -> None:
         if full:
             log[end : end + 8] = list(struct.pack(">II", shape.file_size - end, 0xCBD43194))
         base += shape.file_size
+    return _cursors(numbers, going)
+
+
+def _nothing_going(shape: Shape) -> Going:
+    due = np.zeros((2 * shape.patience + 64, DUE_COLUMNS), np.int64)
+    return due, np.zeros(OP_SIZE, np.int64), np.zeros(shape.transactions // 100 + 16, np.int64), np.zeros(COUNTS, int)
+
+
+def _cursors(numbers: Ints, going: Going) -> tuple[int, int]:
+    """The half cursor stops at the first half that is open, and the op cursor at the first op that names one."""
+    due, _waiting, reach, _counts = going
+    halves, ops = numbers[-3:-1].tolist()
+    half = int(due[due[:, DUE] != MESSAGE, NUMBER].min(initial=halves))
+    return half, int((np.maximum.accumulate(reach[:ops]) <= half).sum())
 
 
 def _append_entries(queue: Path, number: int, entries: bytes) -> None:
@@ -122,31 +196,58 @@ def _world(shape: Shape) -> World:
     """All that the kernel draws records from."""
     client, broker = b"\x7f\0\0\1" + struct.pack(">I", 51628), b"\x7f\0\0\1" + struct.pack(">I", 10911)
     head = struct.pack(">4xI32x8x8s8x8s16x", 0xDAA320A7, client, broker)
-    settings = (shape.seed, shape.queues, shape.body)
-    return settings, np.frombuffer(head, np.uint8), _words(shape.seed), _tails(shape.topics), _crc_tables()
+    settings = (shape.seed, shape.queues, shape.body, shape.records, shape.transactions, shape.patience)
+    return settings, np.frombuffer(head, np.uint8), _words(shape.seed), _tails(shape), _crc_tables()
 
 
-def _tails(topics: tuple[str, ...]) -> Tails:
-    """What follows a body, for each topic and tag.
-
-    The properties come in the order in which a real broker's Java map gave them.
-    """
-    tails = []
-    for topic in topics:
-        for tag in TAGS:
-            pairs = {"MSG_REGION": "DefaultRegion", "UNIQ_KEY": KEY_PREFIX + 16 * "0", "CLUSTER": "lab"}
-            pairs |= {"TAGS": tag} if tag else {}
-            pairs |= {"WAIT": "true", "TRACE_ON": "true"}
-            properties = "".join(f"{name}\x01{value}\x02" for name, value in pairs.items()).encode()
-            name = topic.encode()
-            tails.append(bytes([len(name)]) + name + struct.pack(">H", len(properties)) + properties)
+def _tails(shape: Shape) -> Tails:
+    """What follows a body: of messages, by topic and tag; of a transaction's records, by queue and form; of an op."""
+    forms = [(topic, _message(tag)) for topic in shape.topics for tag in TAGS]
+    for path in shape.paths[: -len(SYSTEM)]:
+        forms += _forms_for(*path.split("/"))
+    forms.append((SYSTEM[1].split("/")[0], {"WAIT": "true", "TAGS": "d"}))
+    tails = [_tail(topic, pairs) for topic, pairs in forms]
     longest = max(map(len, tails))
     padded = np.frombuffer(b"".join(tail.ljust(longest, b"\0") for tail in tails), np.uint8)
     lengths = np.array([len(tail) for tail in tails])
-    return padded.reshape(-1, longest), lengths, np.array([_tag_code(tag) for tag in TAGS] * len(topics))
+    codes = np.array([_tag_code(pairs.get("TAGS", "")) for _, pairs in forms])
+    return padded.reshape(-1, longest), lengths, codes, np.array([_holes(tail) for tail in tails])
 
 
-KEY_HOLE = len(f"MSG_REGION=DefaultRegion;UNIQ_KEY={KEY_PREFIX}")  # bytes of properties before the digits
+# Properties come in the order in which a real broker's Java map gave them.
+
+
+def _message(tag: str) -> dict[str, str]:
+    pairs = {"MSG_REGION": "DefaultRegion", "UNIQ_KEY": KEY, "CLUSTER": "lab"}
+    pairs |= {"TAGS": tag} if tag else {}
+    return pairs | {"WAIT": "true", "TRACE_ON": "true"}
+
+
+def _forms_for(topic: str, queue: str) -> list[tuple[str, dict[str, str]]]:
+    """What a half for a queue can become: put back so often, its final so often put back, and parked."""
+    half_topic, _op_topic, parked_topic = (path.split("/")[0] for path in SYSTEM)
+    kept = {"MSG_REGION": "DefaultRegion", "UNIQ_KEY": KEY, "CLUSTER": "lab", "PGROUP": "PG_lab"}
+    kept |= {"__transactionId__": KEY, "TAGS": "paid", "WAIT": "true", "TRAN_MSG": "true", "TRACE_ON": "true"}
+    counted = [kept | ({"TRANSACTION_CHECK_TIMES": str(times)} if times else {}) for times in range(CHECKS + 1)]
+    aim = {"REAL_TOPIC": topic, "REAL_QID": queue}
+    halves = [(half_topic, pairs | aim) for pairs in counted]
+    return [*halves, *((topic, pairs) for pairs in counted), (parked_topic, counted[CHECKS] | aim)]
+
+
+def _tail(topic: str, pairs: dict[str, str]) -> bytes:
+    properties = "".join(f"{name}\x01{value}\x02" for name, value in pairs.items()).encode()
+    name = topic.encode()
+    return bytes([len(name)]) + name + struct.pack(">H", len(properties)) + properties
+
+
+KEY = KEY_PREFIX + 16 * "0"
+
+
+def _holes(tail: bytes) -> tuple[int, int]:
+    """Where the digits of the key go: as often as it is there, which is not at all, once or twice."""
+    before, *parts = tail.split(KEY.encode())
+    first = len(before) + len(KEY_PREFIX) if parts else -1
+    return first, first + len(KEY) + len(parts[0]) if len(parts) > 1 else -1
 
 
 def _tag_code(tag: str) -> int:
@@ -177,21 +278,32 @@ def _crc_tables() -> Ints:
 
 
 def _topics_json(shape: Shape) -> str:
+    queues = dict.fromkeys(shape.topics, shape.queues)
+    queues |= {path.split("/")[0]: 1 for path in SYSTEM} if shape.transactions else {}
     table = {
         topic: {
             "attributes": {},
             "order": False,
             "perm": 6,
-            "readQueueNums": shape.queues,
+            "readQueueNums": count,
             "topicFilterType": "SINGLE_TAG",
             "topicName": topic,
             "topicSysFlag": 0,
-            "writeQueueNums": shape.queues,
+            "writeQueueNums": count,
         }
-        for topic in shape.topics
+        for topic, count in queues.items()
     }
     version = {"counter": len(table), "stateVersion": 0, "timestamp": STARTED}
     return json.dumps({"dataVersion": version, "topicConfigTable": table}, indent="\t", separators=(",", ":"))
+
+
+def _cursors_json(half: int, op: int) -> str:
+    """As fastjson writes it: queues are keys without quotes."""
+    lines = (
+        f'\t\t"{path.split("/")[0]}@CID_RMQ_SYS_TRANS":{{\n\t\t\t0:{cursor}\n\t\t}}'
+        for path, cursor in zip(SYSTEM, (half, op), strict=False)
+    )
+    return '{\n\t"offsetTable":{\n' + ",\n".join(lines) + "\n\t}\n}"
 
 
 def _stored_at(number: int) -> int:
@@ -202,44 +314,199 @@ def _stored_at(number: int) -> int:
 
 
 @numba.njit(cache=True)
-def _append(log: Bytes, base: int, end: int, done: int, wanted: int, world: World, out: Out) -> tuple[int, int]:
+def _append(
+    log: Bytes, base: int, end: int, done: int, wanted: int, world: World, out: Out, going: Going
+) -> tuple[int, int]:
     """Append `wanted` records at `end`, or as many as fit: how many, and where the last one ends."""
-    (seed, queues, mean), head, pool, (tails, tail_lengths, tag_codes), tables = world
-    next_numbers, queue_of, entries = out
-    tags = len(tails) * queues // len(next_numbers)
+    (seed, queues, mean, records, transactions, patience), _head, pool, tails, _tables = world
+    next_numbers, queue_of, entries, told = out
+    due, _waiting, _reach, counts = going
+    users = len(next_numbers) - len(SYSTEM)
     for count in range(wanted):
         record = done + count
-        bits = _random_bits(seed, record)
-        queue = (bits & 0xFFFF) % len(next_numbers)
-        tail = queue // queues * tags + (bits >> 16 & 0xFF) % tags
-        body = mean // 2 + (bits >> 24 & 0xFFFF) % (mean + 1)
+        slot = record % len(due)
+        what, birth, times = MESSAGE, record, 0
+        if transactions > 0:
+            what = _next(record, records, transactions, out, going)
+            if what in (PUT_BACK, FINAL, PARKED):
+                birth, times = due[slot, BIRTH], due[slot, TIMES] + (what == PUT_BACK)
+
+        bits = _random_bits(seed, birth)
+        queue = (bits & 0xFFFF) % users
+        body = counts[BYTES] if what == OP else mean // 2 + (bits >> 24 & 0xFFFF) % (mean + 1)
         cut = (bits >> 40) % (len(pool) - body)
-        size = 88 + body + tail_lengths[tail]
+        tail, place = _form(what, queue, bits, times, queues, users)
+        size = 88 + body + tails[1][tail]
         if end + size + 8 > len(log):
             return count, end
 
-        after = end + 88 + body
-        log[end : end + 88] = head
-        log[end + 88 : after] = pool[cut : cut + body]
-        log[after : end + size] = tails[tail, : tail_lengths[tail]]
-        _put_hexadecimal(log, after + 1 + tails[tail, 0] + 2 + KEY_HOLE, record)
-        stored = STARTED + record // RECORDS_PER_MS
-        _put(log, end, 4, size)
-        _put(log, end + 8, 4, _crc(log, end + 88, after, tables) & 0x7FFFFFFF)
-        _put(log, end + 12, 4, queue % queues)
-        _put(log, end + 20, 8, next_numbers[queue])
-        _put(log, end + 28, 8, base + end)
-        _put(log, end + 40, 8, stored - (cut & 15))
-        _put(log, end + 56, 8, stored)
-        _put(log, end + 84, 4, body)
-
-        _put(entries[count], 0, 8, base + end)
+        number, position = next_numbers[place], base + end
+        half = (due[slot, NUMBER], due[slot, POSITION]) if what == FINAL else (number, position)
+        where = (number, place % queues if place < users else 0, position, half[1])
+        crc = _write(log, end, (what, record, birth), (tail, body, cut), where, world, going)
+        _put(entries[count], 0, 8, position)
         _put(entries[count], 8, 4, size)
-        _put(entries[count], 12, 8, tag_codes[tail])
-        queue_of[count] = queue
-        next_numbers[queue] += 1
+        _put(entries[count], 12, 8, tails[2][tail])
+        queue_of[count] = place
+        next_numbers[place] += 1
+        if what not in (OP, PARKED):
+            _tell(told, counts, (what, birth, queue, body, crc, half[0], half[1], times))
+        if transactions > 0:
+            _go_on(what, record, birth, (number, position, times), seed, patience, going)
         end += size
     return wanted, end
+
+
+@numba.njit(cache=True)
+def _form(what: int, queue: int, bits: int, times: int, queues: int, users: int) -> tuple[int, int]:
+    """Which tail a record has, and which queue it goes to: for its message's queue, and how often it was put back."""
+    forms = users // queues * len(TAGS) + queue * FORMS
+    if what == MESSAGE:
+        return queue // queues * len(TAGS) + (bits >> 16 & 0xFF) % len(TAGS), queue
+    if what == FINAL:
+        return forms + CHECKS + 1 + times, queue
+    if what == PARKED:
+        return forms + FORMS - 1, users + 2
+    if what == OP:
+        return users // queues * len(TAGS) + users * FORMS, users + 1
+    return forms + times, users
+
+
+@numba.njit(cache=True)
+def _write(
+    log: Bytes, end: int, record: tuple[int, ...], parts: tuple[int, ...], where: tuple[int, ...],
+    world: World, going: Going,
+) -> np.int64:  # fmt: skip
+    """Write one record at `end`, and return the CRC of its body."""
+    _settings, head, pool, (tails, tail_lengths, _codes, holes), tables = world
+    _due, waiting, reach, counts = going
+    (what, order, birth), (tail, body, cut), (number, queue, position, half) = record, parts, where
+    after, stored = end + 88 + body, STARTED + order // RECORDS_PER_MS
+    log[end : end + 88] = head
+    if what == OP:
+        log[end + 48 : end + 56] = head[64:72]  # born where it is stored
+        reach[number] = _put_numbers(log, end + 88, waiting, counts)
+    else:
+        log[end + 88 : after] = pool[cut : cut + body]
+    log[after : after + tail_lengths[tail]] = tails[tail, : tail_lengths[tail]]
+    for hole in holes[tail]:
+        if hole >= 0:
+            _put_hexadecimal(log, after + hole, birth)
+    crc: np.int64 = _crc(log, end + 88, after, tables) & 0x7FFFFFFF
+    _put(log, end, 4, 88 + body + tail_lengths[tail])
+    _put(log, end + 8, 4, crc)
+    _put(log, end + 12, 4, queue)
+    _put(log, end + 20, 8, number)
+    _put(log, end + 28, 8, position)
+    _put(log, end + 36, 4, 8 if what == FINAL else 0)
+    _put(log, end + 40, 8, stored if what == OP else STARTED + birth // RECORDS_PER_MS - (cut & 15))
+    _put(log, end + 56, 8, stored)
+    _put(log, end + 76, 8, half if what == FINAL else 0)
+    _put(log, end + 84, 4, body)
+    return crc
+
+
+@numba.njit(cache=True)
+def _next(record: int, records: int, transactions: int, out: Out, going: Going) -> int:
+    """What the next record is: an op that is full, what is due, a half while too few have begun, or a message."""
+    due, waiting, _reach, counts = going
+    slot = record % len(due)
+    if counts[BYTES] < OP_SIZE and due[slot, DUE] == ROLLBACK:
+        line = (ROLLBACK, due[slot, BIRTH], 0, 0, 0, due[slot, NUMBER], due[slot, POSITION], due[slot, TIMES])
+        _tell(out[-1], counts, line)
+        _wait_for_op(waiting, counts, due[slot, NUMBER])
+        due[slot, DUE] = MESSAGE
+    if counts[BYTES] >= OP_SIZE or (record == records - 1 and counts[BYTES] > 0):
+        if due[slot, DUE] != MESSAGE:  # its turn is later
+            later = _free(due, record + 1)
+            due[later] = due[slot]
+            due[slot, DUE] = MESSAGE
+        return OP
+    then: int = due[slot, DUE]
+    if then != MESSAGE:
+        return then
+    return HALF if counts[BEGUN] * records < transactions * record else MESSAGE
+
+
+@numba.njit(cache=True)
+def _go_on(
+    what: int, record: int, birth: int, version: tuple[int, ...], seed: int, patience: int, going: Going
+) -> None:
+    """Of a transaction whose record was written, lay down what comes next."""
+    due, waiting, _reach, counts = going
+    slot = record % len(due)
+    if what in (PUT_BACK, FINAL, PARKED):
+        due[slot, DUE] = MESSAGE
+    if what == HALF:
+        counts[BEGUN] += 1
+    if what == FINAL:
+        _wait_for_op(waiting, counts, due[slot, NUMBER])
+    if what in (HALF, PUT_BACK):
+        then, wait = _fate(_random_bits(seed + 1, birth), version[2], patience)
+        at = _free(due, record + wait)
+        due[at, DUE], due[at, BIRTH] = then, birth
+        due[at, NUMBER], due[at, POSITION], due[at, TIMES] = version
+
+
+@numba.njit(cache=True)
+def _fate(chance: np.int64, times: int, patience: int) -> tuple[int, Int]:
+    """What becomes of a half that was put back so often, and after how many records."""
+    hundredth, soon, late = (
+        chance % 100,
+        1 + (chance >> 8) % (patience // 5),
+        patience + (chance >> 8) % (patience // 4),
+    )
+    if times < (hundredth >= 95) + (hundredth >= 98) + (hundredth >= 99):
+        return PUT_BACK, late
+    if hundredth == 99:
+        return PARKED, late
+    return (FINAL if hundredth < 57 or hundredth in (95, 96, 98) else ROLLBACK), soon
+
+
+@numba.njit(cache=True)
+def _free(due: Ints, record: int) -> int:
+    """The place of a record for which nothing is due yet, or of the first one behind it."""
+    while due[record % len(due), DUE] != MESSAGE:
+        record += 1
+    return record % len(due)
+
+
+@numba.njit(cache=True)
+def _wait_for_op(waiting: Ints, counts: Ints, number: int) -> None:
+    waiting[counts[WAITING]] = number
+    counts[WAITING] += 1
+    counts[BYTES] += _digits(number) + 1
+
+
+@numba.njit(cache=True)
+def _put_numbers(target: Bytes, at: int, waiting: Ints, counts: Ints) -> Int:
+    """All numbers that wait, each with a comma behind it; they wait no more. Returns the end of them."""
+    highest: Int = 0
+    for number in waiting[: counts[WAITING]]:
+        digits = _digits(number)
+        for digit in range(digits):
+            target[at + digit] = 48 + number // 10 ** (digits - 1 - digit) % 10
+        target[at + digits] = 44
+        at += digits + 1
+        highest = max(highest, number)
+    counts[WAITING] = counts[BYTES] = 0
+    return highest + 1
+
+
+@numba.njit(cache=True)
+def _digits(number: int) -> int:
+    digits = 1
+    while number > 9:
+        number //= 10
+        digits += 1
+    return digits
+
+
+@numba.njit(cache=True)
+def _tell(told: Ints, counts: Ints, line: tuple[int, ...]) -> None:
+    for column in range(TOLD_COLUMNS):
+        told[counts[TOLD], column] = line[column]
+    counts[TOLD] += 1
 
 
 @numba.njit(cache=True)
@@ -416,16 +683,22 @@ def main() -> None:
     parser.add_argument("--queues", type=int, default=Shape.queues, help="queues of each topic")
     parser.add_argument("--body", type=int, default=Shape.body, help="mean bytes of a body")
     parser.add_argument("--seed", type=int, default=Shape.seed)
+    parser.add_argument("--transactions", type=int, default=0, help="of so many halves; DIR gets a client log, too")
     parser.add_argument("--verify", nargs="?", type=int, const=97, metavar="EVERY", help="read it back")
     chosen = vars(parser.parse_args())
     store, every = chosen.pop("store"), chosen.pop("verify")
     if chosen["records"]:
         began = time.perf_counter()
-        make(store, Shape(**chosen))
+        shape = Shape(**chosen)
+        if shape.transactions:
+            make_with_clients(store, shape)
+        else:
+            make(store, shape)
         print(f"{store}: {chosen['records']:,} records made in {time.perf_counter() - began:.1f} s")
     if every:
         began = time.perf_counter()
-        print(f"{verify(store, every)}, verified in {time.perf_counter() - began:.1f} s")
+        inner = store / "store"
+        print(f"{verify(inner if inner.exists() else store, every)}, verified in {time.perf_counter() - began:.1f} s")
 
 
 if __name__ == "__main__":

@@ -35,11 +35,11 @@ def scan(path: str) -> None:
     _answer(time.perf_counter() - began, records)
 
 
-def check(path: str, jobs: int) -> None:
-    """The whole check, timed by itself: from the start of the scan to the verdict."""
+def check(path: str, jobs: int, clients: str | None = None) -> None:
+    """The whole check, timed by itself: from the start of the scan, or of reading the client log, to the verdict."""
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
 
-    report = whole_check([path], jobs=jobs)
+    report = whole_check([path], jobs=jobs, client=clients)
     _answer(report.seconds, report.sources[0].records, report.verdict)
 
 

@@ -427,7 +427,8 @@ def final_of_another_half(store: Path, pick: Pick) -> Planted:
 
 
 def _others(final: Record, known: Known) -> list[Record]:
-    halves = (half for half in known.halves if half.position < final.position)
+    """Halves of others; not the one at 0, for a copy that a broker makes of a final names that place, too."""
+    halves = (half for half in known.halves if 0 < half.position < final.position)
     return [half for half in halves if key_of(half) != key_of(final)]
 
 

@@ -26,7 +26,7 @@ from gapless.traces.rocketmq.scan import Ints
 from gapless.traces.verdicts import Client
 
 if TYPE_CHECKING:
-    from gapless.traces.rocketmq.client import ClientLog
+    from gapless.traces.rocketmq.client import ClientLog, Sends, Truths
 
 # Rows of `sends`.
 POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, SEND_ROWS = range(10)
@@ -67,17 +67,10 @@ def read(path: Path, source: str) -> Evidence:
 
     log = client.read(path)
     sends = log.sends
-    placed = np.flatnonzero((sends.position >= 0) & (sends.result == client.OK))
-    columns = np.stack(
-        [
-            sends.position, sends.number, sends.key, sends.crc, sends.length, sends.topic, sends.queue, sends.half,
-            sends.line,
-        ]
-    )[:, placed]  # fmt: skip
     return Evidence(
         said=_said(log),
-        sends=np.ascontiguousarray(columns[:, np.argsort(columns[POSITION], kind="stable")]),
-        keys=np.unique(sends.key),
+        sends=_placed(sends, sends.result == client.OK),
+        keys=scan.distinct(sends.key),
         topics=log.topics,
         complete=log.complete,
         summary=Client(
@@ -91,6 +84,20 @@ def read(path: Path, source: str) -> Evidence:
             back_checks=len(log.checks),
         ),
     )
+
+
+def _placed(sends: Sends, answered: Truths) -> Ints:
+    """The sends that an answer gave a place, by position; a column at a time, for there may be millions."""
+    placed = np.flatnonzero((sends.position >= 0) & answered)
+    order = placed[np.argsort(sends.position[placed], kind="stable")]
+    found = np.empty((SEND_ROWS, len(order)), np.int64)
+    columns = (
+        sends.position, sends.number, sends.key, sends.crc, sends.length, sends.topic, sends.queue, sends.half,
+        sends.line,
+    )  # fmt: skip
+    for row, column in enumerate(columns):
+        found[row] = column[order]
+    return found
 
 
 def _said(log: ClientLog) -> Ints:
@@ -205,7 +212,7 @@ def _senders(evidence: Evidence, messages: Messages, options: Options) -> tuple[
     )
     records = np.flatnonzero(messages.row >= 0)
     records = records[known[messages.row[records]] == 1]
-    return messages.row[records], np.isin(messages.keys[0, records], evidence.keys).astype(np.int64)
+    return messages.row[records], scan.among(messages.keys[0, records], evidence.keys).astype(np.int64)
 
 
 def _answers(evidence: Evidence, messages: Messages, low: int, high: int) -> tuple[Ints, Ints, Ints]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from gapless.traces.replay import Departure, Event
 from gapless.traces.rocketmq import scan
 from gapless.traces.rocketmq.layout import Store
@@ -96,7 +94,7 @@ class Listed:
 
     def take_back(self, keys: Ints) -> None:
         """Transactions with these keys are judged anew."""
-        self.accepted = [some[:, ~np.isin(some[0], keys)] for some in self.accepted]
+        self.accepted = [some[:, ~scan.among(some[0], keys)] for some in self.accepted]
 
 
 @dataclass

@@ -21,7 +21,7 @@ from gapless.traces.replay import Event, Outcome, life, replay
 from gapless.traces.rocketmq import lineage, pieces
 from gapless.traces.rocketmq.found import Judged
 from gapless.traces.rocketmq.pieces import Segment
-from gapless.traces.rocketmq.scan import Ints
+from gapless.traces.rocketmq.scan import Ints, among, distinct
 from gapless.traces.rocketmq.transaction_scan import COUNT, HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
 from gapless.traces.rocketmq.transactions import (
     CURSORS,
@@ -37,8 +37,9 @@ from gapless.traces.rocketmq.transactions import (
 )  # fmt: skip
 from gapless.traces.specs import SPECS
 
-HELD = 1 << 18  # rows that are held before what is settled among them is forgotten
+HELD = 1 << 16  # rows that are held before what is settled among them is forgotten
 CHUNK = 1 << 20  # remembered halves that are looked through at once
+LINES = 200  # of a transaction's life that are told
 STORIES = 40  # transactions that are told of one need; more are counted with them
 
 UNASKED = "the producer asked to roll it back"
@@ -132,7 +133,10 @@ class Transactions:
         self._passed()
         self._count()
         events, _positions = events_of_one(kernel("transaction"), mine, self.world)
-        self.judged.life = life("transaction", events, profile=self.options.profile, ignored=self.options.ignored)
+        some = events[:LINES]
+        self.judged.life = life("transaction", some, profile=self.options.profile, ignored=self.options.ignored)
+        if len(some) < len(events):
+            self.judged.life.append(f"     and {len(events) - len(some):,} more steps")
 
     def _count(self) -> None:
         judged = self.judged
@@ -151,11 +155,10 @@ class Transactions:
 
     def _with_those_that_came_back(self, rows: Ints) -> Ints:
         """The rows, with those of settled transactions of which there is more: taken back, and judged anew."""
-        back = self.settled.again(np.unique(rows[KEY]), np.unique(rows[NAMES, (rows[KIND] == MARK) & (rows[KEY] == 0)]))
+        back = self.settled.again(distinct(rows[KEY]), distinct(rows[NAMES, (rows[KIND] == MARK) & (rows[KEY] == 0)]))
         if not back.shape[1]:
             return rows
-        keys = np.unique(back[0])
-        numbers = back[1]
+        keys, numbers = distinct(back[0]), distinct(back[1])
         found = [NO_ROWS]
         low, high = int(back[2].min()), int(back[3].max())
         spans = back[2:]
@@ -165,8 +168,9 @@ class Transactions:
                 continue
             for _low, _high, columns, _blank in pieces.segment_columns(self.judged.store, split):
                 steps = columns.steps[:, : columns.stepped]
-                of_mark = (steps[KIND] == MARK) & np.isin(steps[NAMES], numbers)
-                mine = (np.isin(steps[KEY], keys) & (steps[KIND] != MARK)) | of_mark
+                steps = steps[:, steps[PLACE] < self.judged.end]
+                of_mark = (steps[KIND] == MARK) & among(steps[NAMES], numbers)
+                mine = (among(steps[KEY], keys) & (steps[KIND] != MARK)) | of_mark
                 found.append(steps[:, mine].copy())
         again = np.concatenate(found, axis=1)
         self._take_back(again, back)
@@ -181,16 +185,21 @@ class Transactions:
         """What was counted of settled transactions, each by itself, is taken back."""
         halves = np.flatnonzero(rows[KIND] == HALF)
         lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
-        self.judged.listed.take_back(np.unique(back[0]))
-        once = np.unique(back[[0, 2, 3]], axis=1)  # key, first and last position: by key
-        while once.shape[1]:
-            first = np.ones(once.shape[1], np.bool_)
-            first[1:] = once[0, 1:] != once[0, :-1]
-            keys, low, high = once[:, first]
+        self.judged.listed.take_back(distinct(back[0]))
+        spans = np.unique(back[[0, 2, 3]], axis=1)  # key, first and last position
+        spans = spans[:, np.lexsort([spans[2] - spans[1], spans[0]])]  # by key, the narrowest first: others enclose it
+        free = np.ones(rows.shape[1], np.bool_)
+        while spans.shape[1]:
+            first = np.ones(spans.shape[1], np.bool_)
+            first[1:] = spans[0, 1:] != spans[0, :-1]
+            keys, low, high = spans[:, first]
             at = np.minimum(np.searchsorted(keys, rows[KEY]), len(keys) - 1)
-            mine = (keys[at] == rows[KEY]) & (low[at] <= rows[PLACE]) & (rows[PLACE] <= high[at])
+            mine = free & (keys[at] == rows[KEY]) & (low[at] <= rows[PLACE]) & (rows[PLACE] <= high[at])
+            halves = back[1, among(back[2], np.sort(low)) & among(back[0], keys)]
+            mine &= (rows[KIND] != MARK) | np.isin(rows[NAMES], halves)
+            free &= ~mine
             self.tally.add(judge(np.ascontiguousarray(rows[:, mine]), self.world, last=False).tally, -1)
-            once = once[:, ~first]  # a key that was settled several times, each by itself
+            spans = spans[:, ~first]  # a key that was settled several times, each by itself
 
     def _named(self, trace: str) -> str:
         return pieces.name_of_record(self.judged.store, int(trace[1:])) if trace.startswith("@") else trace
@@ -340,7 +349,7 @@ class Transactions:
             ("advance_ops", cursors.op, pieces.OPS, "op"),
         ):
             run = self.judged.queues.get(queue)
-            if cursor is None or (run is None and store.start > 0):
+            if cursor is None or (run is None and store.start > 0) or (run and run.departs):
                 continue
             end = run.end if run else 0
             begin = (min(cursor, end), 0) if end_name == "half" else (0, min(cursor, end))
@@ -375,9 +384,8 @@ class _Settled:
 
     def again(self, keys: Ints, numbers: Ints) -> Ints:
         """All that is remembered of transactions that have one of the keys or numbers, or were settled twice."""
-        wanted = np.union1d(keys[keys != 0], self._twice())
-        wanted = np.union1d(wanted, self._keys_of(numbers))
-        found = [block[:, np.isin(block[0], wanted)] for block in self._read()]
+        wanted = distinct(np.concatenate([keys[keys != 0], self._twice(), self._keys_of(numbers)]))
+        found = [block[:, among(block[0], wanted)] for block in self._read()]
         return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
 
     def _read(self) -> Iterator[Ints]:
@@ -389,7 +397,7 @@ class _Settled:
             yield np.frombuffer(self.file.read(32 * count), np.int64).reshape(4, count)
 
     def _keys_of(self, numbers: Ints) -> Ints:
-        found = [block[0, np.isin(block[1], numbers)] for block in self._read()] if len(numbers) else []
+        found = [block[0, among(block[1], numbers)] for block in self._read()] if len(numbers) else []
         return np.concatenate([np.zeros(0, np.int64), *found])
 
     def _twice(self) -> Ints:
@@ -398,9 +406,9 @@ class _Settled:
         found = [np.zeros(0, np.int64)]
         for part in range(parts):  # a part of all keys at a time: bounds memory
             some = [
-                np.unique(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
+                distinct(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
                 for block in self._read()
             ]
             keys = np.sort(np.concatenate(some))
-            found.append(np.unique(keys[1:][keys[1:] == keys[:-1]]))
+            found.append(distinct(keys[1:][keys[1:] == keys[:-1]]))
         return np.concatenate(found)

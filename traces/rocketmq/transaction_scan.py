@@ -162,7 +162,6 @@ def find_rows(b: Bytes, base: int, log: Ints, begin: int, end: int, position: in
                 continue  # a client set the flag itself: no half of it was ever here
             if names == 0 and (
                 b[topic] == 37  # %: the broker's copy of a final for a consumer that failed, flags and all
-                or i32(b, body_at - 16) > 0
                 or _named(b, topic, topic_end, _SCHEDULE_TOPIC)
                 or _named(b, topic, topic_end, _TIMER_TOPIC)
             ):

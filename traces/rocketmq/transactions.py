@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -178,8 +178,9 @@ class Lineages:
 
     def rows_of(self, chosen: Flags) -> Ints:
         """Which rows belong to the chosen transactions, in the order of the log."""
-        mine = np.repeat(chosen, np.diff(self.bounds))
-        return np.sort(self.order[mine])
+        mine = np.zeros(self.rows.shape[1], np.bool_)
+        mine[self.order[np.repeat(chosen, np.diff(self.bounds))]] = True
+        return np.flatnonzero(mine)
 
 
 def lineages(of: Kernel, rows: Ints, world: World) -> Lineages:
@@ -241,7 +242,7 @@ def judge(rows: Ints, world: World, *, last: bool) -> Judgement:
         & (phase != Phase.ABSENT)
     )
     judged = np.ones_like(settled) if last else settled
-    counted = replayed if judged.all() else found.replay(of, world, judged)
+    counted = replayed if judged.all() else _without(replayed, found.replay(of, world, ~judged), judged)
     tally = Tally()
     _count_transactions(tally, of, found, counted, phase, refused, judged, world)
     passed = _pass_halves(tally, found, judged, world)
@@ -256,6 +257,16 @@ def judge(rows: Ints, world: World, *, last: bool) -> Judgement:
     )
 
 
+def _without(all_of_them: Replayed, others: Replayed, chosen: Flags) -> Replayed:
+    """What the replay of the chosen transactions alone comes to, in numbers: the few others are counted off."""
+    return replace(
+        all_of_them,
+        covered=all_of_them.covered - others.covered,
+        deviated=all_of_them.deviated - others.deviated,
+        deviant=all_of_them.deviant[chosen],
+    )
+
+
 def _listed(found: Lineages, chosen: Flags) -> Ints:
     """Key, first position and number of events of the chosen transactions."""
     first = found.order[found.bounds[:-1][chosen]]
@@ -264,8 +275,10 @@ def _listed(found: Lineages, chosen: Flags) -> Ints:
 
 def _open_rows(found: Lineages, judged: Flags, *, last: bool) -> Ints:
     rows = found.rows
-    strays = np.flatnonzero((rows[KIND] == MARK) & (rows[KEY] == 0))
-    return strays if last else np.union1d(found.rows_of(~judged), strays)
+    stray = (rows[KIND] == MARK) & (rows[KEY] == 0)
+    if not last:
+        stray[found.rows_of(~judged)] = True
+    return np.flatnonzero(stray)
 
 
 def _settled(found: Lineages, settled: Flags) -> Ints:
