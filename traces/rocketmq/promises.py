@@ -16,6 +16,7 @@ from gapless.traces.rocketmq.pieces import Segment
 from gapless.traces.rocketmq.scan import Ints
 from gapless.traces.specs import SPECS
 
+ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
 OF_CLIENTS = frozenset(  # needs of transactions that only a client log exercises
     {
         "the producer asked to commit it",
@@ -78,7 +79,7 @@ class Promises:
         assert self.said is not None  # noqa: S101 - asked only where there is a client log
         judged = self.judged
         answers = int((self.said.sends[POSITION] >= judged.store.start).sum())
-        if not answers or judged.covered.get("queue.acknowledge") or self.options.trace or self.options.topic:
+        if answers < ENOUGH or judged.covered.get("queue.acknowledge") or self.options.trace or self.options.topic:
             return False
         judged.inconclusive.append(
             f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's?"
