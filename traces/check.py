@@ -490,7 +490,7 @@ def _transactions(judged: Judged, source: str) -> list[Transactions]:
         Transactions(
             source=source,
             **{name: numbers.get(name, 0) for name in NUMBERS},
-            outcomes=kept(tally.outcomes),
+            outcomes={name: tally.outcomes[name] for name in BECAME if tally.outcomes.get(name)},
             decided_within=kept(tally.decided_within),
             back_checks=kept(tally.back_checks),
             batches=kept(tally.batches),
@@ -502,6 +502,7 @@ def _transactions(judged: Judged, source: str) -> list[Transactions]:
     ]
 
 
+BECAME = ("committed", "rolled back", "parked", "undecided", "departing", "with an expired half")
 NUMBERS = ("transactions", "halves", "renewals", "finals", "ops", "marks", "parked")
 
 

@@ -51,31 +51,6 @@ COMMIT, ROLL_BACK, COMMIT_TOLD, ASKED_BACK = range(4)
 VERSIONS, WHOLE, PUT_BACK, DONE, TOOK, LOOKED_AT, TWICE, FACTS = range(8)
 
 
-@njit(nogil=True, cache=True)
-def keys_of_marks(rows: Ints, halves: Ints) -> int:
-    """Give every mark the key of the half that it names, where that is among `halves`, rows by rising number.
-
-    Returns how many marks name no half of these; their key stays 0.
-    """
-    unknown = 0
-    for i in range(rows.shape[1]):
-        if rows[KIND, i] != MARK or rows[KEY, i] != 0:
-            continue
-        number = rows[NAMES, i]
-        low, high = 0, len(halves)
-        while low < high:
-            middle = (low + high) // 2
-            if rows[NUMBER, halves[middle]] < number:
-                low = middle + 1
-            else:
-                high = middle
-        if rows[TIMES, i] == 0 and low < len(halves) and rows[NUMBER, halves[low]] == number:
-            rows[KEY, i] = rows[KEY, halves[low]]
-        else:
-            unknown += 1
-    return unknown
-
-
 @njit(inline="always")
 def _version(rows: Ints, halves: Ints, count: int, column: int, value: int) -> int:
     """The version whose `column`, which rises from version to version, is `value`; or -1."""
@@ -89,6 +64,24 @@ def _version(rows: Ints, halves: Ints, count: int, column: int, value: int) -> i
     if low < count and rows[column, halves[low]] == value:
         return np.int64(low)
     return np.int64(-1)
+
+
+@njit(nogil=True, cache=True)
+def keys_of_marks(rows: Ints, halves: Ints) -> int:
+    """Give every mark the key of the half that it names, where that is among `halves`, rows by rising number.
+
+    Returns how many marks name no half of these; their key stays 0.
+    """
+    unknown = 0
+    for i in range(rows.shape[1]):
+        if rows[KIND, i] != MARK or rows[KEY, i] != 0:
+            continue
+        half = _version(rows, halves, len(halves), NUMBER, rows[NAMES, i])
+        if rows[TIMES, i] == 0 and half >= 0:
+            rows[KEY, i] = rows[KEY, halves[half]]
+        else:
+            unknown += 1
+    return unknown
 
 
 @njit(inline="always")

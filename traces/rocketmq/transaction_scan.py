@@ -232,52 +232,40 @@ def find_rows(b: Bytes, base: int, log: Ints, begin: int, end: int, position: in
     return n
 
 
+@njit(inline="always")
+def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int]:
+    """Of the record at `p`: where its UNIQ_KEY begins and ends, CRC and length of its body. No key is empty."""
+    flags = i32(b, p + 36)
+    at = p + 48 + (20 if flags & SYS_BORN_V6 else 8) + 8 + (20 if flags & SYS_STORE_V6 else 8) + 12
+    body = i32(b, at)
+    at += 4 + body
+    if u32(b, p + 4) == MAGIC_V2:
+        at += 2 + ((np.int64(b[at]) << 8) | np.int64(b[at + 1]))
+    else:
+        at += 1 + np.int64(b[at])
+    k = at + 2
+    e = k + ((np.int64(b[at]) << 8) | np.int64(b[at + 1]))
+    begin, end = np.int64(0), np.int64(0)
+    while k < e:
+        w = k
+        while w < e and b[w] != 2:
+            w += 1
+        if w - k > 9 and b[k] == 85 and _named(b, k, k + 8, _UNIQ_KEY) and b[k + 8] == 1:  # U
+            begin, end = np.int64(k + 9), np.int64(w)
+        k = w + 1
+    return begin, end, np.int64(u32(b, p + 8)), np.int64(body)
+
+
 @njit(nogil=True, cache=True)
 def find_keys(b: Bytes, base: int, log: Ints, begin: int, end: int, position: int, keys: Ints) -> None:
     """Of records `begin:end`, as in `find_rows`: digest of UNIQ_KEY, CRC and length of the body, into `keys` [3, …]."""
     for record in range(begin, end):
-        p = log[position, record] - base
-        flags = i32(b, p + 36)
-        at = p + 48 + (20 if flags & SYS_BORN_V6 else 8) + 8 + (20 if flags & SYS_STORE_V6 else 8) + 12
-        body = i32(b, at)
-        keys[1, record] = np.int64(u32(b, p + 8))
-        keys[2, record] = body
-        at += 4 + body
-        if u32(b, p + 4) == MAGIC_V2:
-            at += 2 + ((np.int64(b[at]) << 8) | np.int64(b[at + 1]))
-        else:
-            at += 1 + np.int64(b[at])
-        k = at + 2
-        e = k + ((np.int64(b[at]) << 8) | np.int64(b[at + 1]))
-        keys[0, record] = 0
-        while k < e:
-            w = k
-            while w < e and b[w] != 2:
-                w += 1
-            if w - k > 9 and b[k] == 85 and _named(b, k, k + 8, _UNIQ_KEY) and b[k + 8] == 1:  # U
-                keys[0, record] = digest(b, k + 9, w)
-            k = w + 1
+        low, high, crc, length = _unique_key(b, log[position, record] - base)
+        keys[0, record], keys[1, record], keys[2, record] = digest(b, low, high), crc, length
 
 
 @njit(nogil=True, cache=True)
 def find_names(b: Bytes, places: Ints, spans: Ints) -> None:
     """Where the UNIQ_KEY of each record at `places` of `b` lies, as begin and end, into `spans` [2, places]."""
     for i in range(len(places)):
-        p = places[i]
-        spans[0, i] = spans[1, i] = 0
-        flags = i32(b, p + 36)
-        at = p + 48 + (20 if flags & SYS_BORN_V6 else 8) + 8 + (20 if flags & SYS_STORE_V6 else 8) + 12
-        at += 4 + i32(b, at)
-        if u32(b, p + 4) == MAGIC_V2:
-            at += 2 + ((np.int64(b[at]) << 8) | np.int64(b[at + 1]))
-        else:
-            at += 1 + np.int64(b[at])
-        k = at + 2
-        e = k + ((np.int64(b[at]) << 8) | np.int64(b[at + 1]))
-        while k < e:
-            w = k
-            while w < e and b[w] != 2:
-                w += 1
-            if w - k > 9 and b[k] == 85 and _named(b, k, k + 8, _UNIQ_KEY) and b[k + 8] == 1:  # U
-                spans[0, i], spans[1, i] = k + 9, w
-            k = w + 1
+        spans[0, i], spans[1, i], _crc, _length = _unique_key(b, places[i])
