@@ -192,11 +192,9 @@ def lineages(of: Kernel, rows: Ints, world: World) -> Lineages:
     first[1:] = keys[1:] != keys[:-1]
     bounds = np.append(np.flatnonzero(first), len(order))
     count = len(bounds) - 1
-    room = 2 * len(order) + world.client.shape[1] if count else 0
-    if world.client.shape[1]:
-        low = np.searchsorted(world.client[lineage.CLIENT_KEY], keys[first])
-        high = np.searchsorted(world.client[lineage.CLIENT_KEY], keys[first], side="right")
-        room = 2 * len(order) + int((high - low).sum())
+    said = world.client[lineage.CLIENT_KEY]
+    lines = np.searchsorted(said, keys[first], side="right") - np.searchsorted(said, keys[first])
+    room = 2 * len(order) + int(lines.sum())
     found = Lineages(
         rows, order, bounds,
         starts=np.zeros(count + 1, np.int64),
