@@ -25,6 +25,7 @@ from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.rocketmq.judge import Judge
 from gapless.traces.rocketmq.layout import Store, client_log_beside, open_store, store_folder
 from gapless.traces.rocketmq.pieces import Result, Split
+from gapless.traces.rocketmq.promises import OF_CLIENTS
 from gapless.traces.rules import Rule, rules
 from gapless.traces.specs import PROFILES, SPECS, rule_id
 from gapless.traces.verdicts import (
@@ -425,10 +426,10 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
     findings = [
         places.finding(
             judged, group[0], source=str(path), how=how,
-            count=len(group) + judged.untold.get(because, 0),
+            count=len(group) + judged.untold.get((spec, because), 0),
             traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
         )
-        for (_, because), group in clusters.items()
+        for (spec, because), group in clusters.items()
     ]  # fmt: skip
     findings.extend(_anomaly(judged, source, name, *what) for name, what in sorted(judged.anomalies.items()))
     notes = [*store.notes, *judged.notes]
@@ -624,7 +625,7 @@ def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
     if not store.settings.get("transactionOpMsgMaxSize"):
         rule = rule_id("op_batch", "the body ends with the entry that fills it")
         yield f"{rule}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
-    for sentence in WITNESSED if judged.client is None else ():
+    for sentence in OF_CLIENTS if judged.client is None else ():
         yield f"{rule_id('transaction', sentence)}: nobody says what producers asked; a client log would (--client)"
     if store.cursors is None or store.cursors.half is None or store.live:
         rule = rule_id("checkpoint", "the half cursor passes no undecided half")
@@ -635,15 +636,6 @@ def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
         yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"
     if judged.covered.get("transaction.roll_back") and judged.client is None:
         yield "transaction.roll_back: every one is inferred, from an op without a final; a client log tells (--client)"
-
-
-WITNESSED = (
-    "the producer asked to commit it",
-    "the producer asked to roll it back",
-    "the commit that was acknowledged has its final",
-    "the check names a version of its half",
-    "the half was put back before its producer is asked",
-)
 
 
 def _queue_rows(judged: Judged, source: str) -> list[QueueRow]:

@@ -94,8 +94,7 @@ def _event(source: str, spec: str, trace: str, position: int, event: Event) -> s
 def _transactions(store: Store, rows: Ints, known: World) -> Iterator[Told]:
     """Every transaction, one after the other."""
     of = kernel("transaction")
-    halves = np.flatnonzero(rows[KIND] == HALF)
-    lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
+    lineage.key_marks(rows)
     found = transactions.lineages(of, rows, known)
     for transaction in range(len(found.bounds) - 1):
         mine = found.of(transaction)

@@ -105,7 +105,7 @@ class Judged:
     end: int  # the log's exclusive end
     records: int = 0
     found: list[Found] = field(default_factory=list)
-    untold: dict[str, int] = field(default_factory=dict)  # suspects that are only counted, by need
+    untold: dict[tuple[str, str], int] = field(default_factory=dict)  # only counted: by spec and the need of it
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     queues: dict[Subject, Run] = field(default_factory=dict)
@@ -127,6 +127,10 @@ class Judged:
         found = Found(trace, position, departure, detail)
         self.found.append(found)
         return found
+
+    def leave_untold(self, spec: str, because: str, count: int = 1) -> None:
+        """Only count departures: enough like them are told."""
+        self.untold[spec, because] = self.untold.get((spec, because), 0) + count
 
     def cover(self, spec: str, accepted: Mapping[str, int]) -> None:
         """Count accepted events, by action."""

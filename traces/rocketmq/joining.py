@@ -43,9 +43,7 @@ LINES = 200  # of a transaction's life that are told
 STORIES = 40  # transactions that are told of one need; more are counted with them
 
 UNASKED = "the producer asked to roll it back"
-ECHOES = frozenset(
-    reason.because for spec in ("transaction", "checkpoint", "op_batch") for reason in kernel(spec).reasons
-)
+ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
 
 
 class Transactions:
@@ -82,7 +80,7 @@ class Transactions:
         self.passed.append(judgement.passed)
         self.bad_ops += judgement.bad_ops
         for because, count in judgement.more_bad_ops.items():
-            self.judged.untold[because] = self.judged.untold.get(because, 0) + count
+            self.judged.leave_untold("op_batch", because, count)
         self.early_ops += judgement.early_ops
         self.judged.listed.accepted.append(judgement.listed)
         self.judged.listed.ops.append(judgement.listed_ops)
@@ -114,7 +112,7 @@ class Transactions:
         if damaged and echoes:
             judged.found = [found for found in judged.found if found not in echoes]
             judged.listed.refused = [(name, None, None, events) for name, _, _, events in judged.listed.refused]
-            judged.untold = {because: n for because, n in judged.untold.items() if because not in ECHOES}
+            judged.untold = {need: count for need, count in judged.untold.items() if need[0] not in ECHOES}
             judged.note(
                 f"{len({e.trace for e in echoes}):,} transactions and cursors do not fit what is left of the log: what "
                 "they lack may lie in its damage, and they are not judged"
@@ -183,8 +181,7 @@ class Transactions:
 
     def _take_back(self, rows: Ints, back: Ints) -> None:
         """What was counted of settled transactions, each by itself, is taken back."""
-        halves = np.flatnonzero(rows[KIND] == HALF)
-        lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
+        lineage.key_marks(rows)
         self.judged.listed.take_back(distinct(back[0]))
         spans = np.unique(back[[0, 2, 3]], axis=1)  # key, first and last position
         spans = spans[:, np.lexsort([spans[2] - spans[1], spans[0]])]  # by key, the narrowest first: others enclose it
@@ -226,7 +223,7 @@ class Transactions:
             self._list(rows, because, outcome, positions)
             told[because] += 1
             if told[because] > STORIES:
-                self._untold(because)
+                self.judged.leave_untold("transaction", because)
                 continue
             trace = self._name_of(rows)
             position = positions[outcome.departure.number - 1]
@@ -275,15 +272,12 @@ class Transactions:
         events: list[Event] = [("open", (0, 0)), ("enqueue", (number, len(f"{number},"), 0))]
         departure = self._replay("op_batch", events).departure
         if departure and told > STORIES:
-            self._untold(departure.because)
+            self.judged.leave_untold("op_batch", departure.because)
         elif departure:
             end = self._half_numbers()[1]
             self.judged.find(
                 op_trace(op), position, departure, f"the halves of the log end at {end}" if end >= 0 else ""
             )
-
-    def _untold(self, because: str) -> None:
-        self.judged.untold[because] = self.judged.untold.get(because, 0) + 1
 
     def _half_numbers(self) -> tuple[int, int]:
         """The first number of a half in the log and the end of them, as the queue of halves has it; or -1."""
@@ -308,7 +302,7 @@ class Transactions:
             return
         told[departure.because] += 1
         if told[departure.because] > STORIES:
-            self._untold(departure.because)
+            self.judged.leave_untold(spec, departure.because)
         else:
             self.judged.find(trace, position, departure)
 
@@ -326,7 +320,7 @@ class Transactions:
                 "checkpoint", [("open", (number, 0)), ("half", (number,)), ("advance", (number + 1,))]
             )
             if outcome.departure and told > STORIES:
-                self._untold(outcome.departure.because)
+                self.judged.leave_untold("checkpoint", outcome.departure.because)
             elif outcome.departure:
                 self.judged.find(CURSORS, position, outcome.departure, self._detail())
         if unsure:

@@ -5,7 +5,7 @@ chosen here is what speaks for the broker: the newest version whose counter fits
 explains the op. The spec has the last word on all of it.
 
 The kernels know a version by its place among the versions of its transaction, 0, 1, 2, for the numbers of halves lie
-far apart; nothing in the spec looks at their order. `numbers` and `versions` translate.
+far apart; nothing in the spec looks at their order. `transactions.events_of_one` translates.
 """
 
 from __future__ import annotations
@@ -66,22 +66,21 @@ def _version(rows: Ints, halves: Ints, count: int, column: int, value: int) -> i
     return np.int64(-1)
 
 
-@njit(nogil=True, cache=True)
-def keys_of_marks(rows: Ints, halves: Ints) -> int:
-    """Give every mark the key of the half that it names, where that is among `halves`, rows by rising number.
+def key_marks(rows: Ints) -> None:
+    """Give every mark the key of the half that it names, where that is among the rows; else its key stays 0."""
+    halves = np.flatnonzero(rows[KIND] == HALF)
+    _key_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
 
-    Returns how many marks name no half of these; their key stays 0.
-    """
-    unknown = 0
+
+@njit(nogil=True, cache=True)
+def _key_marks(rows: Ints, halves: Ints) -> None:
+    """`halves`: rows by rising number."""
     for i in range(rows.shape[1]):
         if rows[KIND, i] != MARK or rows[KEY, i] != 0:
             continue
         half = _version(rows, halves, len(halves), NUMBER, rows[NAMES, i])
         if rows[TIMES, i] == 0 and half >= 0:
             rows[KEY, i] = rows[KEY, halves[half]]
-        else:
-            unknown += 1
-    return unknown
 
 
 @njit(inline="always")
@@ -103,20 +102,29 @@ def _fits(rows: Ints, row: int, parent: int) -> bool:
     )
 
 
+@njit(inline="always")
+def _copies(rows: Ints, row: int, half: int) -> bool:
+    """Whether a final, or what was set aside, is its half again: content, extra properties and target."""
+    return (
+        rows[CONTENT, row] == rows[CONTENT, half]
+        and rows[EXTRA, row] == rows[EXTRA, half]
+        and rows[TARGET, row] == rows[TARGET, half]
+    )
+
+
 @njit(nogil=True, cache=True)
 def events_of(
     rows: Ints, order: Ints, bounds: Ints, client: Ints, start: int, aged_ms: int,
     codes: Ints, where: Ints,
-    starts: Ints, action: npt.NDArray[np.int8], args: Ints, source: Ints, versions: Ints, resolved: Ints, facts: Ints,
+    starts: Ints, action: npt.NDArray[np.int8], args: Ints, source: Ints, resolved: Ints, facts: Ints,
 ) -> int:  # fmt: skip
     """The events of many transactions. Returns how many there are, or -1 where `action` has no room for them.
 
     `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `start`: where the log
     begins · `aged_ms`: how long messages are kept, or -1 · `codes`: of the actions, `where`: rows of `args`, both in
     the order of `transactions.py` · `starts` [transactions + 1], `action`, `args` [arguments, events]: as a kernel
-    takes them · `source` [events]: the row that an event comes from, or -1 - n for line n of `client` · `versions`
-    [rows], `resolved` [rows]: of a half, which version it is, and whether the check service need not look at it any
-    more · `facts` [FACTS, transactions]: see there.
+    takes them · `source` [events]: the row that an event comes from, or -1 - n for line n of `client` · `resolved`
+    [rows]: whether the check service need not look at a half any more · `facts` [FACTS, transactions]: see there.
     """
     n = 0
     halves = np.empty(len(order) + 1, np.int64)
@@ -145,7 +153,6 @@ def events_of(
             if rows[KIND, order[i]] == HALF:
                 halves[count] = order[i]
                 decided[count] = marked[count] = 0
-                versions[order[i]] = count
                 count += 1
         for c in range(said, end):
             what = client[CLIENT_WHAT, c]
@@ -158,7 +165,6 @@ def events_of(
 
         seen = 0  # versions so far
         puts = 0
-        finals = 0
         took = np.int64(-1)
         looked_at = np.int64(-1)
         doubles = 0
@@ -225,14 +231,9 @@ def events_of(
                 doubles += twice
                 if version >= 0:
                     p = halves[version]
-                    args[g_same, n] = np.int64(
-                        rows[CONTENT, r] == rows[CONTENT, p]
-                        and rows[EXTRA, r] == rows[EXTRA, p]
-                        and rows[TARGET, r] == rows[TARGET, p]
-                    )
+                    args[g_same, n] = np.int64(_copies(rows, r, p))
                     decided[version] += 1
                 source[n] = r
-                finals += 1
                 n += 1
                 if took < 0 and count > 0:
                     took = max(rows[TIME, r] - rows[TIME, halves[0]], 0)
@@ -281,12 +282,8 @@ def events_of(
                     p = halves[version]
                     looked_at = max(looked_at, rows[NUMBER, p])
                     own = max(rows[TIMES, p], 0)
-                    args[g_same, n] = np.int64(
-                        rows[CONTENT, r] == rows[CONTENT, p]
-                        and rows[EXTRA, r] == rows[EXTRA, p]
-                        and rows[TARGET, r] == rows[TARGET, p]
-                        and (own == times or (aged and own == times - 1))
-                    )
+                    counted = own == times or (aged and own == times - 1)
+                    args[g_same, n] = np.int64(_copies(rows, r, p) and counted)
                 source[n] = r
                 n += 1
 

@@ -17,14 +17,12 @@ from gapless.traces.rocketmq.scan import Ints
 from gapless.traces.specs import SPECS
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
-OF_CLIENTS = frozenset(  # needs of transactions that only a client log exercises
-    {
-        "the producer asked to commit it",
-        "the producer asked to roll it back",
-        "the commit that was acknowledged has its final",
-        "the check names a version of its half",
-        "the half was put back before its producer is asked",
-    }
+OF_CLIENTS = (  # needs of transactions that only a client log exercises
+    "the producer asked to commit it",
+    "the producer asked to roll it back",
+    "the commit that was acknowledged has its final",
+    "the check names a version of its half",
+    "the half was put back before its producer is asked",
 )
 
 
@@ -51,7 +49,7 @@ class Promises:
         self.lost[kept.lost] = True
         self.judged.cover("queue", {name: count for name, count in kept.covered.items() if count})
         for because, count in kept.more.items():
-            self.judged.untold[because] = self.judged.untold.get(because, 0) + count
+            self.judged.leave_untold("queue", because, count)
         self.suspects += kept.suspects
 
     def finish(self) -> None:
@@ -109,7 +107,7 @@ class Promises:
             return
         self.told[departure.because] = self.told.get(departure.because, 0) + 1
         if self.told[departure.because] > STORIES:
-            self.judged.untold[departure.because] = self.judged.untold.get(departure.because, 0) + 1
+            self.judged.leave_untold("queue", departure.because)
             return
         action, args = departure.event
         position = args[1] if action == "acknowledge" else events[0][1][2]

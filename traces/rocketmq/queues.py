@@ -211,7 +211,7 @@ class Queues:
             because = suspect.refusal.because or ""
             told[because] = told.get(because, 0) + 1
             if told[because] > STORIES:
-                self.judged.untold[because] = self.judged.untold.get(because, 0) + 1
+                self.judged.leave_untold("queue", because)
                 continue
             outcome = self._replay(suspect.state, self._events(suspect.split, suspect.start, subject))
             if outcome.departure:

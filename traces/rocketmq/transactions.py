@@ -152,7 +152,6 @@ class Lineages:
     action: npt.NDArray[np.int8]
     args: Ints
     source: Ints
-    versions: Ints
     resolved: Ints
     facts: Ints
     client: Ints
@@ -201,14 +200,13 @@ def lineages(of: Kernel, rows: Ints, world: World) -> Lineages:
         action=np.zeros(room, np.int8),
         args=np.zeros((len(of.spec.arguments), room), np.int64),
         source=np.zeros(room, np.int64),
-        versions=np.zeros(rows.shape[1], np.int64),
         resolved=np.zeros(rows.shape[1], np.int64),
         facts=np.zeros((lineage.FACTS, count), np.int64),
         client=world.client,
     )  # fmt: skip
     lineage.events_of(
         rows, order, bounds, world.client, world.start, world.aged_ms, codes_of(of, CODES), where_of(of, ARGUMENTS),
-        found.starts, found.action, found.args, found.source, found.versions, found.resolved, found.facts,
+        found.starts, found.action, found.args, found.source, found.resolved, found.facts,
     )  # fmt: skip
     return found
 
@@ -225,8 +223,7 @@ def where_of(of: Kernel, arguments: tuple[str, ...]) -> Ints:
 
 def judge(rows: Ints, world: World, *, last: bool) -> Judgement:
     """Judge every transaction that is settled; with `last`, all of them, for no row will come any more."""
-    halves = np.flatnonzero(rows[KIND] == HALF)
-    lineage.keys_of_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
+    lineage.key_marks(rows)
     of = kernel("transaction", world.ignored)
     found = lineages(of, rows, world)
     replayed = found.replay(of, world)
