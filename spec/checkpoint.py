@@ -24,7 +24,11 @@ def open(s: State, half: Number, op: Number) -> State:  # noqa: A001 - the step'
 
     Source: reference A.8, TX11.
     """
-    require(s.opened == 0, because="the cursors are new", otherwise="two check services are taken for one")
+    require(
+        s.opened == 0 and s.half_end == 0 and s.op_end == 0,
+        because="the cursors are new",
+        otherwise="two check services are taken for one",
+    )
     require(0 <= half and 0 <= op, because="numbers begin at 0", otherwise="a half can never be asked for")
     return replace(s, opened=1, half_end=half, half_cursor=half, op_end=op, op_cursor=op)
 
@@ -136,7 +140,32 @@ def advance_ops(s: State, to: Number) -> State:
 
 def cursors_stay_within_their_queues(s: State) -> bool:
     """Otherwise halves and ops to come are skipped."""
-    return s.half_cursor <= s.half_end and s.op_cursor <= s.op_end
+    return 0 <= s.half_cursor and s.half_cursor <= s.half_end and 0 <= s.op_cursor and s.op_cursor <= s.op_end
+
+
+def only_halves_of_the_log_are_resolved(s: State, number: Number) -> bool:
+    """Otherwise a half is skipped that is yet to come."""
+    return implies(s.resolved[number] != 0, 0 <= number and number < s.half_end)
+
+
+def only_ops_of_the_log_are_consumed(s: State, number: Number) -> bool:
+    """Otherwise an op is skipped that is yet to come."""
+    return implies(s.consumed[number] != 0, 0 <= number and number < s.op_end)
+
+
+def an_op_is_needed_until_its_halves_are_passed(s: State, number: Number) -> bool:
+    """Otherwise a decided half is asked about again, for nobody remembers its op."""
+    return implies(s.consumed[number] != 0, s.reaches[number] <= s.half_cursor)
+
+
+def cursors_never_step_back(before: State, after: State) -> bool:
+    """Otherwise what was done with is done again."""
+    return implies(0 < before.opened, before.half_cursor <= after.half_cursor and before.op_cursor <= after.op_cursor)
+
+
+def what_was_passed_stays_as_it_was(before: State, after: State, number: Number) -> bool:
+    """Otherwise nobody can tell any more why a cursor passed it."""
+    return implies(0 < before.opened and number < before.half_cursor, after.resolved[number] == before.resolved[number])
 
 
 def what_the_half_cursor_passes_is_resolved(before: State, after: State, number: Number) -> bool:
@@ -163,6 +192,21 @@ DEVIATIONS = (
         seen="reference N16, D.4 (7): apache/rocketmq#7240; D.4: a round that ends in an exception saves no cursor",
     ),
 )
-INVARIANTS = (cursors_stay_within_their_queues,)
-WEAK_INVARIANTS = INVARIANTS
-STEP_PROPERTIES = (what_the_half_cursor_passes_is_resolved, what_the_op_cursor_passes_is_consumed)
+INVARIANTS = (
+    cursors_stay_within_their_queues,
+    only_halves_of_the_log_are_resolved,
+    only_ops_of_the_log_are_consumed,
+    an_op_is_needed_until_its_halves_are_passed,
+)
+WEAK_INVARIANTS = (
+    cursors_stay_within_their_queues,
+    only_halves_of_the_log_are_resolved,
+    only_ops_of_the_log_are_consumed,
+)
+STEP_PROPERTIES = (
+    cursors_never_step_back,
+    what_the_half_cursor_passes_is_resolved,
+    what_the_op_cursor_passes_is_consumed,
+    what_was_passed_stays_as_it_was,
+)
+WEAK_STEP_PROPERTIES = STEP_PROPERTIES

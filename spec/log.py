@@ -217,6 +217,11 @@ def the_log_ends_in_its_last_file(s: State) -> bool:
     return s.start <= s.base and s.base <= s.end and implies(s.base < s.end, s.end + BLANK <= s.base + s.file_size)
 
 
+def a_file_has_room(s: State) -> bool:
+    """Otherwise no record can ever be appended."""
+    return implies(0 < s.file_size, BLANK < s.file_size)
+
+
 def the_newest_time_is_a_bound(s: State) -> bool:
     """Otherwise a checkpoint could accuse a log that lost nothing."""
     return s.clock <= s.newest
@@ -225,6 +230,16 @@ def the_newest_time_is_a_bound(s: State) -> bool:
 def nothing_acknowledged_is_lost(before: State, after: State) -> bool:
     """Otherwise a producer that was told *safe* has lost its message."""
     return implies(before.file_size > 0, before.acknowledged <= after.end)
+
+
+def what_was_acknowledged_stays_acknowledged(before: State, after: State) -> bool:
+    """Otherwise a producer is told twice that its message is safe, or never."""
+    return implies(before.file_size > 0, before.acknowledged <= after.acknowledged)
+
+
+def the_clock_never_steps_back(before: State, after: State) -> bool:
+    """Otherwise a search by time may miss messages."""
+    return before.clock <= after.clock
 
 
 def the_file_size_never_changes(before: State, after: State) -> bool:
@@ -242,5 +257,16 @@ DEVIATIONS = (
         seen="reference CL4: a wall clock may be set back",
     ),
 )
-INVARIANTS = (positions_are_ordered, the_log_ends_in_its_last_file, the_newest_time_is_a_bound)
-STEP_PROPERTIES = (nothing_acknowledged_is_lost, the_file_size_never_changes)
+INVARIANTS = (positions_are_ordered, the_log_ends_in_its_last_file, a_file_has_room, the_newest_time_is_a_bound)
+WEAK_INVARIANTS = INVARIANTS
+STEP_PROPERTIES = (
+    nothing_acknowledged_is_lost,
+    what_was_acknowledged_stays_acknowledged,
+    the_clock_never_steps_back,
+    the_file_size_never_changes,
+)
+WEAK_STEP_PROPERTIES = (
+    nothing_acknowledged_is_lost,
+    what_was_acknowledged_stays_acknowledged,
+    the_file_size_never_changes,
+)

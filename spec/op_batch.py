@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, implies, replace, require
+from gapless.spec.language import Deviation, Map, Number, greatest, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class State:
     since: int = 0  # ms, when the first that waits came
     count: int = 0  # entries that wait
     size: int = 0  # bytes that they take in a body
-    last: int = 0  # bytes of the last of them
+    longest: int = 0  # bytes of the longest entry so far
     ops: int = 0  # ops written
     named: Map[Number, int] = Map(0)  # of half n: how often it was taken into a batch
 
@@ -26,7 +26,7 @@ def open(s: State, max_size: int, interval: int) -> State:  # noqa: A001 - the s
 
     Source: reference D.3, F (transactionOpMsgMaxSize, transactionOpBatchInterval); RIP-50.
     """
-    require(s.opened == 0, because="the batcher is new", otherwise="two batchers are taken for one")
+    require(s.opened == 0 and s.count == 0, because="the batcher is new", otherwise="two batchers are taken for one")
     return replace(s, opened=1, max_size=max_size, interval=interval)
 
 
@@ -55,7 +55,7 @@ def _enqueue(s: State, number: Number, length: int, known: bool) -> State:
         since=s.clock if s.count == 0 else s.since,
         count=s.count + 1,
         size=s.size + length,
-        last=length,
+        longest=greatest(s.longest, length),
         named=s.named.set(number, s.named[number] + 1),
     )
 
@@ -79,7 +79,7 @@ def write(s: State, count: int, size: int, last: int, legible: bool, listed: boo
         otherwise="decided halves are asked about again, for nobody can read their op",
     )
     require(
-        0 < count and count <= s.count and size <= s.size,
+        0 < count and count <= s.count and s.count - count <= s.size - size and last <= s.longest,
         because="the op names what waits",
         otherwise="the check service skips a half that nobody decided",
     )
@@ -153,7 +153,7 @@ def crash(s: State) -> State:
 
     Source: reference D.3 (crash), N14.
     """
-    return replace(s, count=0, size=0, last=0)
+    return replace(s, count=0, size=0)
 
 
 def what_waits_has_bytes(s: State) -> bool:
@@ -169,6 +169,28 @@ def nobody_waits_too_long(s: State) -> bool:
 def a_half_is_named_once(s: State, number: Number) -> bool:
     """Otherwise the op cursor waits for a half that was done with before."""
     return s.named[number] <= 1
+
+
+def an_op_is_full_or_takes_all(before: State, after: State) -> bool:
+    """Otherwise a decided half waits for nothing, and is asked about again."""
+    written = before.size - after.size
+    return implies(before.ops < after.ops, after.count == 0 or after.max_size == 0 or after.max_size <= written)
+
+
+def a_body_is_bounded(before: State, after: State) -> bool:
+    """Otherwise one op grows until no broker can store it."""
+    written = before.size - after.size
+    return implies(before.ops < after.ops and 0 < after.max_size, written < after.max_size + after.longest)
+
+
+def the_clock_never_steps_back(before: State, after: State) -> bool:
+    """Otherwise entries wait longer than they should."""
+    return before.clock <= after.clock
+
+
+def the_settings_never_change(before: State, after: State) -> bool:
+    """Otherwise nobody can tell how large a body may be, nor how long an entry may wait."""
+    return implies(0 < before.opened, after.max_size == before.max_size and after.interval == before.interval)
 
 
 def ops_are_never_unwritten(before: State, after: State) -> bool:
@@ -190,6 +212,13 @@ DEVIATIONS = (
         stop_with_entries_waiting, stop, ROCKETMQ, "reference D.3: what is younger than the interval is lost in a stop"
     ),
 )
-INVARIANTS = (nobody_waits_too_long, a_half_is_named_once)
-WEAK_INVARIANTS = ()
-STEP_PROPERTIES = (ops_are_never_unwritten,)
+INVARIANTS = (what_waits_has_bytes, nobody_waits_too_long, a_half_is_named_once)
+WEAK_INVARIANTS = (what_waits_has_bytes,)
+STEP_PROPERTIES = (
+    an_op_is_full_or_takes_all,
+    a_body_is_bounded,
+    the_clock_never_steps_back,
+    the_settings_never_change,
+    ops_are_never_unwritten,
+)
+WEAK_STEP_PROPERTIES = STEP_PROPERTIES

@@ -260,7 +260,9 @@ def an_entry_is_its_message(s: State, number: Number) -> bool:
 
 def entries_have_messages(s: State, number: Number) -> bool:
     """Otherwise a consumer is sent to a message that does not exist."""
-    return implies(s.end <= number, s.positions[number] == 0 and s.entry_positions[number] == 0)
+    message = s.positions[number] == 0 and s.sizes[number] == 0 and s.tags[number] == 0
+    entry = s.entry_positions[number] == 0 and s.entry_sizes[number] == 0 and s.entry_tags[number] == 0
+    return implies(s.end <= number, message and entry)
 
 
 def a_message_keeps_its_place(before: State, after: State, number: Number) -> bool:
@@ -268,6 +270,19 @@ def a_message_keeps_its_place(before: State, after: State, number: Number) -> bo
     return implies(
         before.end <= after.end and number < before.end,
         after.positions[number] == before.positions[number],
+    )
+
+
+def what_left_the_queue_stays_away(before: State, after: State) -> bool:
+    """Otherwise deleted messages come back."""
+    return implies(0 < before.end, before.start <= after.start and before.first <= after.first)
+
+
+def what_leaves_the_queue_has_left_the_log(before: State, after: State, number: Number) -> bool:
+    """Otherwise a message that is in the log is out of its queue."""
+    return implies(
+        0 < before.end and before.first <= number and number < after.first,
+        before.positions[number] < after.start,
     )
 
 
@@ -288,4 +303,10 @@ DEVIATIONS = (
     ),
 )
 INVARIANTS = (numbers_are_ordered, an_entry_is_its_message, entries_have_messages)
-STEP_PROPERTIES = (a_message_keeps_its_place,)
+WEAK_INVARIANTS = INVARIANTS
+STEP_PROPERTIES = (
+    a_message_keeps_its_place,
+    what_left_the_queue_stays_away,
+    what_leaves_the_queue_has_left_the_log,
+)
+WEAK_STEP_PROPERTIES = ()

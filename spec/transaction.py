@@ -79,6 +79,7 @@ def prepare(s: State, number: Number, position: Position) -> State:
         because="the half is the first of its transaction",
         otherwise="one message is prepared twice, and can be committed twice",
     )
+    require(0 <= position, because="the half has its place in the log", otherwise="no decision can ever name it")
     return replace(
         s,
         phase=Phase.PREPARED,
@@ -111,6 +112,9 @@ def outlive(s: State, number: Number, position: Position, times: int) -> State:
         because="a version without the one before it stands in a log whose beginning has expired",
         otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message",
     )
+    require(
+        0 <= times, because="the counter counts from 0", otherwise="the producer is asked more often than it should"
+    )
     return _put_back(replace(s, phase=Phase.PREPARED), number, position, times)
 
 
@@ -121,6 +125,7 @@ def outlive_beside(s: State, number: Number, position: Position, times: int) -> 
 
 
 def _put_back(s: State, number: Number, position: Position, times: int) -> State:
+    require(0 <= position, because="the version has its place in the log", otherwise="no decision can ever name it")
     return replace(
         s,
         newest=number,
@@ -426,7 +431,7 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
         because="the newest version is set aside",
         otherwise="the newest version goes on being asked about",
     )
-    return replace(s, phase=Phase.PARKED)
+    return replace(s, phase=Phase.PARKED, checks=times)
 
 
 def park_for_its_age(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
@@ -443,6 +448,7 @@ def _park_all_the_same(s: State, number: Number, position: Position, times: int,
         after,
         max_checks=before.max_checks,
         newest=before.newest,
+        checks=before.checks if decided else times,
         phase=before.phase if decided else Phase.PARKED,
     )
 
@@ -540,6 +546,44 @@ def a_decision_names_a_half(s: State, number: Number) -> bool:
     return implies(s.commits[number] + s.rollbacks[number] > 0, 0 <= s.positions[number])
 
 
+def all_is_counted_from_zero(s: State, number: Number) -> bool:
+    """Otherwise a decision is undone that nobody made."""
+    decided = 0 <= s.commits[number] and 0 <= s.rollbacks[number]
+    asked = 0 <= s.commits_asked[number] and 0 <= s.rollbacks_asked[number]
+    return decided and asked and 0 <= s.times[number]
+
+
+def nothing_is_decided_of_what_is_absent(s: State, number: Number) -> bool:
+    """Otherwise a transaction is decided before it is there."""
+    return implies(s.phase == Phase.ABSENT, s.commits[number] + s.rollbacks[number] == 0)
+
+
+def the_newest_version_is_decided_once(s: State, number: Number) -> bool:
+    """Otherwise a version stays open, and may be decided too, and otherwise."""
+    decided = s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK
+    return s.commits[number] + s.rollbacks[number] == (1 if decided and number == s.newest else 0)
+
+
+def the_newest_version_can_be_found(s: State) -> bool:
+    """Otherwise nobody can decide it, nor put it back."""
+    return implies(s.phase > Phase.ABSENT, 0 <= s.positions[s.newest])
+
+
+def the_counter_is_that_of_the_newest_version(s: State) -> bool:
+    """Otherwise the producer is asked for ever, or given up too early."""
+    return implies(s.phase > Phase.ABSENT and s.phase < Phase.PARKED, s.checks == s.times[s.newest])
+
+
+def a_half_is_parked_after_its_last_check(s: State) -> bool:
+    """Otherwise a message is given up while its producer may still answer."""
+    return implies(s.phase == Phase.PARKED, s.max_checks == 0 or s.max_checks <= s.checks)
+
+
+def an_op_names_a_half_once(s: State, number: Number) -> bool:
+    """Otherwise the op cursor waits for a half that was done with before."""
+    return s.marks[number] <= 1
+
+
 def nothing_is_decided_unasked(s: State, number: Number) -> bool:
     """Otherwise the broker decides in its producer's place."""
     return implies(
@@ -556,6 +600,23 @@ def a_producer_is_told_the_truth(s: State, number: Number) -> bool:
 def what_was_seen_stays_seen(before: State, after: State) -> bool:
     """Otherwise a message that a consumer has acted on is gone."""
     return before.finals <= after.finals
+
+
+def a_producer_is_asked_step_by_step(before: State, after: State) -> bool:
+    """Otherwise the producer is asked for ever, or given up too early."""
+    asked = before.phase == Phase.PREPARED and after.phase == Phase.PREPARED and before.newest != after.newest
+    return implies(
+        asked,
+        after.checks == before.checks + 1 and (after.max_checks == 0 or after.checks <= after.max_checks),
+    )
+
+
+def an_outcome_is_final(before: State, after: State) -> bool:
+    """Otherwise consumers and producer act on what is then taken back. A crash may undo what no op tells of."""
+    return implies(
+        before.phase == Phase.COMMITTED or before.phase == Phase.PARKED or 0 < before.marks[before.newest],
+        after.phase == before.phase,
+    )
 
 
 ROCKETMQ = frozenset({"rocketmq"})
@@ -616,6 +677,13 @@ INVARIANTS = (
     an_op_follows_a_decision,
     there_is_one_outcome,
     a_decision_names_a_half,
+    all_is_counted_from_zero,
+    nothing_is_decided_of_what_is_absent,
+    the_newest_version_is_decided_once,
+    the_newest_version_can_be_found,
+    the_counter_is_that_of_the_newest_version,
+    a_half_is_parked_after_its_last_check,
+    an_op_names_a_half_once,
     nothing_is_decided_unasked,
     a_producer_is_told_the_truth,
 )
@@ -623,7 +691,10 @@ WEAK_INVARIANTS = (
     consumers_see_committed_messages_only,
     an_op_follows_a_decision,
     a_decision_names_a_half,
+    all_is_counted_from_zero,
+    nothing_is_decided_of_what_is_absent,
     nothing_is_decided_unasked,
     a_producer_is_told_the_truth,
 )
-STEP_PROPERTIES = (what_was_seen_stays_seen,)
+STEP_PROPERTIES = (what_was_seen_stays_seen, a_producer_is_asked_step_by_step, an_outcome_is_final)
+WEAK_STEP_PROPERTIES = (what_was_seen_stays_seen,)

@@ -61,9 +61,9 @@ def holds(function: Callable[..., bool], *states: Any) -> bool:
 @given(data=st.data())
 def test_every_step_keeps_every_invariant(spec: Spec, data: st.DataObject) -> None:
     for before, after in walk(spec, data, profile="nobody"):
-        for invariant in spec.module.INVARIANTS:
+        for invariant in spec.invariants():
             assert holds(invariant, after), invariant.__name__
-        for step_property in spec.module.STEP_PROPERTIES:
+        for step_property in spec.step_properties():
             assert holds(step_property, before, after), step_property.__name__
 
 
@@ -97,8 +97,7 @@ def test_every_deviation_takes_the_arguments_of_its_action() -> None:
 @pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
 def test_likely_steps_keep_the_invariants_too(spec: Spec) -> None:
     """Long walks of steps that are likely to be taken meet every action and deviation; see `test_kernels`."""
-    weak = getattr(spec.module, "WEAK_INVARIANTS", spec.module.INVARIANTS)
-    for profile, invariants in (("nobody", spec.module.INVARIANTS), ("rocketmq", weak)):
+    for profile, invariants in (("nobody", spec.invariants()), ("rocketmq", spec.invariants(weak=True))):
         for offer in walks(spec, profile, 60):
             for invariant in invariants:
                 assert holds(invariant, offer.after), (invariant.__name__, offer)
@@ -137,16 +136,16 @@ def test_an_invariant_that_loses_its_guard_is_broken(spec: Spec) -> None:
             state = spec.actions[action](state, *args)
     finally:
         waived.reset(token)
-    assert not all(holds(invariant, state) for invariant in spec.module.INVARIANTS)
+    assert not all(holds(invariant, state) for invariant in spec.invariants())
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SPEC_LIST if hasattr(spec.module, "WEAK_INVARIANTS")], ids=named)
+@pytest.mark.parametrize("spec", [spec for spec in SPEC_LIST if spec.deviations], ids=named)
 @given(data=st.data())
 def test_with_deviations_the_weak_invariants_are_left(spec: Spec, data: st.DataObject) -> None:
     for before, after in walk(spec, data, profile="rocketmq"):
-        for invariant in spec.module.WEAK_INVARIANTS:
+        for invariant in spec.invariants(weak=True):
             assert holds(invariant, after), invariant.__name__
-        for step_property in spec.module.STEP_PROPERTIES:
+        for step_property in spec.step_properties(weak=True):
             assert holds(step_property, before, after), step_property.__name__
 
 

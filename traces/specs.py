@@ -68,6 +68,16 @@ class Spec:
         """The state's fields that are Maps."""
         return tuple(f.name for f in fields(self.initial) if isinstance(getattr(self.initial, f.name), Map))
 
+    def invariants(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
+        """What holds in every state; with `weak`, what is left of it where deviations are taken too."""
+        invariants: tuple[Callable[..., bool], ...] = self.module.INVARIANTS
+        return getattr(self.module, "WEAK_INVARIANTS", invariants) if weak else invariants
+
+    def step_properties(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
+        """What holds across every step; with `weak`, across deviations too."""
+        properties: tuple[Callable[..., bool], ...] = self.module.STEP_PROPERTIES
+        return getattr(self.module, "WEAK_STEP_PROPERTIES", properties) if weak else properties
+
     def allowed(self, profile: str) -> tuple[Deviation[Any], ...]:
         """The deviations that `profile` counts as anomalies."""
         return tuple(d for d in self.deviations if profile in d.profiles)

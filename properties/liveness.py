@@ -1,0 +1,287 @@
+"""That things do happen: what is pending is done in the end, if the step that helps is taken in the end.
+
+Each claim is a *rank*: how far what is pending is from being done. A *helpful* step is always there, stays there until it
+is taken, and lowers the rank; no other step raises it, but for listed disturbances, such as a crash. So the rank
+falls to its floor, however the other steps are interleaved. That is weak fairness, and no more is assumed.
+
+A rank needs a *witness*, such as the first gap. It is passed in, not searched for: everything is shown for whatever
+satisfies its definition, and that there is one, for a gap, by induction over the numbers.
+
+Claims are written in the words of the spec language, and read by Z3 as specs are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import z3
+
+from gapless.properties import symbolic
+from gapless.properties.proofs import Obligation, Question, Theory
+from gapless.properties.symbolic import State, Unknown
+from gapless.spec.language import all_between, greatest
+from gapless.spec.transaction import Phase
+from gapless.traces.specs import SPECS, Spec
+
+Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Helpful:
+    """A step that helps: when it is the one to take, and with which arguments. All look at (state, subject, witness).
+
+    `looks_first`: whoever takes it, the one check service say, looks where the witness is then; otherwise it is one
+    particular step that waits, and must be left as it is until it is taken.
+    """
+
+    step: str
+    when: Callable[..., Any]
+    args: Callable[..., Values]
+    looks_first: bool = False
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that happens in the end.
+
+    `pending(s, subject)`: what is to be done still is · `witness(s, subject, mark)`: that `mark` is the witness ·
+    `rank(s, subject, mark)`: how far it is · `disturbances`: steps that may raise the rank, each with the reason.
+    """
+
+    sentence: str
+    otherwise: str
+    spec: str
+    pending: Callable[[State, Any], Any]
+    witness: Callable[[State, Any, Any], Any]
+    rank: Callable[[State, Any, Any], Any]
+    helpful: tuple[Helpful, ...]
+    disturbances: dict[str, str]
+    gap: tuple[Callable[[State], Any], Callable[[State], Any], Callable[[State, Any], Any]] | None = None
+    # where the witness is the first gap: the low and the high end of the numbers, and what is so of all before it
+
+
+# -- the claims ----------------------------------------------------------------------------------------------------
+
+
+def _gap(low: Callable[[State], Any], done: Callable[[State, Any], Any]) -> Callable[[State, Any, Any], Any]:
+    """That a number is the first from `low` on that is not done."""
+    return lambda s, _subject, gap: (
+        low(s) <= gap and all_between(low(s), gap, lambda n: done(s, n)) and not done(s, gap)
+    )
+
+
+def _beyond(_s: State, subject: Any, gap: Any) -> Any:
+    return subject < gap
+
+
+def _not_beyond(_s: State, subject: Any, gap: Any) -> Any:
+    return gap <= subject
+
+
+def _way_to(_s: State, subject: Any, gap: Any) -> Any:
+    """The numbers up to the subject that are not done, and the step over them."""
+    return greatest(0, subject + 1 - gap) + 1
+
+
+HALF_CURSOR = Claim(
+    "the half cursor moves on",
+    "halves behind it are asked about again after every start",
+    "checkpoint",
+    pending=lambda s, half: s.half_cursor <= half and half < s.half_end,
+    witness=_gap(lambda s: s.half_cursor, lambda s, n: s.resolved[n] == 1),
+    rank=_way_to,
+    helpful=(
+        Helpful("resolve", _not_beyond, lambda _s, _half, gap: (gap,)),
+        Helpful("advance", _beyond, lambda _s, _half, gap: (gap,), looks_first=True),
+    ),
+    disturbances={},
+    gap=(lambda s: s.half_cursor, lambda s: s.half_end, lambda s, n: s.resolved[n] == 1),
+)
+
+OP_CURSOR = Claim(
+    "the op cursor moves on once the half cursor has passed what ops name",
+    "every op is read again after every start",
+    "checkpoint",
+    pending=lambda s, op: (
+        s.op_cursor <= op
+        and op < s.op_end
+        and all_between(s.op_cursor, op + 1, lambda n: s.reaches[n] <= s.half_cursor)
+    ),
+    witness=_gap(lambda s: s.op_cursor, lambda s, n: s.consumed[n] == 1),
+    rank=_way_to,
+    helpful=(
+        Helpful("consume_op", _not_beyond, lambda _s, _op, gap: (gap,)),
+        Helpful("advance_ops", _beyond, lambda _s, _op, gap: (gap,), looks_first=True),
+    ),
+    disturbances={},
+    gap=(lambda s: s.op_cursor, lambda s: s.op_end, lambda s, n: s.consumed[n] == 1),
+)
+
+EVERY_HALF_RESOLVES = Claim(
+    "every half resolves",
+    "a producer's money is held for ever",
+    "transaction",
+    pending=lambda s, _half: s.phase == Phase.PREPARED and 0 < s.max_checks,
+    witness=lambda _s, _half, _none: True,
+    rank=lambda s, _half, _none: greatest(0, s.max_checks - s.checks) + 1,
+    helpful=(
+        Helpful(
+            "check",
+            lambda s, _half, _none: s.checks < s.max_checks,
+            lambda s, _half, _none: (s.newest + 1, s.newest, s.positions[s.newest], s.checks + 1, True, True),
+        ),
+        Helpful(
+            "park",
+            lambda s, _half, _none: s.max_checks <= s.checks,
+            lambda s, _half, _none: (s.newest, s.positions[s.newest], s.checks, True, False),
+        ),
+    ),
+    disturbances={},
+)
+
+CLAIMS: tuple[Claim, ...] = (EVERY_HALF_RESOLVES, HALF_CURSOR, OP_CURSOR)
+
+
+# -- what must be shown --------------------------------------------------------------------------------------------
+
+
+def obligations(spec: Spec) -> Iterator[Obligation]:
+    """All that must be shown of the claims about a spec."""
+    for claim in CLAIMS:
+        if claim.spec == spec.name:
+            yield from _shown(spec, claim)
+
+
+def _shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
+    def one(step: str, ask: Callable[[Theory], Question]) -> Obligation:
+        return Obligation(spec, claim.sentence.replace(" ", "_"), step, ask)
+
+    if claim.gap:
+        yield one("there is a first gap", lambda t: _Shown(claim, t).there_is_a_gap())
+    yield one("some step helps", lambda t: _Shown(claim, t).nothing_helps())
+    for helpful in claim.helpful:
+        yield one(f"{helpful.step} is enabled", lambda t, h=helpful: _Shown(claim, t).disabled(h))
+        yield one(f"{helpful.step} lowers the rank", lambda t, h=helpful: _Shown(claim, t).does_not_lower(h))
+    for name in spec.actions:
+        if name not in claim.disturbances:
+            yield one(f"{name} does not raise the rank", lambda t, n=name: _Shown(claim, t).raises(n))
+            for helpful in claim.helpful:
+                words = f"{name} leaves {helpful.step} to be taken"
+                yield one(words, lambda t, n=name, h=helpful: _Shown(claim, t).withdraws(n, h))
+
+
+class _Shown:
+    """A claim of one theory: any state, what is pending in it, and the witness."""
+
+    def __init__(self, claim: Claim, theory: Theory) -> None:
+        self.claim = claim
+        self.theory = theory
+        self.subject = Unknown(z3.Int("its subject"))
+        self.mark = Unknown(z3.Int("its witness"))
+        self.later = Unknown(z3.Int("its next witness"))
+        self.known = (*theory.known, self.says(claim.pending, theory.before), self.is_witness(theory.before, self.mark))
+
+    def says(self, predicate: Callable[..., Any], state: State, *marks: Unknown) -> Any:
+        with symbolic.read(self.theory.reading):
+            return symbolic.formula(predicate, state, self.subject, *marks)
+
+    def is_witness(self, state: State, mark: Unknown) -> Any:
+        return self.says(self.claim.witness, state, mark)
+
+    def rank(self, state: State, mark: Unknown) -> Any:
+        with symbolic.read(self.theory.reading):
+            return symbolic.term(self.claim.rank, state, self.subject, mark)
+
+    def args(self, helpful: Helpful, state: State, mark: Unknown) -> list[Any]:
+        return [symbolic.number(value) for value in helpful.args(state, self.subject, mark)]
+
+    def question(self, *terms: Any) -> Question:
+        marks = {"subject": self.subject, "witness": self.mark}
+        return Question((*self.known, *terms), self.theory.before, marks, {})
+
+    def there_is_a_gap(self) -> Question:
+        """Induction over the numbers: were there no first gap, all up to the end would be done, and one beyond it."""
+        assert self.claim.gap is not None  # noqa: S101 - asked of gaps only
+        low, high, done = self.claim.gap
+        state, k = self.theory.before, z3.Int("k")
+        with symbolic.read(self.theory.reading):
+            g = z3.Int("g")
+            none = z3.ForAll([g], z3.Not(symbolic.formula(self.claim.witness, state, self.subject, Unknown(g))))
+
+            def all_up_to(end: Any) -> Any:
+                return symbolic.truth(self.theory.reading.all_between(low(state), end, partial(done, state)))
+
+            first, last = symbolic.number(low(state)), symbolic.number(high(state))
+            induction = z3.And(first <= k, k <= last, all_up_to(Unknown(k)), z3.Not(all_up_to(Unknown(k + 1))))
+            at_last = z3.And(all_up_to(Unknown(first)), symbolic.truth(done(state, Unknown(last))))
+        return Question((*self.known[:-1], none, z3.Or(z3.Not(all_up_to(Unknown(first))), induction, at_last)), state)
+
+    def nothing_helps(self) -> Question:
+        """That none of the helpful steps is the one to take, or that the rank has no floor."""
+        due = [self.says(helpful.when, self.theory.before, self.mark) for helpful in self.claim.helpful]
+        return self.question(z3.Or(z3.Not(z3.Or(due)), self.rank(self.theory.before, self.mark) < 0))
+
+    def disabled(self, helpful: Helpful) -> Question:
+        """That a helpful step is the one to take, and refused."""
+        taken = z3.Or([z3.And(way.facts) for way in self.taken_with(helpful)])
+        return self.question(self.says(helpful.when, self.theory.before, self.mark), z3.Not(taken))
+
+    def taken_with(self, helpful: Helpful) -> Sequence[symbolic.Way]:
+        """The ways through a helpful step with its arguments."""
+        step = self.theory.spec.actions[helpful.step]
+        given = [
+            Unknown(symbolic.truth(value) if z3.is_bool(symbol.term) else symbolic.number(value))
+            for symbol, value in zip(
+                symbolic.unknown_arguments(step).values(),
+                helpful.args(self.theory.before, self.subject, self.mark),
+                strict=True,
+            )
+        ]
+        with symbolic.read(self.theory.reading):
+            return [way for way in symbolic.ways(step, self.theory.before, given) if way.accepted]
+
+    def still(self, after: State) -> tuple[Any, ...]:
+        """That it is still pending afterwards, and what the witness is then."""
+        return self.says(self.claim.pending, after), self.is_witness(after, self.later)
+
+    def does_not_lower(self, helpful: Helpful) -> Question:
+        """That a helpful step is taken, and the rank is no lower."""
+        before = self.rank(self.theory.before, self.mark)
+        cases = [
+            z3.And(*way.facts, *self.still(way.outcome), before <= self.rank(way.outcome, self.later))
+            for way in self.taken_with(helpful)
+        ]
+        return self.question(self.says(helpful.when, self.theory.before, self.mark), z3.Or(cases))
+
+    def raises(self, name: str) -> Question:
+        """That some step raises the rank."""
+        before = self.rank(self.theory.before, self.mark)
+        return self.question(
+            z3.Or(
+                [
+                    z3.And(*way.facts, *self.still(way.outcome), before < self.rank(way.outcome, self.later))
+                    for way in self.theory.ways(self.theory.spec.actions[name])[1]
+                    if way.accepted
+                ]
+            )
+        )
+
+    def withdraws(self, name: str, helpful: Helpful) -> Question:
+        """That some step leaves the rank as it is, and the helpful step is no longer the one to take, or another one."""
+        before = self.rank(self.theory.before, self.mark)
+        wanted = self.args(helpful, self.theory.before, self.mark)
+        cases = []
+        for way in self.theory.ways(self.theory.spec.actions[name])[1]:
+            if way.accepted:
+                due = self.says(helpful.when, way.outcome, self.later)
+                later = self.args(helpful, way.outcome, self.later)
+                same = () if helpful.looks_first else [a == b for a, b in zip(wanted, later, strict=True)]
+                unlowered = before <= self.rank(way.outcome, self.later)
+                cases.append(z3.And(*way.facts, *self.still(way.outcome), unlowered, z3.Not(z3.And(due, *same))))
+        return self.question(self.says(helpful.when, self.theory.before, self.mark), z3.Or(cases))
+
+
+__all__ = ["CLAIMS", "SPECS", "Claim", "Helpful", "obligations"]

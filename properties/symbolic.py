@@ -1,0 +1,277 @@
+"""Z3's reading of a spec: its functions are run on values that are known only as terms.
+
+A number is an `Unknown`, a `Map` an `UnknownMap`; every truth test forks the run (`spec/forking.py`). So a step becomes
+its paths: what must be so for each, and the state or the refusal at its end. A predicate becomes one formula.
+Nothing of a spec is written a second time, and nothing is assumed of a state but what the invariants say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from inspect import signature
+from itertools import product
+from typing import Any
+
+import z3
+
+from gapless.spec import forking
+from gapless.spec.language import Map, Refused, reader
+
+State = Any
+"""A frozen dataclass; each spec has its own."""
+
+PRUNING = 20_000  # Z3's own measure of work that one question may cost while paths are looked for
+
+
+class Unknown:
+    """A number or a truth value that is known only as a Z3 term."""
+
+    __slots__ = ("term",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, term: Any) -> None:
+        self.term = term
+
+    def __bool__(self) -> bool:
+        return forking.decide(truth(self))
+
+    def __neg__(self) -> Unknown:
+        return Unknown(-number(self))
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.term})"
+
+
+def number(value: Any) -> Any:
+    """The value as an integer term; truth is 1 or 0, as in events."""
+    term = value.term if isinstance(value, Unknown) else value
+    if z3.is_expr(term):
+        return z3.If(term, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(term) else term
+    return z3.IntVal(int(term))
+
+
+def truth(value: Any) -> Any:
+    """The value as a boolean term; what is not 0 is true."""
+    term = value.term if isinstance(value, Unknown) else value
+    if z3.is_expr(term):
+        return term if z3.is_bool(term) else term != 0
+    return z3.BoolVal(bool(term))
+
+
+def _overloaded(name: str) -> Callable[[Any, Any], Unknown]:
+    return lambda a, b: Unknown(getattr(number(a), name)(number(b)))
+
+
+for _name in ("add", "sub", "mul", "mod", "eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Unknown, f"__{_name}__", _overloaded(f"__{_name}__"))
+for _name in ("add", "sub", "mul", "mod"):
+    setattr(Unknown, f"__r{_name}__", _overloaded(f"__r{_name}__"))
+Unknown.__floordiv__ = _overloaded("__div__")  # type: ignore[attr-defined] # of integers, rounding as Python does by positive ones
+Unknown.__rfloordiv__ = _overloaded("__rdiv__")  # type: ignore[attr-defined]
+
+
+class UnknownMap:
+    """A `Map` that is known only as a Z3 array from integers to integers."""
+
+    __slots__ = ("default", "term")
+
+    def __init__(self, default: int, term: Any) -> None:
+        self.default = default
+        self.term = term
+
+    def __getitem__(self, key: Any) -> Unknown:
+        return Unknown(z3.Select(self.term, number(key)))
+
+    def set(self, key: Any, value: Any) -> UnknownMap:
+        """As `Map.set`."""
+        return UnknownMap(self.default, z3.Store(self.term, number(key), number(value)))
+
+    def cleared(self) -> UnknownMap:
+        """As `Map.cleared`."""
+        return UnknownMap(self.default, z3.K(z3.IntSort(), number(self.default)))
+
+    def forget_from(self, low: Any) -> UnknownMap:
+        """As `Map.forget_from`."""
+        key = z3.FreshConst(z3.IntSort(), "k")
+        kept = z3.If(key < number(low), z3.Select(self.term, key), number(self.default))
+        return UnknownMap(self.default, z3.Lambda([key], kept))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How Z3 reads *for every number*: as it stands, or, with a `window`, for every number of that window.
+
+    The window serves the search for examples, where numbers are small anyway: there is no quantifier left, so that
+    Z3 finds one or says that there is none.
+    """
+
+    window: range | None = None
+
+    def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Unknown:
+        """As the word of the spec language."""
+        return Unknown(self._every([Unknown(z3.FreshConst(z3.IntSort(), "n"))], lambda n: _within(low, n, high, holds)))
+
+    def everywhere(self, predicate: Callable[..., Any], *states: State) -> Any:
+        """`predicate` of the states, for all values of the parameters behind them."""
+        free = unknown_arguments(predicate, len(states), tag="every ")
+        return self._every(list(free.values()), lambda *values: formula(predicate, *states, *values))
+
+    def _every(self, names: list[Unknown], body: Callable[..., Any]) -> Any:
+        if not names:
+            return body()
+        if self.window is None:
+            return z3.ForAll([name.term for name in names], body(*names))
+        return z3.And([body(*map(Unknown, map(z3.IntVal, some))) for some in product(self.window, repeat=len(names))])
+
+
+def _within(low: Any, n: Unknown, high: Any, holds: Callable[[Any], Any]) -> Any:
+    return z3.Implies(z3.And(number(low) <= n.term, n.term < number(high)), formula(holds, n))
+
+
+@contextmanager
+def read(by: Reading) -> Iterator[None]:
+    """Within, the words of the spec language are read that way."""
+    token = reader.set(by)
+    try:
+        yield
+    finally:
+        reader.reset(token)
+
+
+# -- what is unknown -----------------------------------------------------------------------------------------------
+
+
+def unknown_state(initial: State, tag: str = "") -> State:
+    """A state of which nothing is known, of the kind that `initial` is; its terms are called after its fields."""
+    found: dict[str, Any] = {}
+    for field in fields(initial):
+        value = getattr(initial, field.name)
+        found[field.name] = (
+            UnknownMap(int(value.default), z3.Array(tag + field.name, z3.IntSort(), z3.IntSort()))
+            if isinstance(value, Map)
+            else Unknown(z3.Int(tag + field.name))
+        )
+    return type(initial)(**found)
+
+
+def unknown_arguments(step: Callable[..., Any], after: int = 1, tag: str = "its ") -> dict[str, Unknown]:
+    """Arguments of which nothing is known, by name; the first `after` parameters, states, are left out."""
+    parameters = list(signature(step).parameters.values())[after:]
+    return {p.name: Unknown((z3.Bool if p.annotation in (bool, "bool") else z3.Int)(tag + p.name)) for p in parameters}
+
+
+def symbolic(state: State) -> State:
+    """A concrete state as terms, for functions that expect maps of terms."""
+    found: dict[str, Any] = {}
+    for field in fields(state):
+        value = getattr(state, field.name)
+        if isinstance(value, Map):
+            term = z3.K(z3.IntSort(), number(value.default))
+            for key, entry in sorted(value.entries.items()):
+                term = z3.Store(term, number(key), number(entry))
+            found[field.name] = UnknownMap(int(value.default), term)
+        else:
+            found[field.name] = Unknown(number(value))
+    return type(state)(**found)
+
+
+# -- predicates ----------------------------------------------------------------------------------------------------
+
+
+def _asked_before(path: forking.Path, question: Any) -> bool | None:
+    """The answer where the question answers itself, or was asked before."""
+    plain = z3.simplify(question)
+    if z3.is_true(plain) or z3.is_false(plain):
+        return z3.is_true(plain)
+    for asked, answer in zip(path.questions, path.answers, strict=True):
+        if asked.eq(question):
+            return answer
+    return None
+
+
+def formula(predicate: Callable[..., Any], *args: Any) -> Any:
+    """`predicate(*args)` as one boolean term: its tree of questions, folded."""
+    return _folded(forking.decision_tree(predicate, *args, known=_asked_before))
+
+
+def term(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)`, a number, as one integer term."""
+    return _folded(forking.decision_tree(function, *args, known=_asked_before), number)
+
+
+def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
+    if isinstance(tree, forking.Leaf):
+        if isinstance(tree.outcome, Refused):
+            return z3.BoolVal(False)  # noqa: FBT003 - a step that is refused does not hold
+        return leaf(tree.outcome)
+    return z3.simplify(z3.If(tree.question, _folded(tree.yes, leaf), _folded(tree.no, leaf)))
+
+
+# -- steps ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way through a step: what must be so for it, and the state or the refusal at its end."""
+
+    facts: tuple[Any, ...]
+    outcome: State | Refused
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the step is taken."""
+        return not isinstance(self.outcome, Refused)
+
+
+class _Pruner:
+    """Finds the questions whose answer follows from those before: impossible paths are not walked."""
+
+    def __init__(self) -> None:
+        self.solver = z3.Solver()
+        self.solver.set("rlimit", PRUNING)
+        self.answers: dict[tuple[tuple[bool, ...], int], tuple[bool | None, Any]] = {}
+
+    def __call__(self, path: forking.Path, question: Any) -> bool | None:
+        key = (tuple(path.answers), question.get_id())
+        if key not in self.answers:
+            self.answers[key] = (self._settled(path, question), question)  # kept alive, or its number is given again
+        return self.answers[key][0]
+
+    def _settled(self, path: forking.Path, question: Any) -> bool | None:
+        answer = _asked_before(path, question)
+        if answer is not None:
+            return answer
+        facts = _facts(path)
+        for possible in (True, False):
+            if self.solver.check(*facts, question if possible else z3.Not(question)) == z3.unsat:
+                return not possible
+        return None
+
+
+def _facts(path: forking.Path) -> tuple[Any, ...]:
+    return tuple(q if a else z3.Not(q) for q, a in zip(path.questions, path.answers, strict=True))
+
+
+def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping[str, Any]) -> list[Way]:
+    """Every way through `step`, refusals included; together they cover all inputs, none twice."""
+    values = tuple(args.values()) if isinstance(args, Mapping) else tuple(args)
+    return [Way(_facts(path), outcome) for path, outcome in forking.runs(step, state, *values, known=_Pruner())]
+
+
+def taken(found: Sequence[Way]) -> Any:
+    """That one of the ways is taken on which the step is accepted."""
+    return z3.Or([z3.And(way.facts) for way in found if way.accepted])
+
+
+def same_state(one: State, other: State) -> Any:
+    """That two states are equal, field by field."""
+    assert is_dataclass(one)  # noqa: S101 - for the type checker
+    return z3.And(
+        [
+            a.term == b.term if isinstance(a, UnknownMap) else number(a) == number(b)
+            for field in fields(one)
+            for a, b in ((getattr(one, field.name), getattr(other, field.name)),)
+        ]
+    )
