@@ -33,7 +33,7 @@ Position = NewType("Position", int)
 Number = NewType("Number", int)
 """The index of a message in its queue (RocketMQ: queueOffset). Ends are exclusive."""
 
-K = TypeVar("K")
+K = TypeVar("K", bound=int)
 V = TypeVar("V")
 S = TypeVar("S")
 
@@ -114,6 +114,10 @@ class Map(Generic[K, V]):
     def cleared(self) -> Map[K, V]:
         """The map that holds its default everywhere."""
         return Map(self.default)
+
+    def forget_from(self, low: K) -> Map[K, V]:
+        """The map that holds its default from `low` on."""
+        return Map(self.default, immutables.Map({key: value for key, value in self.entries.items() if key < low}))
 
 
 @dataclass(frozen=True, slots=True)

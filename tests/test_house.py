@@ -394,7 +394,7 @@ def append(s: State, position: Position, size: int) -> State:
 
 
 def is_new(s: State) -> bool:
-    return implies(s.end > 0, s.sizes.cleared()[0] == 0)
+    return implies(s.end > 0, s.sizes.cleared()[0] + s.sizes.forget_from(Slot(1))[1] == 0)
 
 
 ACTIONS = (append,)

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.spec.language import Refused
+from gapless.spec.language import Map, Number, Refused, all_between, require
+from gapless.traces import kernels
 from gapless.traces.kernels import EXACT, UNKNOWN_ACTION, Kernel, Reason, Replayed, kernel
 from gapless.traces.replay import Event, named
 from gapless.traces.specs import PROFILES, SPECS, Spec, State
@@ -113,7 +116,11 @@ def sensible(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> t
         ("acknowledge", "number"): lambda: state.end - 1,
         ("acknowledge", "position"): lambda: state.positions[state.end - 1],
         ("acknowledge", "same"): lambda: drawn[2] % 2,
-    } | (of_transactions(spec, state, drawn) if spec.name in {"transaction", "checkpoint", "op_batch"} else {})
+    }
+    if spec.name in {"transaction", "checkpoint", "op_batch"}:
+        expected |= of_transactions(spec, state, drawn)
+    if spec.name == "dispatch":
+        expected |= of_dispatch(state, drawn)
     known = (expected.get((action, parameter)) for parameter in spec.parameters[action])
     values = (value if guess is None else guess() for guess, value in zip(known, drawn, strict=True))
     return tuple(value if value in INT64 else 0 for value in values)
@@ -173,6 +180,21 @@ def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
         ("acknowledge", "number"): lambda: version,
         ("ask_back", "number"): lambda: version,
         ("ask_back", "half"): lambda: state.positions[version],
+    }
+
+
+def of_dispatch(state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for one queue and its workers: `drawn` chooses among the numbers that are not visible."""
+    some = state.committed + abs(drawn[0]) % 3
+    gap = next(n for n in count(state.committed) if state.bits[n] == 0)
+    return {
+        ("open", "overlap"): lambda: drawn[1] % 2,
+        ("scan", "number"): lambda: state.scanned,
+        ("take", "number"): lambda: some,
+        ("write", "number"): lambda: state.at if drawn[0] % 2 else some,
+        ("commit", "to"): lambda: gap,
+        ("flush", "to"): lambda: state.committed,
+        ("crash", "kept"): lambda: gap if drawn[0] % 2 else state.committed,
     }
 
 
@@ -326,6 +348,88 @@ def test_every_reason_is_met_on_walks(spec: Spec) -> None:
 def is_of_the_action(reason: Reason) -> bool:
     """Whether a need is the action's own; those of a deviation are never told."""
     return reason.step == reason.action
+
+
+# -- a Map that is written, forgotten and read in one step ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The state of a spec that is made up for this."""
+
+    found: int = 0  # what the last writer read
+    there: int = 0  # what was read later
+    full: int = 0  # whether every line had something written
+    lines: Map[Number, int] = Map(0)
+
+
+def write_and_forget(s: Page, first: Number, low: Number, then: Number, asked: Number) -> Page:
+    """The last effect that reaches a key says what is there, be it in a guard, a quantifier or a new value."""
+    before = s.lines.forget_from(then)
+    lines = s.lines.set(first, 7).forget_from(low).set(then, before[asked] + 8)
+    require(lines[first] < 20, because="there is room", otherwise="a line runs over")
+    full = 1 if all_between(0, 4, lambda n: lines[Number(n)] > 0) else 0
+    return replace(s, lines=lines, full=full, found=lines[asked])
+
+
+def write_and_clear(s: Page, first: Number, low: Number, asked: Number) -> Page:
+    """A cleared Map has forgotten what was written before, and not what is written after."""
+    lines = s.lines.set(low, 3).cleared().set(first, 5).forget_from(low)
+    return replace(s, lines=lines, found=lines[asked])
+
+
+def read(s: Page, asked: Number) -> Page:
+    """What lies there now."""
+    return replace(s, there=s.lines[asked])
+
+
+LINES = st.integers(0, 3)
+A_STEP = st.tuples(st.booleans(), LINES, LINES, LINES, LINES)
+
+
+@given(steps=st.lists(A_STEP, min_size=1, max_size=4), origin=st.sampled_from([0, 0, 1]), asked=LINES)
+def test_effects_on_a_map_take_place_in_order(
+    steps: list[tuple[bool, int, int, int, int]], origin: int, asked: int
+) -> None:
+    module = ModuleType("page")
+    vars(module).update(INITIAL=Page(), ACTIONS=(write_and_forget, write_and_clear, read), DEVIATIONS=())
+    spec = Spec(module)
+    of = uncompiled(Kernel(spec, (), "", lambda *_: None), kernels._Writer(spec).source())
+    trace: list[Event] = [
+        ("write_and_clear", (a, b, d)) if clear else ("write_and_forget", (a, b, c, d)) for clear, a, b, c, d in steps
+    ]
+    trace.append(("read", (asked,)))
+    state, taken = spec.initial, 0
+    for name, values in trace:
+        try:
+            state, _ = spec.step(state, name, dict(zip(spec.parameters[name], values, strict=True)), NOBODY)
+        except Refused:
+            break
+        taken += 1
+    found = replay_one(of, trace, origin=origin, width=4)
+    if found.bad_why[0] == EXACT:
+        assert origin, "all keys lie in the window"
+        return
+    assert found.bad_at[0] == (taken if taken < len(trace) else -1)
+    assert found.state[:, 0].tolist() == [state.found, state.there, state.full]
+
+
+def replay_one(of: Kernel, trace: Sequence[Event], *, origin: int, width: int) -> Replayed:
+    """One trace from the spec's initial state."""
+    spec = of.spec
+    args = np.full((len(spec.arguments), len(trace)), 77, np.int64)
+    for at, (name, values) in enumerate(trace):
+        for parameter, value in zip(spec.parameters[name], values, strict=True):
+            args[spec.arguments.index(parameter), at] = value
+    return of.replay(
+        np.array([0, len(trace)]),
+        np.array([spec.codes[name] for name, _ in trace], np.int8),
+        args,
+        np.zeros((len(spec.scalars), 1), np.int64),
+        origins=np.array([origin]),
+        widths=np.array([width]),
+        profile=NOBODY,
+    )
 
 
 # -- disagreement --------------------------------------------------------------------------------------------------

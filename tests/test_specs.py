@@ -46,7 +46,7 @@ def walk(spec: Spec, data: st.DataObject, profile: str) -> Iterator[tuple[Any, A
 
 def numbers_of(state: Any) -> range:
     """The numbers that a universal parameter is tried on."""
-    ends = ("end", "indexed", "newest", "half_end", "op_end")
+    ends = ("end", "indexed", "newest", "half_end", "op_end", "scanned")
     last = max((int(getattr(state, f.name)) for f in fields(state) if f.name in ends), default=0)
     return range(-2, min(last, 60) + 3)
 
@@ -112,6 +112,18 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "the entry points at its message",
         [("open", (0, 0)), ("append", (0, 1, 7, 91, 0)), ("index", (0, 8, 91, 0))],
     ),
+    "dispatch": (
+        "every entry before the commit position is written",
+        [
+            ("open", (0, 1)),
+            ("scan", (0,)),
+            ("take", (0,)),
+            ("scan", (1,)),
+            ("take", (1,)),
+            ("write", (1,)),
+            ("commit", (2,)),
+        ],
+    ),
     "transaction": ("a decision came before the op", [("open", (0, 0, 0)), ("prepare", (0, 7)), ("mark", (0,))]),
     "checkpoint": (
         "the half cursor stays within the halves of the log",
@@ -147,6 +159,16 @@ def test_with_deviations_the_weak_invariants_are_left(spec: Spec, data: st.DataO
             assert holds(invariant, after), invariant.__name__
         for step_property in spec.step_properties(weak=True):
             assert holds(step_property, before, after), step_property.__name__
+
+
+@given(entries=st.dictionaries(st.integers(-3, 9), st.integers(0, 2)), low=st.integers(-4, 10))
+def test_a_map_forgets_from_a_key_on(entries: dict[int, int], low: int) -> None:
+    whole: Map[int, int] = Map(1)
+    kept: Map[int, int] = Map(1)
+    for key, value in entries.items():
+        whole = whole.set(key, value)
+        kept = kept.set(key, value) if key < low else kept
+    assert whole.forget_from(low) == kept
 
 
 def test_every_need_is_a_rule_with_a_reason() -> None:

@@ -82,25 +82,57 @@ for _name, _sign in SIGNS.items():
         setattr(Code, f"__r{_name}__", _reflected)
 
 
+@dataclass(frozen=True)
+class Put:
+    """A Map's effect: `value` at `key`."""
+
+    key: Any
+    value: Any
+
+    def reaches(self, key: Any) -> Any:
+        """Whether it changes what lies at `key`; where only the values can tell, the run forks."""
+        return _text(self.key) == _text(key) or self.key == key
+
+    def source(self, window: Window, keep: Callable[[Any], str]) -> str:
+        """The statement, with operands computed by then; what lies outside the window goes to exact replay."""
+        place = f"{keep(self.key)} - origin"
+        return f"put(windows, {place}, width, {window.column}, {window.default}, {keep(self.value)}, escape)"
+
+
+@dataclass(frozen=True)
+class Forget:
+    """A Map's effect: its default from `low` on."""
+
+    low: Any
+
+    def reaches(self, key: Any) -> Any:
+        """Whether it changes what lies at `key`; where only the values can tell, the run forks."""
+        return _text(self.low) == _text(key) or self.low <= key
+
+    def source(self, window: Window, keep: Callable[[Any], str]) -> str:
+        """The statement, with its operand computed by then."""
+        return f"forget(windows, {keep(self.low)} - origin, width, {window.column}, {window.default})"
+
+
 class Window:
     """A Map as a column of an array: `[key - origin, column]` inside the window, the default outside of it.
 
-    Effects are kept in order; reading after a write in the same step looks through them first.
+    Effects are kept in order; reading after a write in the same step looks through them first, the last one before all.
     """
 
     def __init__(
-        self, column: int, field: str, default: int, *, empty: bool = False, sets: tuple[Any, ...] = ()
+        self, column: int, field: str, default: int, *, empty: bool = False, effects: tuple[Put | Forget, ...] = ()
     ) -> None:
         self.column = column
         self.field = field
         self.default = default
         self.empty = empty
-        self.sets = sets
+        self.effects = effects
 
     def __getitem__(self, key: Any) -> Any:
-        for written, value in reversed(self.sets):
-            if _text(written) == _text(key) or written == key:
-                return value
+        for effect in reversed(self.effects):
+            if effect.reaches(key):
+                return effect.value if isinstance(effect, Put) else self.default
         if self.empty:
             return self.default
         where = _text(key)
@@ -111,11 +143,18 @@ class Window:
 
     def set(self, key: Any, value: Any) -> Window:
         """One more write, kept for the effect."""
-        return Window(self.column, self.field, self.default, empty=self.empty, sets=(*self.sets, (key, value)))
+        return self._then(Put(key, value))
+
+    def forget_from(self, low: Any) -> Window:
+        """The window with its default from `low` on, until something is written there again."""
+        return self._then(Forget(low))
 
     def cleared(self) -> Window:
         """The window emptied, and all writes before that forgotten."""
         return Window(self.column, self.field, self.default, empty=True)
+
+    def _then(self, effect: Put | Forget) -> Window:
+        return Window(self.column, self.field, self.default, empty=self.empty, effects=(*self.effects, effect))
 
 
 @dataclass(frozen=True)
@@ -251,11 +290,7 @@ class _Writer:
             window = getattr(leaf.outcome, name)
             if window.empty:
                 then.append(f"{indent}windows[:width, {window.column}] = {window.default}\n")
-            for key, value in window.sets:
-                then.append(
-                    f"{indent}put(windows, {keep(key)} - origin, width, {window.column}, {window.default}, "
-                    f"{keep(value)}, escape)\n"
-                )
+            then += [f"{indent}{effect.source(window, keep)}\n" for effect in window.effects]
         return "".join([*now, *then]) or f"{indent}pass\n"
 
     def action(self, code: int, name: str) -> str:
@@ -317,6 +352,12 @@ def put(windows, place, width, column, default, value, escape):
         windows[place, column] = value
     elif value != default:
         escape[0] = 1
+
+
+@njit(inline="always")
+def forget(windows, place, width, column, default):
+    for later in range(max(place, 0), width):
+        windows[later, column] = default
 '''
 
 LOOP_HEAD = """

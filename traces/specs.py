@@ -10,7 +10,7 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from gapless.spec import checkpoint, log, op_batch, queue, transaction
+from gapless.spec import checkpoint, dispatch, log, op_batch, queue, transaction
 from gapless.spec.language import Deviation, Map, Refused
 
 State = Any
@@ -98,7 +98,8 @@ class Spec:
 
 
 SPECS: Mapping[str, Spec] = {
-    spec.name: spec for spec in (Spec(log), Spec(queue), Spec(transaction), Spec(checkpoint), Spec(op_batch))
+    module.__name__.rpartition(".")[2]: Spec(module)
+    for module in (log, queue, dispatch, transaction, checkpoint, op_batch)
 }
 PROFILES = ("strict", "rocketmq")
 
