@@ -10,7 +10,7 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from gapless.spec import checkpoint, log, op_batch, queue, transaction
+from gapless.spec import checkpoint, coordinator, log, op_batch, permits, queue, transaction
 from gapless.spec.language import Deviation, Map, Refused
 
 State = Any
@@ -88,9 +88,9 @@ class Spec:
 
 
 SPECS: Mapping[str, Spec] = {
-    spec.name: spec for spec in (Spec(log), Spec(queue), Spec(transaction), Spec(checkpoint), Spec(op_batch))
+    spec.name: spec for spec in map(Spec, (log, queue, transaction, checkpoint, op_batch, coordinator, permits))
 }
-PROFILES = ("strict", "rocketmq")
+PROFILES = ("strict", "rocketmq", "pulsar")
 
 
 def rule_id(spec: str, because: str) -> str:
