@@ -10,7 +10,7 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from gapless.spec import checkpoint, dispatch, log, op_batch, queue, transaction
+from gapless.spec import checkpoint, coordinator, dispatch, log, op_batch, permits, queue, transaction
 from gapless.spec.language import Deviation, Map, Refused
 
 State = Any
@@ -98,10 +98,10 @@ class Spec:
 
 
 SPECS: Mapping[str, Spec] = {
-    module.__name__.rpartition(".")[2]: Spec(module)
-    for module in (log, queue, dispatch, transaction, checkpoint, op_batch)
+    spec.name: spec
+    for spec in map(Spec, (log, queue, dispatch, transaction, checkpoint, op_batch, coordinator, permits))
 }
-PROFILES = ("strict", "rocketmq")
+PROFILES = ("strict", "rocketmq", "pulsar")
 
 
 def rule_id(spec: str, because: str) -> str:

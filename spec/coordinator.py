@@ -1,0 +1,427 @@
+"""One transaction coordinator: few transactions at once, silence at the limit, and one outcome for each, for ever.
+
+Its log outlives it. Its table is in memory, and comes back from the log whenever the coordinator is loaded. Maps are by
+the number of a transaction.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gapless.spec.language import Deviation, Map, Number, all_between, greatest, implies, replace, require
+
+AT_BIRTH = 100  # ms: with less to live, a transaction is aborted as soon as it begins
+
+
+class Status(IntEnum):
+    """How far a transaction is."""
+
+    ABSENT = 0
+    OPEN = 1
+    COMMITTING = 2
+    ABORTING = 3
+    COMMITTED = 4
+    ABORTED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the log says of every transaction, what the table says, and what clients were told."""
+
+    opened: int = 0  # 1 once the coordinator is looked at
+    running: int = 0  # 1 while its table is there
+    limit: int = 0  # of active transactions; 0: none; below 0: every request is ignored
+    loaded: int = 0  # transactions that were active when the coordinator was last loaded
+    active: int = 0  # transactions that take a slot
+    admitted: int = 0  # requests that passed the limit, and whose transaction is not in the log yet
+    crowd: int = 0  # the most that were admitted at once since then
+    peak: int = 0  # the most that were active or admitted at once since then
+    ignored: int = 0  # requests since then that nobody will answer
+    end: Number = Number(0)  # exclusive end of the numbers given
+    log: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: how far it is by the log
+    table: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: how far it is by the table
+    begun: Map[Number, int] = Map(0)  # of transaction n: how often it began
+    times: Map[Number, int] = Map(0)  # of transaction n: ms, when it began
+    lives: Map[Number, int] = Map(0)  # of transaction n: ms that it may stay open
+    left: Map[Number, int] = Map(0)  # of transaction n: ms that it still had when it was timed out
+    added: Map[Number, int] = Map(0)  # of transaction n: how often topics or subscriptions were added
+    settled: Map[Number, int] = Map(0)  # of transaction n: the same, when its end began
+    outcomes: Map[Number, int] = Map(0)  # of transaction n: how often it was committed or aborted
+    handed: Map[Number, int] = Map(0)  # of transaction n: how many clients were given it
+    told: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: the outcome that its client was told
+
+
+def takes_a_slot(status: int) -> bool:
+    """Whether a transaction that is so far is active."""
+    return Status.ABSENT < status and status < Status.COMMITTED
+
+
+def open(s: State, limit: int) -> State:  # noqa: A001 - the step's name in every trace.
+    """A coordinator is looked at that may have so many active transactions, before anything is in its log.
+
+    Source: proposal 2 (maxActiveTransactions); reference 2.1.
+    """
+    require(s.opened == 0, because="the coordinator is new", otherwise="two coordinators are taken for one")
+    return replace(_loaded(s, limit), opened=1)
+
+
+def _loaded(s: State, limit: int) -> State:
+    return replace(s, limit=limit, loaded=s.active, admitted=0, crowd=0, peak=s.active, ignored=0)
+
+
+def unload(s: State) -> State:
+    """The table is gone, by a crash or in order; the log stays.
+
+    Source: reference 2.1.
+    """
+    return replace(s, running=0, table=s.table.cleared())
+
+
+def load(s: State, number: Number, status: int) -> State:
+    """The log is read, and has a transaction that is so far.
+
+    Source: reference 2.8, P-4, P-6, 15.2; apache/pulsar#20150.
+    """
+    require(
+        status == s.log[number],
+        because="a transaction comes back as it was",
+        otherwise="one that has ended holds a slot again and may end otherwise, or a decision is forgotten",
+    )
+    return replace(s, table=s.table.set(number, status))
+
+
+def recover(s: State, limit: int) -> State:
+    """The log is read to its end: the coordinator goes on with what is in its table, and this limit.
+
+    More may be active than the limit: nothing that began is given up for it. Source: reference 2.8, P-6, N-2.
+    """
+    require(
+        all_between(
+            0, s.end, lambda n: implies(takes_a_slot(s.log[Number(n)]), s.table[Number(n)] == s.log[Number(n)])
+        ),
+        because="every active transaction comes back",
+        otherwise="nobody will ever end it, and consumers wait for ever behind its messages",
+    )
+    return replace(_loaded(s, limit), running=1)
+
+
+def admit(s: State) -> State:
+    """A request to begin passes the limit.
+
+    Source: proposal 2 (design); reference 2.3 (O2), P-10.
+    """
+    require(
+        s.limit == 0 or s.active < s.limit,
+        because="the limit leaves room",
+        otherwise="the limit limits nothing, and the coordinator runs out of memory",
+    )
+    waiting = s.admitted + 1
+    return replace(s, admitted=waiting, crowd=greatest(s.crowd, waiting), peak=greatest(s.peak, s.active + waiting))
+
+
+def ignore(s: State) -> State:
+    """A request to begin is met with silence, for good: its client times out.
+
+    Source: proposal 2 (design); reference P-11, P-12.
+    """
+    require(
+        s.limit != 0 and s.limit <= s.active + s.admitted,
+        because="the limit is reached",
+        otherwise="a client waits for nothing, and blocks others meanwhile",
+    )
+    return replace(s, ignored=s.ignored + 1)
+
+
+def burn(s: State) -> State:
+    """What was admitted comes to nothing: it could not be written, and its number is never used.
+
+    Source: reference 2.3 (O4'), N-17.
+    """
+    require(0 < s.admitted, because="a request was admitted", otherwise="another request loses its place")
+    return replace(s, admitted=s.admitted - 1)
+
+
+def begin(s: State, number: Number, time: int, life: int) -> State:
+    """Transaction `number` is in the log, new at `time`, and may stay open for `life` ms: it takes a slot.
+
+    Source: proposal 2; reference 2.3 (O4), P-1.
+    """
+    require(
+        s.limit == 0 or s.active < s.limit,
+        because="a slot is free",
+        otherwise="more transactions are active than the coordinator can hold",
+    )
+    return _begin(s, number, time, life)
+
+
+def _begin(s: State, number: Number, time: int, life: int) -> State:
+    require(0 < s.admitted, because="a request was admitted", otherwise="a slot goes to a transaction nobody asked for")
+    require(s.end <= number, because="the number is new", otherwise="two clients work in one transaction")
+    return replace(
+        s,
+        active=s.active + 1,
+        admitted=s.admitted - 1,
+        end=Number(number + 1),
+        log=s.log.set(number, Status.OPEN),
+        table=s.table.set(number, Status.OPEN),
+        begun=s.begun.set(number, s.begun[number] + 1),
+        times=s.times.set(number, time),
+        lives=s.lives.set(number, life),
+    )
+
+
+def begin_above_the_limit(s: State, number: Number, time: int, life: int) -> State:
+    """The limit was asked before the others that were admitted beside this one had taken their slots."""
+    require(s.limit != 0 and s.limit <= s.active, because="the limit is reached", otherwise="nothing is amiss")
+    return _begin(s, number, time, life)
+
+
+def hand(s: State, number: Number) -> State:
+    """A client is given transaction `number`.
+
+    Source: reference P-6, P-8.
+    """
+    require(
+        s.handed[number] < s.begun[number],
+        because="the transaction has begun, and nobody was given it",
+        otherwise="two clients work in one transaction, or one in none",
+    )
+    return replace(s, handed=s.handed.set(number, s.handed[number] + 1))
+
+
+def add(s: State, number: Number) -> State:
+    """A topic or a subscription takes part in the transaction.
+
+    Source: reference 2.4, P-9.
+    """
+    require(s.log[number] == Status.OPEN, because="the transaction is open", otherwise="nobody tells it the outcome")
+    return replace(s, added=s.added.set(number, s.added[number] + 1))
+
+
+def decide(s: State, number: Number, to: int) -> State:
+    """The end begins: the transaction is COMMITTING or ABORTING, and still takes its slot.
+
+    Source: reference 2.5, P-3.
+    """
+    require(
+        s.log[number] == Status.OPEN,
+        because="the transaction is open",
+        otherwise="some topics commit what others abort",
+    )
+    require(
+        to == Status.COMMITTING or to == Status.ABORTING,
+        because="an end begins with a decision",
+        otherwise="some topics never hear of it",
+    )
+    return replace(
+        s,
+        log=s.log.set(number, to),
+        table=s.table.set(number, to),
+        settled=s.settled.set(number, s.added[number]),
+    )
+
+
+def time_out(s: State, number: Number, time: int) -> State:
+    """The coordinator itself aborts a transaction that has been open for too long.
+
+    Source: reference 2.7, P-14, P-15.
+    """
+    require(
+        s.times[number] + s.lives[number] <= time,
+        because="the transaction has had its time",
+        otherwise="the work of a client that is in time is thrown away",
+    )
+    return _time_out(s, number, time)
+
+
+def _time_out(s: State, number: Number, time: int) -> State:
+    return replace(
+        decide(s, number, Status.ABORTING),
+        left=s.left.set(number, s.times[number] + s.lives[number] - time),
+    )
+
+
+def time_out_at_birth(s: State, number: Number, time: int) -> State:
+    """A life of less than a tick of the clock is over as soon as it begins."""
+    require(s.lives[number] < AT_BIRTH, because="its life is shorter than a tick", otherwise="nothing is amiss")
+    require(time < s.times[number] + s.lives[number], because="it has time left", otherwise="nothing is amiss")
+    return _time_out(s, number, time)
+
+
+def finish(s: State, number: Number, to: int) -> State:
+    """All that take part know the outcome: the transaction is COMMITTED or ABORTED, and its slot is free.
+
+    Source: reference 2.5, P-3, P-4.
+    """
+    require(
+        (s.log[number] == Status.COMMITTING and to == Status.COMMITTED)
+        or (s.log[number] == Status.ABORTING and to == Status.ABORTED),
+        because="the outcome is the one that was decided, and the first",
+        otherwise="what was paid is taken back, or paid twice",
+    )
+    return replace(
+        s,
+        active=s.active - 1,
+        log=s.log.set(number, to),
+        table=s.table.set(number, to),
+        outcomes=s.outcomes.set(number, s.outcomes[number] + 1),
+    )
+
+
+def acknowledge(s: State, number: Number, status: int) -> State:
+    """The client is told that its transaction is COMMITTED or ABORTED.
+
+    Source: reference P-7.
+    """
+    require(
+        Status.COMMITTED <= status and status == s.log[number],
+        because="the outcome that is told is in the log",
+        otherwise="a client believes in an outcome that may never be, or be another",
+    )
+    return replace(s, told=s.told.set(number, status))
+
+
+def the_active_stay_within_the_limit(s: State) -> bool:
+    """Otherwise the coordinator holds more than it has room for; what it had when it was loaded it must keep."""
+    return implies(0 < s.limit, s.active <= greatest(s.loaded, s.limit))
+
+
+def only_a_crowd_passes_the_limit(s: State) -> bool:
+    """Otherwise the limit, which a crowd of K may pass by K - 1, limits nothing."""
+    return implies(0 < s.limit, s.peak <= greatest(s.loaded, s.limit - 1 + s.crowd))
+
+
+def the_peak_is_the_most(s: State) -> bool:
+    """Otherwise the limit is passed, and nobody knows."""
+    return s.active + s.admitted <= s.peak and s.admitted <= s.crowd
+
+
+def silence_means_that_the_limit_was_reached(s: State) -> bool:
+    """Otherwise a client waits for nothing."""
+    return 0 <= s.ignored and implies(0 < s.ignored, s.limit != 0 and s.limit <= s.peak)
+
+
+def nothing_begins_unasked(s: State) -> bool:
+    """Otherwise a slot is held by a transaction that nobody works in."""
+    return 0 <= s.admitted
+
+
+def a_number_is_used_once(s: State, number: Number) -> bool:
+    """Otherwise two clients work in one transaction."""
+    return s.begun[number] <= 1
+
+
+def numbers_to_come_are_unused(s: State, number: Number) -> bool:
+    """Otherwise a transaction begins with what another has left behind."""
+    return 0 <= s.end and implies(
+        number < 0 or s.end <= number, s.log[number] == Status.ABSENT and s.begun[number] == 0
+    )
+
+
+def nobody_shares_a_transaction(s: State, number: Number) -> bool:
+    """Otherwise one client commits what another is about to abort."""
+    return s.handed[number] <= s.begun[number]
+
+
+def an_end_has_one_outcome(s: State, number: Number) -> bool:
+    """Otherwise what was paid is taken back, or paid twice."""
+    return s.outcomes[number] == (1 if Status.COMMITTED <= s.log[number] else 0)
+
+
+def a_client_is_told_the_truth(s: State, number: Number) -> bool:
+    """Otherwise it acts on an outcome that never was."""
+    return implies(
+        s.told[number] != Status.ABSENT, Status.COMMITTED <= s.told[number] and s.told[number] == s.log[number]
+    )
+
+
+def nothing_that_ended_comes_back(s: State, number: Number) -> bool:
+    """Otherwise it holds a slot again, and may end otherwise."""
+    return implies(takes_a_slot(s.table[number]), s.table[number] == s.log[number])
+
+
+def no_active_transaction_is_forgotten(s: State, number: Number) -> bool:
+    """Otherwise nobody ever ends it, and consumers wait for ever behind its messages."""
+    return implies(0 < s.running and takes_a_slot(s.log[number]), s.table[number] == s.log[number])
+
+
+def who_takes_part_is_settled_before_the_end(s: State, number: Number) -> bool:
+    """Otherwise a topic is never told the outcome."""
+    return implies(Status.OPEN < s.log[number], s.added[number] == s.settled[number])
+
+
+def a_transaction_lives_its_time(s: State, number: Number) -> bool:
+    """Otherwise the work of a client that is in time is thrown away."""
+    return s.left[number] <= 0
+
+
+def a_slot_is_taken_with_the_beginning(before: State, after: State, number: Number) -> bool:
+    """Otherwise the limit counts fewer than there are."""
+    return implies(before.begun[number] < after.begun[number], after.active == before.active + 1)
+
+
+def a_slot_is_freed_with_the_outcome(before: State, after: State, number: Number) -> bool:
+    """Otherwise slots leak until every request is ignored; or one is freed too early, and the limit counts too few."""
+    moved = before.log[number] != after.log[number] and takes_a_slot(before.log[number])
+    return implies(moved, after.active == before.active - (1 if Status.COMMITTED <= after.log[number] else 0))
+
+
+def an_ignored_request_leaves_nothing_behind(before: State, after: State, number: Number) -> bool:
+    """Otherwise a slot that nobody was given is never freed."""
+    return implies(
+        before.ignored < after.ignored,
+        after.active == before.active
+        and after.admitted == before.admitted
+        and after.end == before.end
+        and after.log[number] == before.log[number]
+        and after.table[number] == before.table[number],
+    )
+
+
+PULSAR = frozenset({"pulsar"})
+
+INITIAL = State()
+ACTIONS = (
+    open,
+    unload,
+    load,
+    recover,
+    admit,
+    ignore,
+    burn,
+    begin,
+    hand,
+    add,
+    decide,
+    time_out,
+    finish,
+    acknowledge,
+)
+DEVIATIONS = (
+    Deviation(
+        begin_above_the_limit,
+        begin,
+        PULSAR,
+        "reference N-1, P-10: ServerCnx.handleNewTxn asks, and the log is written later; apache/pulsar#15157",
+    ),
+    Deviation(time_out_at_birth, time_out, PULSAR, "reference N-14: TransactionTimeoutTrackerImpl ticks every 100 ms"),
+)
+WEAK_INVARIANTS = (
+    only_a_crowd_passes_the_limit,
+    the_peak_is_the_most,
+    silence_means_that_the_limit_was_reached,
+    nothing_begins_unasked,
+    a_number_is_used_once,
+    numbers_to_come_are_unused,
+    nobody_shares_a_transaction,
+    an_end_has_one_outcome,
+    a_client_is_told_the_truth,
+    nothing_that_ended_comes_back,
+    no_active_transaction_is_forgotten,
+    who_takes_part_is_settled_before_the_end,
+)
+INVARIANTS = (the_active_stay_within_the_limit, *WEAK_INVARIANTS, a_transaction_lives_its_time)
+STEP_PROPERTIES = (
+    a_slot_is_taken_with_the_beginning,
+    a_slot_is_freed_with_the_outcome,
+    an_ignored_request_leaves_nothing_behind,
+)
