@@ -17,6 +17,7 @@ from rich.console import Console
 from gapless.traces.specs import PROFILES
 
 if TYPE_CHECKING:
+    from gapless.properties.ledger import Entry, Ledger
     from gapless.traces.check import Progress
     from gapless.traces.verdicts import Report
 
@@ -37,7 +38,10 @@ Examples:
 
   gapless rules                                    what is checked, and what goes wrong without it
 
+  gapless prove transaction                        that the model keeps its own invariants, from any state
+
 Exit codes of check: 0 conforms, 1 departs, 2 unreadable or wrong usage, 3 inconclusive.
+Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usage, 3 unknown or out of budget.
 """
 
 app = typer.Typer(
@@ -228,6 +232,75 @@ def trace(
     except OSError as error:
         raise _failed(f"{shown(error.filename or path)}: {error.strerror}") from None
     print(f"{events:,} events in {out}")
+
+
+@app.command()
+def prove(
+    specs: Annotated[
+        list[str] | None, typer.Argument(help="The specs to prove; all of them by default.", show_default=False)
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write the ledger as JSON; - for standard output.", show_default=False)
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(min=0, help="Seconds after which to stop, come what may.", show_default=False)
+    ] = None,
+    work: Annotated[
+        int | None, typer.Option(min=1, help="What one obligation may cost (Z3's rlimit).", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Z3's random seed.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Specs that are proved at once.")] = 2,
+    fresh: Annotated[  # noqa: FBT002 - a flag is what it is
+        bool, typer.Option("--fresh", help="Prove all anew, also what was proved of the same definitions before.")
+    ] = False,
+) -> None:
+    """Prove every invariant of the model, from any state and for every bound, and that every step can happen."""
+    from gapless.properties import ledger
+    from gapless.properties.proofs import WORK
+
+    names = tuple(dict.fromkeys(specs or ()))
+    if strange := [name for name in names if name not in ledger.subjects()]:
+        raise _failed(f"no such spec: {', '.join(strange)} ({', '.join(ledger.subjects())})")
+    asked = ledger.Asked(work=work or WORK, seed=seed, budget=budget, fresh=fresh, jobs=jobs)
+    quiet = str(json) == "-"
+    with _printing(0):
+        found = ledger.prove(names, asked, told=(lambda _entry: None) if quiet else _print_entry)
+    with _printing(found.exit_code):
+        if json:
+            _write(json, found.model_dump_json(by_alias=True, indent=1) + "\n")
+        if not quiet:
+            _print_ledger(found)
+    raise typer.Exit(found.exit_code)
+
+
+def _print_entry(entry: Entry) -> None:
+    under = "" if entry.under == "design" else " (with deviations)"
+    print(f"{entry.result:8} {entry.ms:7.1f} ms  {entry.spec}: {entry.step}: {entry.invariant}{under}", flush=True)
+
+
+def _print_ledger(found: Ledger) -> None:
+    from rich.table import Table
+
+    for entry in found.obligations:
+        if entry.story:
+            print("", *entry.story, sep="\n")
+        elif entry.result in ("refuted", "unknown"):
+            print(f"\n{entry.spec}: {entry.step}: {entry.invariant}: {entry.result}. {entry.why}")
+    table = Table(box=None, pad_edge=False)
+    for name in ("spec", "obligations", "proved", "refuted", "unknown", "budget", "ms", "slowest", "definitions"):
+        table.add_column(name, justify="left" if name in ("spec", "definitions") else "right")
+    for spec, digest in found.digests.items():
+        mine = [entry for entry in found.obligations if entry.spec == spec]
+        counts = [
+            sum(entry.result == result for entry in mine) for result in ("proved", "refuted", "unknown", "budget")
+        ]
+        ms = [entry.ms for entry in mine]
+        numbers = (len(mine), *counts, round(sum(ms)), round(max(ms, default=0)))
+        table.add_row(spec, *(f"{value:,}" for value in numbers), digest)
+    print()
+    _Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+    proved = sum(entry.result == "proved" for entry in found.obligations)
+    print(f"\n{proved:,} of {len(found.obligations):,} obligations proved by Z3 {found.z3} in {found.seconds:.1f} s.")
 
 
 @app.command()

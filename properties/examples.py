@@ -1,8 +1,8 @@
 """What Z3 finds, in small numbers: a state, a step from it, and what becomes of it, replayed by the plain functions.
 
-An example is looked for within a window of keys, in which *for every number* is a finite list and Z3 has nothing to guess;
-the smallest values come first. It is then a state like any other, and the plain functions have the last word on it:
-whatever they do not confirm is not an example.
+An example is looked for within a window of keys, in which *for every number* is a finite list and Z3 has nothing to
+guess; the smallest values come first. It is then a state like any other, and the plain functions have the last word
+on it: whatever they do not confirm is not an example.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gapless.properties import proofs, symbolic
 from gapless.properties.proofs import Obligation, Question, ask
 from gapless.properties.symbolic import State, Unknown, UnknownMap
 from gapless.spec.language import Map, Refused, waived
-from gapless.traces.replay import called, changes, told
+from gapless.traces.replay import called, changes, what_changed
 from gapless.traces.specs import Spec
 
 WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
@@ -35,7 +35,7 @@ Verdict = Literal["proved", "refuted", "unknown"]
 
 @dataclass(frozen=True)
 class Example:
-    """A state in which all invariants hold, and steps from it, all with the same arguments; `free` breaks a property."""
+    """A state in which all invariants hold, steps from it, and the values (`free`) for which a property then breaks."""
 
     before: State
     args: Mapping[str, int]
@@ -45,7 +45,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of an obligation: `work` in Z3's own measure, `ms` on this machine, and the example if one was found."""
+    """What became of an obligation: `work` in Z3's own measure, `ms` on this machine, an example if there is one."""
 
     obligation: Obligation
     verdict: Verdict
@@ -88,7 +88,9 @@ def smallest(obligation: Obligation, *, work: int = proofs.WORK, seed: int = 0) 
             answer = ask(asked, work=work, seed=seed)
             spent += answer.work
             if answer.model is not None:
-                model = _plainest(obligation.spec, question, window, asked, answer.model)
+                model = answer.model
+                if obligation.wanted == "unsat":  # it will be told
+                    model = _plainest(obligation.spec, question, window, asked, model)
                 found = _decoded(obligation, question, model, window)
                 if found:
                     return found, spent
@@ -238,7 +240,7 @@ def story(result: Result) -> list[str]:
     lines = [title, "", f"  In a state with {_state(spec, example.before)},"]
     lines += [
         f"  1. {step.__name__}({', '.join(f'{name}={value:d}' for name, value in example.args.items())})   "
-        f"{told(changes(example.before, example.after))}"
+        f"{what_changed(changes(example.before, example.after))}"
         for step in obligation.steps
     ]
     lines.append("")

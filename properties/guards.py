@@ -1,7 +1,7 @@
 """The guard audit: every need of every step is dropped in turn, and some property must break.
 
-A need that can be dropped without harm is either not needed, or judges what leaves no mark in the state: a checksum that
-an event reports, say. The first should not be there; the second is the rule itself, and is listed as such.
+A need that can be dropped without harm is either not needed, or judges what leaves no mark in the state: a checksum
+that an event reports, say. The first should not be there; the second is the rule itself, and is listed as such.
 """
 
 from __future__ import annotations

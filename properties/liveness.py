@@ -1,8 +1,8 @@
 """That things do happen: what is pending is done in the end, if the step that helps is taken in the end.
 
-Each claim is a *rank*: how far what is pending is from being done. A *helpful* step is always there, stays there until it
-is taken, and lowers the rank; no other step raises it, but for listed disturbances, such as a crash. So the rank
-falls to its floor, however the other steps are interleaved. That is weak fairness, and no more is assumed.
+Each claim is a *rank*: how far what is pending is from being done. A *helpful* step is always there, stays there
+until it is taken, and lowers the rank; no other step raises it, but for listed disturbances, such as a crash. So the
+rank falls to its floor, however the other steps are interleaved. That is weak fairness, and no more is assumed.
 
 A rank needs a *witness*, such as the first gap. It is passed in, not searched for: everything is shown for whatever
 satisfies its definition, and that there is one, for a gap, by induction over the numbers.
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import z3
@@ -24,7 +25,7 @@ from gapless.properties.proofs import Obligation, Question, Theory
 from gapless.properties.symbolic import State, Unknown
 from gapless.spec.language import all_between, greatest
 from gapless.spec.transaction import Phase
-from gapless.traces.specs import SPECS, Spec
+from gapless.traces.specs import Spec
 
 Values = tuple[Any, ...]
 
@@ -156,21 +157,22 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
 
 
 def _shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
-    def one(step: str, ask: Callable[[Theory], Question]) -> Obligation:
-        return Obligation(spec, claim.sentence.replace(" ", "_"), step, ask)
+    def one(step: str, wrong: str, *about: Any) -> Obligation:
+        ask = methodcaller(wrong, *about)
+        return Obligation(spec, claim.sentence.replace(" ", "_"), step, lambda theory: ask(_Shown(claim, theory)))
 
     if claim.gap:
-        yield one("there is a first gap", lambda t: _Shown(claim, t).there_is_a_gap())
-    yield one("some step helps", lambda t: _Shown(claim, t).nothing_helps())
+        yield one("there is a first gap", "no_gap")
+    yield one("some step helps", "nothing_helps")
     for helpful in claim.helpful:
-        yield one(f"{helpful.step} is enabled", lambda t, h=helpful: _Shown(claim, t).disabled(h))
-        yield one(f"{helpful.step} lowers the rank", lambda t, h=helpful: _Shown(claim, t).does_not_lower(h))
+        yield one(f"{helpful.step} is enabled", "disabled", helpful)
+        yield one(f"{helpful.step} lowers the rank", "does_not_lower", helpful)
     for name in spec.actions:
         if name not in claim.disturbances:
-            yield one(f"{name} does not raise the rank", lambda t, n=name: _Shown(claim, t).raises(n))
+            yield one(f"{name} does not raise the rank", "raises", name)
             for helpful in claim.helpful:
                 words = f"{name} leaves {helpful.step} to be taken"
-                yield one(words, lambda t, n=name, h=helpful: _Shown(claim, t).withdraws(n, h))
+                yield one(words, "withdraws", name, helpful)
 
 
 class _Shown:
@@ -202,7 +204,7 @@ class _Shown:
         marks = {"subject": self.subject, "witness": self.mark}
         return Question((*self.known, *terms), self.theory.before, marks, {})
 
-    def there_is_a_gap(self) -> Question:
+    def no_gap(self) -> Question:
         """Induction over the numbers: were there no first gap, all up to the end would be done, and one beyond it."""
         assert self.claim.gap is not None  # noqa: S101 - asked of gaps only
         low, high, done = self.claim.gap
@@ -270,7 +272,7 @@ class _Shown:
         )
 
     def withdraws(self, name: str, helpful: Helpful) -> Question:
-        """That some step leaves the rank as it is, and the helpful step is no longer the one to take, or another one."""
+        """That some step leaves the rank as it is, and the helpful step is not the one to take any more, or another."""
         before = self.rank(self.theory.before, self.mark)
         wanted = self.args(helpful, self.theory.before, self.mark)
         cases = []
@@ -282,6 +284,3 @@ class _Shown:
                 unlowered = before <= self.rank(way.outcome, self.later)
                 cases.append(z3.And(*way.facts, *self.still(way.outcome), unlowered, z3.Not(z3.And(due, *same))))
         return self.question(self.says(helpful.when, self.theory.before, self.mark), z3.Or(cases))
-
-
-__all__ = ["CLAIMS", "SPECS", "Claim", "Helpful", "obligations"]

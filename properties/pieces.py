@@ -1,13 +1,13 @@
 """Cut anywhere: what is judged piece by piece is judged as a whole.
 
-A piece of a trace is replayed from the state that its first event claims, without what came before. That is right if the
-claim leaves nothing out that the rest of the trace can tell. So for each spec whose traces are cut there is a relation,
-*the piece knows what the rest can tell*, between the state of the whole and that of the piece, and two things to prove of
-every step that is taken in pieces: both states accept it or both refuse it, and the relation holds again behind
-it. By induction over the events, the piece ends as the whole does.
+A piece of a trace is replayed from the state that its first event claims, without what came before. That is right if
+the claim leaves nothing out that the rest of the trace can tell. So for each spec whose traces are cut there is a
+relation, *the piece knows what the rest can tell*, between the state of the whole and that of the piece. A claim has
+it; and of every step that is taken in pieces two things are proved: both states accept it or both refuse it, and the
+relation holds again behind it. By induction over the events, the piece ends as the whole does.
 
-What is left is about folding and fitting, whatever the spec, and is proved of any step function: replaying two parts one
-after the other is replaying both at once, and joining pieces is associative, so that splits may be joined in any
+What is left is about folding and fitting, whatever the spec, and is proved of any step function: replaying two parts
+one after the other is replaying both at once, and joining pieces is associative, so that splits may be joined in any
 grouping.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import z3
@@ -32,8 +33,8 @@ LAWS = "joining"
 class Cut:
     """How traces of a spec are cut: which steps are taken in pieces, and what a piece must know of the whole.
 
-    `knows(whole, piece, number)` holds for every number · `where(whole)`: in which states the whole is cut · `claim(empty,
-    whole)`: the state that the piece behind the cut begins with, made of an empty one.
+    `knows(whole, piece, number)` holds for every number · `where(whole)`: in which states the whole is cut ·
+    `claim(empty, whole)`: the state that the piece behind the cut begins with, made of an empty one.
     """
 
     spec: str
@@ -129,15 +130,11 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
     for cut in CUTS:
         if cut.spec == spec.name:
             sentence = "a_piece_is_judged_as_the_whole"
-            yield Obligation(spec, sentence, "its claim knows enough", lambda t, c=cut: _knows_too_little(t, c))
+            yield Obligation(spec, sentence, "its claim knows enough", partial(_knows_too_little, cut=cut))
             for name in cut.steps:
                 step = spec.actions[name]
-                yield Obligation(
-                    spec, sentence, f"{name} gets one answer", lambda t, c=cut, s=step: _other_answer(t, c, s)
-                )
-                yield Obligation(
-                    spec, sentence, f"{name} keeps what is known", lambda t, c=cut, s=step: _forgets(t, c, s)
-                )
+                yield Obligation(spec, sentence, f"{name} gets one answer", partial(_other_answer, cut=cut, step=step))
+                yield Obligation(spec, sentence, f"{name} keeps what is known", partial(_forgets, cut=cut, step=step))
 
 
 def _knows_too_little(theory: Theory, cut: Cut) -> Question:

@@ -1,9 +1,9 @@
-"""Proofs by induction: initial states satisfy every invariant, and every step keeps it, from any state and for every bound.
+"""Proofs by induction: initial states satisfy every invariant, and every step keeps it, from any state.
 
-What must be shown is a list of obligations, each a question to Z3 of which the answer must be *no*: is there a state in
-which all invariants hold, and a step from it, after which this one does not? A state is any state: no reachability is
-assumed, no bound, no depth. And the converse, so that nothing holds for want of cases: every step *can happen*, in a
-state in which all invariants hold.
+What must be shown is a list of obligations, each a question to Z3 of which the answer must be *no*: is there a state
+in which all invariants hold, and a step from it, after which this one does not? A state is any state: no reachability
+is assumed, no bound, no depth. And the converse, so that nothing holds for want of cases: every step *can happen*, in
+a state in which all invariants hold.
 
 `unknown` is a failure. What Z3 finds against a claim, or for a step that can happen, is looked for again with small
 numbers, and replayed by the plain functions before anybody sees it (`examples.py`).
@@ -11,11 +11,11 @@ numbers, and replayed by the plain functions before anybody sees it (`examples.p
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import combinations
+from operator import methodcaller
 from typing import Any, Literal
 
 import z3
@@ -175,14 +175,14 @@ def inductive(spec: Spec, *, weak: bool, only: Sequence[Step] | None = None) -> 
     """That the initial state satisfies every invariant, and that every step, or only some, can happen and keeps it."""
     of = theory(spec, weak, None)
     for holds in of.invariants if only is None else ():
-        yield Obligation(spec, holds.__name__, INITIAL, lambda t, p=holds: t.not_initially(p), weak, holds=holds)
+        yield Obligation(spec, holds.__name__, INITIAL, methodcaller("not_initially", holds), weak, holds=holds)
     for step in of.steps if only is None else only:
-        yield Obligation(spec, CAN_HAPPEN, step.__name__, lambda t, s=step: t.accepted(s), weak, "sat", (step,))
+        yield Obligation(spec, CAN_HAPPEN, step.__name__, methodcaller("accepted", step), weak, "sat", (step,))
         for properties, states in ((of.invariants, 1), (of.step_properties, 2)):
             for holds in properties:
                 yield Obligation(
                     spec, holds.__name__, step.__name__,
-                    lambda t, s=step, p=holds, n=states: t.broken(s, p, n), weak, "unsat", (step,), holds, states,
+                    methodcaller("broken", step, holds, states), weak, "unsat", (step,), holds, states,
                 )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def exclusive(spec: Spec) -> Iterator[Obligation]:
         if one.instead_of is other.instead_of and one.profiles & other.profiles:
             both = (one.step, other.step)
             steps = " and ".join(step.__name__ for step in both)
-            yield Obligation(spec, EXCLUSIVE, steps, lambda t, b=both: t.accepted(*b), weak=True, steps=both)
+            yield Obligation(spec, EXCLUSIVE, steps, methodcaller("accepted", *both), weak=True, steps=both)
 
 
 # -- answers -------------------------------------------------------------------------------------------------------

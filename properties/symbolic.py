@@ -1,7 +1,7 @@
 """Z3's reading of a spec: its functions are run on values that are known only as terms.
 
-A number is an `Unknown`, a `Map` an `UnknownMap`; every truth test forks the run (`spec/forking.py`). So a step becomes
-its paths: what must be so for each, and the state or the refusal at its end. A predicate becomes one formula.
+A number is an `Unknown`, a `Map` an `UnknownMap`; every truth test forks the run (`spec/forking.py`). So a step
+becomes its paths: what must be so for each, and the state or the refusal at its end. A predicate becomes one formula.
 Nothing of a spec is written a second time, and nothing is assumed of a state but what the invariants say.
 """
 
@@ -68,8 +68,8 @@ for _name in ("add", "sub", "mul", "mod", "eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Unknown, f"__{_name}__", _overloaded(f"__{_name}__"))
 for _name in ("add", "sub", "mul", "mod"):
     setattr(Unknown, f"__r{_name}__", _overloaded(f"__r{_name}__"))
-Unknown.__floordiv__ = _overloaded("__div__")  # type: ignore[attr-defined] # of integers, rounding as Python does by positive ones
-Unknown.__rfloordiv__ = _overloaded("__rdiv__")  # type: ignore[attr-defined]
+for _name, _z3 in (("floordiv", "div"), ("rfloordiv", "rdiv")):  # of integers: both round down by positive ones
+    setattr(Unknown, f"__{_name}__", _overloaded(f"__{_z3}__"))
 
 
 class UnknownMap:
@@ -184,7 +184,7 @@ def _asked_before(path: forking.Path, question: Any) -> bool | None:
     """The answer where the question answers itself, or was asked before."""
     plain = z3.simplify(question)
     if z3.is_true(plain) or z3.is_false(plain):
-        return z3.is_true(plain)
+        return bool(z3.is_true(plain))
     for asked, answer in zip(path.questions, path.answers, strict=True):
         if asked.eq(question):
             return answer

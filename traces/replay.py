@@ -198,7 +198,7 @@ def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset
             after, deviation = of.step(state, event[0], named(spec, event), profile)
             note = f" ({deviation.replace('_', ' ')})" if deviation else ""
             note += " (inferred from its op)" if event[0] == "roll_back" else ""
-            told.append((call(spec, event), told(changes(state, after)) + note))
+            told.append((call(spec, event), what_changed(changes(state, after)) + note))
             state = after
     except Refused:
         pass  # its story is told with the finding
@@ -210,7 +210,7 @@ def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset
 
 def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: str) -> list[str]:
     """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again."""
-    calls = [(call(departure.spec, step.event), told(step.changes)) for step in departure.steps]
+    calls = [(call(departure.spec, step.event), what_changed(step.changes)) for step in departure.steps]
     calls.append((call(departure.spec, departure.event), "refused"))
     width = min(max(len(text) for text, _ in calls), 76)
     lines = [title, ""]
@@ -231,6 +231,6 @@ def _in_words(departure: Departure, name: str, value: int) -> int | str:
     return called(kind(value)) if issubclass(kind, IntEnum) else value
 
 
-def told(changes: tuple[Change, ...]) -> str:
+def what_changed(changes: tuple[Change, ...]) -> str:
     """What a step changed, as it stands in stories."""
     return ", ".join(f"{name} {before} → {after}" for name, before, after in changes) or "nothing changes"
