@@ -82,6 +82,8 @@ def smallest(obligation: Obligation, *, work: int = proofs.WORK, seed: int = 0) 
     spent = 0
     for window in WINDOWS:
         question = obligation.question(window)
+        if question.before is None:  # it is about no state
+            return None, spent
         solver_terms = (*question.terms, *_keys_within(obligation.spec, obligation, question, window))
         for bound in VALUES:
             asked = (*solver_terms, *_values_within(question, window, bound))
@@ -102,14 +104,18 @@ def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any
     solver = z3.Solver()
     solver.set("rlimit", proofs.WORK)
     solver.add(*asked)
+    cells: list[tuple[Any, int]] = []
     for field in fields(question.before):
         value, plain = getattr(question.before, field.name), getattr(spec.initial, field.name)
-        cells = [(value[key], value.default) for key in window] if isinstance(value, UnknownMap) else [(value, plain)]
-        for cell, usual in cells:
-            same = symbolic.number(cell) == int(usual)
-            if solver.check(same) == z3.sat:
-                model = solver.model()
-                solver.add(same)
+        if isinstance(value, UnknownMap):
+            cells += [(symbolic.number(value[key]), value.default) for key in window]
+        else:
+            cells.append((symbolic.number(value), int(plain)))
+    natural = [min(0, usual) <= cell for cell, usual in cells]
+    for wish in (*natural, *(cell == usual for cell, usual in cells)):
+        if solver.check(wish) == z3.sat:
+            model = solver.model()
+            solver.add(wish)
     return model
 
 
