@@ -130,6 +130,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "the half cursor stays within the halves of the log",
         [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],
     ),
+    "half_cache": ("the half is written before it is put into the cache", [("open", (0, 1)), ("put", (0,))]),
     "op_batch": (
         "no op names the half yet",
         [("open", (0, 0)), ("enqueue", (0, 2, 1)), ("enqueue", (0, 2, 1))],
