@@ -121,6 +121,13 @@ def sensible(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> t
         expected |= of_transactions(spec, state, drawn)
     if spec.name == "dispatch":
         expected |= of_dispatch(state, drawn)
+    if spec.name == "ring":
+        expected |= {
+            ("open", "slots"): lambda: 1 + drawn[0] % 3,
+            ("cut", "batch"): lambda: state.cut,
+            ("decode", "batch"): lambda: state.next + abs(drawn[0]) % 3,
+            ("dispatch", "batch"): lambda: state.next,
+        }
     if spec.name == "half_cache":
         expected |= of_a_cache(state, drawn)
     known = (expected.get((action, parameter)) for parameter in spec.parameters[action])
