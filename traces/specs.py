@@ -10,7 +10,18 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from gapless.spec import checkpoint, coordinator, dispatch, log, op_batch, permits, queue, transaction
+from gapless.spec import (
+    checkpoint,
+    coordinator,
+    dispatch,
+    half_cache,
+    log,
+    op_batch,
+    permits,
+    queue,
+    ring,
+    transaction,
+)
 from gapless.spec.language import Deviation, Map, Refused
 
 State = Any
@@ -99,7 +110,9 @@ class Spec:
 
 SPECS: Mapping[str, Spec] = {
     spec.name: spec
-    for spec in map(Spec, (log, queue, dispatch, transaction, checkpoint, op_batch, coordinator, permits))
+    for spec in map(
+        Spec, (log, queue, dispatch, ring, transaction, checkpoint, op_batch, half_cache, coordinator, permits)
+    )
 }
 PROFILES = ("strict", "rocketmq", "pulsar")
 
