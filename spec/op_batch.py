@@ -27,7 +27,7 @@ def open(s: State, max_size: int, interval: int) -> State:  # noqa: A001 - the s
     Source: reference D.3, F (transactionOpMsgMaxSize, transactionOpBatchInterval); RIP-50.
     """
     require(s.opened == 0, because="the batcher is new", otherwise="two batchers are taken for one")
-    return replace(s, opened=1, max_size=max_size, interval=interval)
+    return replace(s, opened=1, max_size=max_size, interval=interval, since=s.clock)
 
 
 def enqueue(s: State, number: Number, length: int, known: bool) -> State:
