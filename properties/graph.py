@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 import networkx as nx
+import numpy as np
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -70,16 +71,19 @@ class StateGraph(Generic[S, C]):
     def terminal(self) -> list[list[int]]:
         """Sets of states that are never left again, each the whole of what can be reached from any of its states."""
         graph: nx.DiGraph[int] = nx.DiGraph()
-        graph.add_nodes_from(range(len(self.states)))
-        graph.add_edges_from(
-            (n, self.targets[at])
-            for n, (start, end) in enumerate(pairwise(self.starts))
-            for at in range(start, end)
-            if self.targets[at] != n
-        )
-        return sorted(
-            sorted(component)
-            for component in nx.strongly_connected_components(graph)
-            if not any(map(self.open_ended, component))
-            and all(target in component for n in component for target in graph[n])
-        )
+        for n in self._enclosed():
+            graph.add_node(n)
+            graph.add_edges_from((n, target) for _, target in self.leaving(n))
+        condensed = nx.condensation(graph)
+        return sorted(sorted(condensed.nodes[c]["members"]) for c in condensed if condensed.out_degree(c) == 0)
+
+    def _enclosed(self) -> list[int]:
+        """The states from which no way leads to one that is open-ended: mostly none."""
+        sources = np.repeat(np.arange(self.explored), np.diff(self.starts))
+        targets = np.array(self.targets, np.int64)
+        escapes = np.fromiter(map(self.open_ended, range(len(self.states))), np.bool_)
+        known = -1
+        while known != escapes.sum():
+            known = escapes.sum()
+            escapes[sources[escapes[targets]]] = True
+        return [int(n) for n in np.flatnonzero(~escapes)]
