@@ -23,7 +23,7 @@ from gapless.properties import proofs, symbolic
 from gapless.properties.proofs import Obligation, Question, ask
 from gapless.properties.symbolic import State, Unknown, UnknownMap
 from gapless.spec.language import Map, Refused, waived
-from gapless.traces.replay import called, changes, what_changed
+from gapless.traces.notation import called, changes, told
 from gapless.traces.specs import Spec
 
 WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
@@ -246,7 +246,7 @@ def story(result: Result) -> list[str]:
     lines = [title, "", f"  In a state with {_state(spec, example.before)},"]
     lines += [
         f"  1. {step.__name__}({', '.join(f'{name}={value:d}' for name, value in example.args.items())})   "
-        f"{what_changed(changes(example.before, example.after))}"
+        f"{told(changes(example.before, example.after))}"
         for step in obligation.steps
     ]
     lines.append("")

@@ -18,7 +18,8 @@ from gapless.spec import checkpoint, coordinator, dispatch, log, op_batch, permi
 from gapless.spec.coordinator import takes_a_slot
 from gapless.spec.language import Number, implies
 from gapless.spec.transaction import Phase
-from gapless.traces.replay import Event, call, changes, named, what_changed
+from gapless.traces.notation import changes, told
+from gapless.traces.replay import Event, call, named
 from gapless.traces.specs import SPECS
 
 AROUND = range(-1, 8)  # the numbers that a universal parameter is tried on
@@ -64,7 +65,7 @@ class FalseFriend:
     def story(self) -> list[str]:
         """The events as lines, in the notation of all stories."""
         lines = [f"{self.spec}: it looks as if {self.sentence}. It is not so ({self.seen}).", ""]
-        calls = [(call(self.spec, event), what_changed(changes(a, b))) for event, a, b, _ in self.along()]
+        calls = [(call(self.spec, event), told(changes(a, b))) for event, a, b, _ in self.along()]
         width = min(max(len(text) for text, _ in calls), 76)
         lines += [f"  {number}. {text:<{width}}   {what}" for number, (text, what) in enumerate(calls, 1)]
         return [*lines, "", getdoc(self.looks_true) or ""]

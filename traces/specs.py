@@ -93,18 +93,21 @@ class Spec:
         """The deviations that `profile` counts as anomalies."""
         return tuple(d for d in self.deviations if profile in d.profiles)
 
+    def stand_ins(self, action: str, profile: str) -> tuple[Deviation[Any], ...]:
+        """The deviations that `profile` allows in place of an action, in the order in which they are tried."""
+        return tuple(d for d in self.allowed(profile) if d.instead_of is self.actions[action])
+
     def step(self, state: State, action: str, args: Mapping[str, int], profile: str) -> tuple[State, str | None]:
         """The next state, and the deviation that was needed to get there. Raises Refused."""
         wanted = [args[name] for name in self.parameters[action]]
         try:
             return self.actions[action](state, *wanted), None
         except Refused:
-            for deviation in self.allowed(profile):
-                if deviation.instead_of is self.actions[action]:
-                    try:
-                        return deviation.step(state, *wanted), deviation.step.__name__
-                    except Refused:
-                        continue
+            for deviation in self.stand_ins(action, profile):
+                try:
+                    return deviation.step(state, *wanted), deviation.step.__name__
+                except Refused:
+                    continue
             raise
 
 
