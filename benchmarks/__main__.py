@@ -30,11 +30,15 @@ from rich.table import Table
 
 from benchmarks import bigstore, bigtraces
 from benchmarks.bigstore import Extent, Shape, extent
+from gapless.properties.bounds import bound_of
+from gapless.properties.exploration import explore
+from gapless.traces.specs import SPECS
 
 RUNS = 3
 SAMPLED_EVERY = 0.01  # seconds
 SMALL = 1000  # records of the store for the cold start
 BUSY = 0.5  # processes that wanted a core in the minute before
+EXPLORED = (("queue", None), ("transaction", None), ("checkpoint", None), ("transaction", "rocketmq"))
 SCAN = "scan only"  # the row that the others are compared with
 
 
@@ -76,7 +80,7 @@ def main() -> None:
     stores = chosen.dir or Path(tempfile.gettempdir(), "gapless-benchmarks")
     progress = Console(stderr=True)
     load = os.getloadavg()[0]
-    rows = [*_rows(stores, chosen.records, ten=chosen.ten), *_trace_rows(stores, chosen.traces)]
+    rows = [*_rows(stores, chosen.records, ten=chosen.ten), *_trace_rows(stores, chosen.traces), *_explored_rows()]
     turns = track([*rows * (1 + RUNS)], "measuring", console=progress, disable=not progress.is_terminal)
     runs = [_run(row) for row in turns]
     outcomes = [(row, _middle(runs[len(rows) + index :: len(rows)])) for index, row in enumerate(rows)]
@@ -132,6 +136,15 @@ def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:
             call = f"rows.check_traces(*{(str(path), *engine)!r})"
             command = [sys.executable, "-c", f"from benchmarks import rows; {call}"]
             yield Row(f"{traces:,} traces of {len(bigtraces.EVENTS)} events, {name}", command, whole, scans=False)
+
+
+def _explored_rows() -> Iterator[Row]:
+    """Explorations: steps tried stand where records do. How many there are is counted by one that is not timed."""
+    for spec, profile in EXPLORED:
+        found = explore(SPECS[spec], bound_of(SPECS[spec], profile), profile=profile)
+        command = [sys.executable, "-c", f"from benchmarks import rows; rows.explore({spec!r}, {profile!r})"]
+        deviations = f", {profile} profile" if profile else ""
+        yield Row(f"explore {spec}{deviations}, steps tried", command, Extent(found.tried, 0), scans=False)
 
 
 def _made_traces(stores: Path, traces: int) -> Path:
@@ -238,7 +251,7 @@ def _print(outcomes: list[tuple[Row, Measured | Invalid]], load: float) -> None:
         rates[row.name] = rate = row.store.records / outcome.seconds / 1e6
         speed = (
             f"{rate:.2f}",
-            f"{row.store.bytes / outcome.seconds / 1e6:,.0f}",
+            f"{row.store.bytes / outcome.seconds / 1e6:,.0f}" if row.store.bytes else "",
             f"{rate / rates[SCAN]:.2f}" if SCAN in rates and row.scans else "",
             f"{rate / rates[row.without]:.2f}" if row.without in rates else "",
         )

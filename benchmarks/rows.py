@@ -51,5 +51,15 @@ def check_traces(path: str, engine: EngineName, master: str | None) -> None:
     _answer(report.seconds, report.sources[0].records, report.verdict)
 
 
+def explore(spec: str, profile: str | None = None) -> None:
+    """Every state of a spec within its bound; what counts as a record is a step that was tried."""
+    from gapless.properties import bounds, exploration  # noqa: PLC0415 - not for the rows that do without
+    from gapless.traces.specs import SPECS  # noqa: PLC0415
+
+    bound = bounds.bound_of(SPECS[spec], profile)
+    found = exploration.explore(SPECS[spec], bound, profile=profile)
+    _answer(found.seconds, found.tried, "conforms" if found.result == "holds" else found.result)
+
+
 def _answer(seconds: float, records: int, verdict: str = "conforms") -> None:
     print(json.dumps({"seconds": seconds, "records": records, "verdict": verdict}))

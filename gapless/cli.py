@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from gapless.traces.specs import PROFILES
+from gapless.traces.specs import PROFILES, SPECS, Spec
 
 if TYPE_CHECKING:
+    from gapless.properties.exploration import Explored
     from gapless.properties.ledger import Entry, Ledger
     from gapless.traces.check import Progress
     from gapless.traces.verdicts import Report
@@ -39,6 +40,8 @@ Examples:
   gapless rules                                    what is checked, and what goes wrong without it
 
   gapless prove transaction                        that the model keeps its own invariants, from any state
+
+  gapless explore queue --graph queue.html         every state of a spec within small bounds, as a picture
 
 Exit codes of check: 0 conforms, 1 departs, 2 unreadable or wrong usage, 3 inconclusive.
 Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usage, 3 unknown or out of budget.
@@ -314,6 +317,87 @@ def rules() -> None:
                 print()
             print(f"{rule.id}\n  {rule.kind}: {rule.because}\n  otherwise: {rule.otherwise}")
             print(f"  established by: {rule.established}\n  source: {rule.source}")
+
+
+@app.command()
+def explore(
+    specs: Annotated[
+        list[str] | None, typer.Argument(help="Specs by name, such as queue; all if none is named.", show_default=False)
+    ] = None,
+    profile: Annotated[
+        Profile | None,
+        typer.Option(help="With the known deviations of a broker; without them if none is named.", show_default=False),
+    ] = None,
+    states: Annotated[int, typer.Option(min=1, help="Give up on a spec that has more states.")] = 1_000_000,
+    graph: Annotated[
+        Path | None, typer.Option(help="Draw the states: an .svg of one spec, or an .html page.", show_default=False)
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write what was found as JSON; - for standard output.", show_default=False)
+    ] = None,
+) -> None:
+    """Try every step in every state within small bounds, and hold all of it against the invariants.
+
+    The bounds are those of properties/bounds.py. Exit codes: 0 all hold, 1 one is broken, 2 wrong usage, 3 a spec has
+    more states than --states allows, or a step that was never possible.
+    """
+    from gapless.properties import drawing, telling
+    from gapless.properties.bounds import NoBound, bound_of
+    from gapless.properties.exploration import explore as run
+
+    chosen = _chosen(specs or [])
+    found = []
+    try:
+        if graph:
+            drawing.kind(graph, len(chosen))
+        for spec in chosen:
+            bound = bound_of(spec, profile)
+            with _exploring(spec.name) as progress:
+                found.append(run(spec, bound, profile=profile, limit=states, progress=progress))
+    except (NoBound, drawing.NoPicture) as error:
+        raise _failed(str(error)) from None
+    code = telling.exit_code(found)
+    with _printing(code):
+        if json:
+            _write(json, telling.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
+        if graph:
+            _write(graph, drawing.svg(found[0]) if graph.suffix == ".svg" else drawing.html(found))
+        if str(json) != "-":
+            _tabled(found)
+            if graph:
+                print(f"graph: {graph}")
+    raise typer.Exit(code)
+
+
+def _tabled(found: Sequence[Explored]) -> None:
+    from gapless.properties import telling
+
+    console = _Console(highlight=False, markup=False)
+    console.width = max(console.width, 120)
+    console.print(telling.table(found, ruled=console.is_terminal))
+    for one in found:
+        for lines in (telling.remarks(one), telling.story(one)):
+            if lines:
+                print("", *lines, sep="\n")
+
+
+def _chosen(names: Sequence[str]) -> list[Spec]:
+    """The specs of these names, each once; all if there is none."""
+    for name in names:
+        if name not in SPECS:
+            raise _failed(f"there is no spec {name!r}: choose among {', '.join(SPECS)}")
+    return [SPECS[name] for name in dict.fromkeys(names or SPECS)]
+
+
+@contextmanager
+def _exploring(name: str) -> Iterator[Callable[[int, int], None] | None]:
+    """How many states are explored, on a terminal; nothing elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status(f"{name} …") as status:
+        yield lambda explored, known: status.update(f"{name}: {explored:,} of {known:,} states explored")
 
 
 class _Console(Console):

@@ -1,1 +1,1 @@
-"""Why we believe it: proofs, exploration, mutants. Empty so far; README.md says what will be here."""
+"""Why we believe it: exploration, and in time proofs and mutants; README.md says what will be here."""

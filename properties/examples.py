@@ -23,7 +23,7 @@ from gapless.properties import proofs, symbolic
 from gapless.properties.proofs import Obligation, Question, ask
 from gapless.properties.symbolic import State, Unknown, UnknownMap
 from gapless.spec.language import Map, Refused, waived
-from gapless.traces.replay import called, changes, what_changed
+from gapless.traces.notation import called, changes, told
 from gapless.traces.specs import Spec
 
 WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
@@ -82,6 +82,8 @@ def smallest(obligation: Obligation, *, work: int = proofs.WORK, seed: int = 0) 
     spent = 0
     for window in WINDOWS:
         question = obligation.question(window)
+        if question.before is None:  # it is about no state
+            return None, spent
         solver_terms = (*question.terms, *_keys_within(obligation.spec, obligation, question, window))
         for bound in VALUES:
             asked = (*solver_terms, *_values_within(question, window, bound))
@@ -123,14 +125,18 @@ def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any
     solver = z3.Solver()
     solver.set("rlimit", proofs.WORK)
     solver.add(*asked)
+    cells: list[tuple[Any, int]] = []
     for field in fields(question.before):
         value, plain = getattr(question.before, field.name), getattr(spec.initial, field.name)
-        cells = [(value[key], value.default) for key in window] if isinstance(value, UnknownMap) else [(value, plain)]
-        for cell, usual in cells:
-            same = symbolic.number(cell) == int(usual)
-            if solver.check(same) == z3.sat:
-                model = solver.model()
-                solver.add(same)
+        if isinstance(value, UnknownMap):
+            cells += [(symbolic.number(value[key]), value.default) for key in window]
+        else:
+            cells.append((symbolic.number(value), int(plain)))
+    natural = [min(0, usual) <= cell for cell, usual in cells]
+    for wish in (*natural, *(cell == usual for cell, usual in cells)):
+        if solver.check(wish) == z3.sat:
+            model = solver.model()
+            solver.add(wish)
     return model
 
 
@@ -261,7 +267,7 @@ def story(result: Result) -> list[str]:
     lines = [title, "", f"  In a state with {_state(spec, example.before)},"]
     lines += [
         f"  1. {step.__name__}({', '.join(f'{name}={value:d}' for name, value in example.args.items())})   "
-        f"{what_changed(changes(example.before, example.after))}"
+        f"{told(changes(example.before, example.after))}"
         for step in obligation.steps
     ]
     lines.append("")

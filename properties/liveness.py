@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from operator import methodcaller
 from typing import Any
 
@@ -23,6 +24,7 @@ import z3
 from gapless.properties import symbolic
 from gapless.properties.proofs import Obligation, Question, Theory
 from gapless.properties.symbolic import State, Unknown
+from gapless.spec.dispatch import NOBODY
 from gapless.spec.language import all_between, greatest
 from gapless.spec.transaction import Phase
 from gapless.traces.specs import Spec
@@ -143,7 +145,90 @@ EVERY_HALF_RESOLVES = Claim(
     disturbances={},
 )
 
-CLAIMS: tuple[Claim, ...] = (EVERY_HALF_RESOLVES, HALF_CURSOR, OP_CURSOR)
+COMMIT_GAP = _gap(lambda s: s.committed, lambda s, n: s.bits[n] == 1)
+
+
+def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturbances: dict[str, str]) -> Claim:
+    """The commit position passes every number that the log has a message for."""
+
+    def busy(s: State) -> Any:
+        return s.overlap <= 0 and s.at != NOBODY
+
+    def stage(s: State, gap: Any) -> Any:
+        if s.scanned <= gap:
+            return 3
+        if s.taken[gap] > 0:
+            return 0
+        return 2 if busy(s) else 1
+
+    return Claim(
+        sentence,
+        "a message is in the log and no consumer ever receives it",
+        "dispatch",
+        pending=lambda s, number: 0 < s.lives and s.committed <= number and may_overlap(s),
+        witness=COMMIT_GAP,
+        rank=lambda s, number, gap: 1 if number < gap else 4 * (number + 1 - gap) + stage(s, gap),
+        helpful=(
+            Helpful("scan", lambda s, number, gap: gap <= number and s.scanned <= gap, lambda _s, _number, gap: (gap,)),
+            Helpful(
+                "take",
+                lambda s, number, gap: gap <= number and gap < s.scanned and s.taken[gap] == 0 and not busy(s),
+                lambda _s, _number, gap: (gap,),
+            ),
+            Helpful(
+                "write",
+                lambda s, number, gap: gap <= number and gap < s.scanned and (s.taken[gap] > 0 or busy(s)),
+                lambda s, _number, gap: (gap if s.taken[gap] > 0 else s.at,),
+            ),
+            Helpful("commit", _beyond, lambda _s, _number, gap: (gap,), looks_first=True),
+        ),
+        disturbances=disturbances,
+        gap=(lambda s: s.committed, lambda s: s.scanned, lambda s, n: s.bits[n] == 1),
+    )
+
+
+CRASH = {"crash": "what was not flushed is scanned and written anew"}
+COMMIT_POSITION = _commit_position(
+    "the commit position moves on where workers may overlap", lambda s: 0 < s.overlap, CRASH
+)
+SERIALIZED = _commit_position(
+    "the commit position moves on where one works at a time",
+    lambda s: s.overlap <= 0,
+    CRASH | {"take": "another worker comes first; the queue's lock must not pass over the same one for ever"},
+)
+
+EVERY_PERMIT = Claim(
+    "every permit comes back",
+    "a client loses a permit with every silence, until all its callers wait for ever",
+    "permits",
+    # `held` counts who is out, for every step changes both alike (`a_permit_is_held_while_its_request_is_out`).
+    pending=lambda s, request: s.returned[request] < s.taken[request] and 0 < s.held,
+    witness=lambda _s, _request, _none: True,
+    rank=lambda s, request, _none: 2 if s.clock - s.since[request] < s.timeout else 1,
+    helpful=(
+        Helpful(
+            "tick",
+            lambda s, request, _none: s.clock - s.since[request] < s.timeout,
+            lambda s, request, _none: (s.since[request] + s.timeout,),
+            looks_first=True,
+        ),
+        Helpful(
+            "time_out",
+            lambda s, request, _none: s.timeout <= s.clock - s.since[request],
+            lambda _s, request, _none: (request,),
+        ),
+    ),
+    disturbances={},
+)
+
+CLAIMS: tuple[Claim, ...] = (
+    EVERY_HALF_RESOLVES,
+    HALF_CURSOR,
+    OP_CURSOR,
+    COMMIT_POSITION,
+    SERIALIZED,
+    EVERY_PERMIT,
+)
 
 
 # -- what must be shown --------------------------------------------------------------------------------------------
@@ -153,10 +238,12 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
     """All that must be shown of the claims about a spec."""
     for claim in CLAIMS:
         if claim.spec == spec.name:
-            yield from _shown(spec, claim)
+            yield from shown(spec, claim)
 
 
-def _shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
+def shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
+    """All that must be shown of one claim."""
+
     def one(step: str, wrong: str, *about: Any) -> Obligation:
         ask = methodcaller(wrong, *about)
         return Obligation(spec, claim.sentence.replace(" ", "_"), step, lambda theory: ask(_Shown(claim, theory)))
@@ -198,7 +285,9 @@ class _Shown:
             return symbolic.term(self.claim.rank, state, self.subject, mark)
 
     def args(self, helpful: Helpful, state: State, mark: Unknown) -> list[Any]:
-        return [symbolic.number(value) for value in helpful.args(state, self.subject, mark)]
+        """The arguments that a helpful step is taken with, as terms."""
+        count = len(signature(self.theory.spec.actions[helpful.step]).parameters) - 1
+        return [symbolic.term(lambda n=n: helpful.args(state, self.subject, mark)[n]) for n in range(count)]
 
     def question(self, *terms: Any) -> Question:
         marks = {"subject": self.subject, "witness": self.mark}
@@ -234,13 +323,11 @@ class _Shown:
     def taken_with(self, helpful: Helpful) -> Sequence[symbolic.Way]:
         """The ways through a helpful step with its arguments."""
         step = self.theory.spec.actions[helpful.step]
+        terms = self.args(helpful, self.theory.before, self.mark)
+        kinds = symbolic.unknown_arguments(step).values()
         given = [
-            Unknown(symbolic.truth(value) if z3.is_bool(symbol.term) else symbolic.number(value))
-            for symbol, value in zip(
-                symbolic.unknown_arguments(step).values(),
-                helpful.args(self.theory.before, self.subject, self.mark),
-                strict=True,
-            )
+            Unknown(symbolic.truth(Unknown(term)) if z3.is_bool(kind.term) else term)
+            for kind, term in zip(kinds, terms, strict=True)
         ]
         with symbolic.read(self.theory.reading):
             return [way for way in symbolic.ways(step, self.theory.before, given) if way.accepted]

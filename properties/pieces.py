@@ -129,12 +129,20 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
     """That pieces of this spec's traces are judged as the whole is."""
     for cut in CUTS:
         if cut.spec == spec.name:
-            sentence = "a_piece_is_judged_as_the_whole"
-            yield Obligation(spec, sentence, "its claim knows enough", partial(_knows_too_little, cut=cut))
-            for name in cut.steps:
-                step = spec.actions[name]
-                yield Obligation(spec, sentence, f"{name} gets one answer", partial(_other_answer, cut=cut, step=step))
-                yield Obligation(spec, sentence, f"{name} keeps what is known", partial(_forgets, cut=cut, step=step))
+            yield from of_cut(spec, cut)
+
+
+def of_cut(spec: Spec, cut: Cut) -> Iterator[Obligation]:
+    """All that must be shown of one way to cut."""
+
+    def one(step: str, ask: Callable[[Theory], Question]) -> Obligation:
+        return Obligation(spec, "a_piece_is_judged_as_the_whole", step, ask)
+
+    yield one("its claim knows enough", partial(_knows_too_little, cut=cut))
+    for name in cut.steps:
+        step = spec.actions[name]
+        yield one(f"{name} gets one answer", partial(_other_answer, cut=cut, step=step))
+        yield one(f"{name} keeps what is known", partial(_forgets, cut=cut, step=step))
 
 
 def _knows_too_little(theory: Theory, cut: Cut) -> Question:

@@ -109,16 +109,22 @@ def time_out(s: State, number: Number) -> State:
     Source: proposal 2 (the open will time out); reference C8, P-18, P-19.
     """
     require(
-        s.returned[number] < s.taken[number],
+        s.returned[number] < s.taken[number] and 0 < s.held,
         because="the request holds a permit",
         otherwise="there is a permit more than before, and another whenever this happens",
     )
     require(
-        s.timeout <= s.clock - s.since[number] and s.unanswered < s.held,
+        s.timeout <= s.clock - s.since[number],
         because="the timeout has passed",
         otherwise="a client that is met with silence asks again and again",
     )
-    return replace(s, held=s.held - 1, returned=s.returned.set(number, s.returned[number] + 1))
+    others = s.held - 1  # who is given up is of an earlier stretch: none of the present one is counted twice
+    return replace(
+        s,
+        held=others,
+        unanswered=s.unanswered if s.unanswered <= others else others,
+        returned=s.returned.set(number, s.returned[number] + 1),
+    )
 
 
 def late_reply(s: State, number: Number) -> State:

@@ -526,6 +526,11 @@ def consumers_see_committed_messages_only(s: State) -> bool:
     return implies(s.finals > 0, s.phase == Phase.COMMITTED)
 
 
+def consumers_see_what_is_committed(s: State) -> bool:
+    """Otherwise a producer committed, and nothing came of it."""
+    return 0 <= s.finals and implies(s.phase == Phase.COMMITTED, 0 < s.finals)
+
+
 def a_final_is_seen_once(s: State) -> bool:
     """Otherwise money is paid twice."""
     return s.finals <= 1
@@ -673,6 +678,7 @@ DEVIATIONS = (
 )
 INVARIANTS = (
     consumers_see_committed_messages_only,
+    consumers_see_what_is_committed,
     a_final_is_seen_once,
     an_op_follows_a_decision,
     there_is_one_outcome,
@@ -689,6 +695,7 @@ INVARIANTS = (
 )
 WEAK_INVARIANTS = (
     consumers_see_committed_messages_only,
+    consumers_see_what_is_committed,
     an_op_follows_a_decision,
     a_decision_names_a_half,
     all_is_counted_from_zero,

@@ -34,7 +34,10 @@ INSTEAD_OF_THE_ARROW = {
     "properties": "take it from the room that has it, not through the door",
 }
 
-SPEC_STANDS_ON = ("collections.abc", "contextvars", "dataclasses", "enum", "immutables", "typing")
+SPEC_STANDS_ON = (
+    *("collections.abc", "contextvars", "dataclasses", "enum", "functools", "operator", "typing"),
+    "immutables",
+)
 A_SPEC_FILE_IMPORTS = ("gapless.spec.language", "dataclasses", "enum", "typing")
 BEHIND_THE_SPECS = (
     "__init__.py",

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gapless.spec import ring
 from gapless.spec.language import Map, Refused, waived
+from gapless.spec.ring import Batch
 from gapless.traces.kernels import kernel
 from gapless.traces.rules import rules
 from gapless.traces.specs import SPECS, Spec, rule_id
@@ -46,7 +48,7 @@ def walk(spec: Spec, data: st.DataObject, profile: str) -> Iterator[tuple[Any, A
 
 def numbers_of(state: Any) -> range:
     """The numbers that a universal parameter is tried on."""
-    ends = ("end", "indexed", "newest", "half_end", "op_end", "scanned")
+    ends = ("end", "indexed", "newest", "half_end", "op_end", "scanned", "cut")
     last = max((int(getattr(state, f.name)) for f in fields(state) if f.name in ends), default=0)
     return range(-2, min(last, 60) + 3)
 
@@ -124,11 +126,16 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
             ("commit", (2,)),
         ],
     ),
+    "ring": (
+        "the ring has room for the batch",
+        [("open", (1,)), ("cut", (0,)), ("cut", (1,)), ("decode", (0,)), ("decode", (1,))],
+    ),
     "transaction": ("a decision came before the op", [("open", (0, 0, 0)), ("prepare", (0, 7)), ("mark", (0,))]),
     "checkpoint": (
         "the half cursor stays within the halves of the log",
         [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],
     ),
+    "half_cache": ("the half is written before it is put into the cache", [("open", (0, 1)), ("put", (0,))]),
     "op_batch": (
         "no op names the half yet",
         [("open", (0, 0)), ("enqueue", (0, 2, 1)), ("enqueue", (0, 2, 1))],
@@ -149,6 +156,35 @@ def test_an_invariant_that_loses_its_guard_is_broken(spec: Spec) -> None:
     finally:
         waived.reset(token)
     assert not all(holds(invariant, state) for invariant in spec.invariants())
+
+
+def test_the_truncation_that_landed_dispatches_what_was_cut_off() -> None:
+    """Batch 1 of the old log is still in the ring, and goes to the queues as batch 1 of the new one."""
+    s = ring.cut(ring.cut(ring.open(ring.INITIAL, 16), Batch(0)), Batch(1))
+    s = ring.truncate_as_landed(ring.decode(s, Batch(1)))
+    assert not holds(ring.a_slot_holds_the_batch_that_belongs_there, s)
+    s = ring.dispatch(ring.decode(ring.cut(s, Batch(0)), Batch(0)), Batch(0))
+    s = ring.dispatch(s, Batch(1))
+    assert s.cut == 1
+    assert not holds(ring.dispatch_never_passes_a_gap, s)
+
+
+def test_the_truncation_that_landed_leaves_out_what_lies_before_the_old_pointer() -> None:
+    """The pointer has passed the slot of batch 0, and waits for batch 1."""
+    s = ring.cut(ring.open(ring.INITIAL, 16), Batch(0))
+    s = ring.truncate_as_landed(ring.dispatch(ring.decode(s, Batch(0)), Batch(0)))
+    assert not holds(ring.the_pointer_stays_behind_the_scanner, s)
+    s = ring.decode(ring.cut(ring.cut(s, Batch(0)), Batch(1)), Batch(1))
+    s = ring.dispatch(s, Batch(1))
+    assert not holds(ring.every_batch_is_dispatched_once, s)
+    assert s.dispatched[Batch(0)] == 0
+
+
+def test_a_truncation_that_begins_anew_keeps_the_invariants() -> None:
+    s = ring.truncate(ring.decode(ring.cut(ring.cut(ring.open(ring.INITIAL, 16), Batch(0)), Batch(1)), Batch(1)))
+    assert all(holds(invariant, s) for invariant in ring.INVARIANTS)
+    with pytest.raises(Refused, match="the batch lies in its slot"):
+        ring.dispatch(s, Batch(0))
 
 
 @pytest.mark.parametrize("spec", [spec for spec in SPEC_LIST if spec.deviations], ids=named)

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.kernels import Reason, kernel
+from gapless.traces.notation import Change, call_of, called, changes, column, told
 from gapless.traces.specs import SPECS, State
 
 REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
 
 Event = tuple[str, tuple[int, ...]]
-
-Change = tuple[str, int | str, int | str]
-"""What a step changed, from what, to what; a value that has a name is called by it."""
 
 
 @dataclass(frozen=True)
@@ -165,54 +163,36 @@ def _that_made(
     return tuple(reversed(steps))
 
 
-def changes(before: State, after: State) -> tuple[Change, ...]:
-    """Every field and every map value that differs."""
-    found: list[Change] = []
-    for f in fields(before):
-        old, new = getattr(before, f.name), getattr(after, f.name)
-        if isinstance(old, Map):
-            keys = {k for k, v in new.entries.items() if old[k] != v} | {k for k in old.entries if k not in new.entries}
-            found.extend((f"{f.name}[{key}]", int(old[key]), int(new[key])) for key in sorted(keys)[:3])
-        elif old != new:
-            found.append((f.name, called(old), called(new)))
-    return tuple(found)
-
-
-def called(value: int) -> int | str:
-    """The value's name if it has one, such as PREPARED; otherwise the number."""
-    return value.name if isinstance(value, IntEnum) else int(value)
-
-
 def call(spec: str, event: Event) -> str:
     """An event in the notation of stories: `append(number=17, position=40112)`."""
-    return f"{event[0]}({', '.join(f'{k}={v}' for k, v in named(spec, event).items())})"
+    return call_of(event[0], named(spec, event))
 
 
 def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
     """Every step of a trace up to the first that is refused, a line each, with what it changed."""
     of = SPECS[spec]
-    state, told = of.initial, []
+    state, lines = of.initial, []
     token = waived.set(ignored)
     try:
         for event in events:
             after, deviation = of.step(state, event[0], named(spec, event), profile)
             note = f" ({deviation.replace('_', ' ')})" if deviation else ""
             note += " (inferred from its op)" if event[0] == "roll_back" else ""
-            told.append((call(spec, event), what_changed(changes(state, after)) + note))
+            lines.append((call(spec, event), told(changes(state, after)) + note))
             state = after
     except Refused:
         pass  # its story is told with the finding
     finally:
         waived.reset(token)
-    width = min(max((len(text) for text, _ in told), default=0), 76)
-    return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(told, 1)]
+    width = column(lines)
+    return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(lines, 1)]
 
 
 def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: str) -> list[str]:
     """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again."""
-    calls = [(call(departure.spec, step.event), what_changed(step.changes)) for step in departure.steps]
+    calls = [(call(departure.spec, step.event), told(step.changes)) for step in departure.steps]
     calls.append((call(departure.spec, departure.event), "refused"))
-    width = min(max(len(text) for text, _ in calls), 76)
+    width = column(calls)
     lines = [title, ""]
     lines += [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(calls, 1)]
     here = ", ".join(f"{k}={_in_words(departure, k, v)}" for k, v in departure.here.items())
@@ -229,8 +209,3 @@ def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: 
 def _in_words(departure: Departure, name: str, value: int) -> int | str:
     kind = type(getattr(SPECS[departure.spec].initial, name, value))
     return called(kind(value)) if issubclass(kind, IntEnum) else value
-
-
-def what_changed(changes: tuple[Change, ...]) -> str:
-    """What a step changed, as it stands in stories."""
-    return ", ".join(f"{name} {before} → {after}" for name, before, after in changes) or "nothing changes"

@@ -10,7 +10,18 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from gapless.spec import checkpoint, coordinator, dispatch, log, op_batch, permits, queue, transaction
+from gapless.spec import (
+    checkpoint,
+    coordinator,
+    dispatch,
+    half_cache,
+    log,
+    op_batch,
+    permits,
+    queue,
+    ring,
+    transaction,
+)
 from gapless.spec.language import Deviation, Map, Refused
 
 State = Any
@@ -82,24 +93,29 @@ class Spec:
         """The deviations that `profile` counts as anomalies."""
         return tuple(d for d in self.deviations if profile in d.profiles)
 
+    def stand_ins(self, action: str, profile: str) -> tuple[Deviation[Any], ...]:
+        """The deviations that `profile` allows in place of an action, in the order in which they are tried."""
+        return tuple(d for d in self.allowed(profile) if d.instead_of is self.actions[action])
+
     def step(self, state: State, action: str, args: Mapping[str, int], profile: str) -> tuple[State, str | None]:
         """The next state, and the deviation that was needed to get there. Raises Refused."""
         wanted = [args[name] for name in self.parameters[action]]
         try:
             return self.actions[action](state, *wanted), None
         except Refused:
-            for deviation in self.allowed(profile):
-                if deviation.instead_of is self.actions[action]:
-                    try:
-                        return deviation.step(state, *wanted), deviation.step.__name__
-                    except Refused:
-                        continue
+            for deviation in self.stand_ins(action, profile):
+                try:
+                    return deviation.step(state, *wanted), deviation.step.__name__
+                except Refused:
+                    continue
             raise
 
 
 SPECS: Mapping[str, Spec] = {
     spec.name: spec
-    for spec in map(Spec, (log, queue, dispatch, transaction, checkpoint, op_batch, coordinator, permits))
+    for spec in map(
+        Spec, (log, queue, dispatch, ring, transaction, checkpoint, op_batch, half_cache, coordinator, permits)
+    )
 }
 PROFILES = ("strict", "rocketmq", "pulsar")
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from gapless.spec.language import Refused, waived
 from gapless.traces.columns import Taken
 from gapless.traces.kernels import kernel
+from gapless.traces.notation import called
 from gapless.traces.options import Options
-from gapless.traces.replay import Departure, Event, Step, called, named, replay
+from gapless.traces.replay import Departure, Event, Step, named, replay
 from gapless.traces.rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.specs import Spec, State
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 
+from gapless.traces.notation import called
 from gapless.traces.problems import shown
-from gapless.traces.replay import called, named, story
+from gapless.traces.replay import named, story
 from gapless.traces.rocketmq import pieces, scan
 from gapless.traces.rocketmq.found import Found, Judged
 from gapless.traces.rocketmq.layout import ENTRY, Store, queue_files

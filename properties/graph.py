@@ -1,0 +1,89 @@
+"""States and the steps between them, as exploration finds them: who leads where, by which call, and what is a trap."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+import networkx as nx
+import numpy as np
+
+S = TypeVar("S")
+C = TypeVar("C")
+
+
+@dataclass
+class StateGraph(Generic[S, C]):
+    """States by number, in the order in which they were met; what leaves state *n* is `starts[n]:starts[n + 1]`."""
+
+    states: list[S] = field(default_factory=list)
+    beyond: set[int] = field(default_factory=set)  # states that the bound cuts off: met, and not left
+    met: list[tuple[int, C] | None] = field(default_factory=list)  # the state and the call that led here first
+    starts: array[int] = field(default_factory=lambda: array("q", [0]))
+    targets: array[int] = field(default_factory=lambda: array("q"))
+    calls: list[C] = field(default_factory=list)
+
+    @property
+    def explored(self) -> int:
+        """How many states were left in every way, or cut off; those after them only wait."""
+        return len(self.starts) - 1
+
+    def leaving(self, state: int) -> Iterator[tuple[C, int]]:
+        """What was accepted in a state, and where it leads."""
+        if state < self.explored:
+            part = slice(self.starts[state], self.starts[state + 1])
+            yield from zip(self.calls[part], self.targets[part], strict=True)
+
+    def way(self, state: int) -> tuple[int, ...]:
+        """The states along a shortest path from where exploration began to a state, itself included."""
+        way = [state]
+        while origin := self.met[way[-1]]:
+            way.append(origin[0])
+        return tuple(reversed(way))
+
+    def path(self, way: tuple[int, ...]) -> tuple[C, ...]:
+        """The calls along a way."""
+        return tuple(origin[1] for origin in map(self.met.__getitem__, way) if origin)
+
+    @cached_property
+    def depths(self) -> list[int]:
+        """How many steps each state is from where exploration began."""
+        depths: list[int] = []
+        for origin in self.met:
+            depths.append(depths[origin[0]] + 1 if origin else 0)
+        return depths
+
+    def open_ended(self, state: int) -> bool:
+        """Whether more may be possible in a state than was tried."""
+        return state in self.beyond or state >= self.explored
+
+    @property
+    def deadlocks(self) -> list[int]:
+        """States in which no step was accepted."""
+        ranges = enumerate(pairwise(self.starts))
+        return [n for n, (start, end) in ranges if start == end and not self.open_ended(n)]
+
+    @cached_property
+    def terminal(self) -> list[list[int]]:
+        """Sets of states that are never left again, each the whole of what can be reached from any of its states."""
+        graph: nx.DiGraph[int] = nx.DiGraph()
+        for n in self._enclosed():
+            graph.add_node(n)
+            graph.add_edges_from((n, target) for _, target in self.leaving(n))
+        condensed = nx.condensation(graph)
+        return sorted(sorted(condensed.nodes[c]["members"]) for c in condensed if condensed.out_degree(c) == 0)
+
+    def _enclosed(self) -> list[int]:
+        """The states from which no way leads to one that is open-ended: mostly none."""
+        sources = np.repeat(np.arange(self.explored), np.diff(self.starts))
+        targets = np.array(self.targets, np.int64)
+        escapes = np.fromiter(map(self.open_ended, range(len(self.states))), np.bool_)
+        known = -1
+        while known != escapes.sum():
+            known = escapes.sum()
+            escapes[sources[escapes[targets]]] = True
+        return [int(n) for n in np.flatnonzero(~escapes)]
