@@ -104,12 +104,9 @@ def refuted(obligations: Sequence[Obligation], window: range, bound: int, *, wor
     began = time.perf_counter()
     questions = [obligation.question(window) for obligation in obligations]
     shared = sum(all(a is b for a in column) for b, *column in zip(*(q.terms for q in questions), strict=False))
-    free = {name: value for question in questions for name, value in question.free.items()}
-    small = [*_values_within(replace(questions[0], free=free), window, bound)]
-    for obligation, question in zip(obligations, questions, strict=True):
-        small += _keys_within(obligation.spec, obligation, question, window)
     wrong = [z3.And(question.terms[shared:]) for question in questions]
-    answer = ask((*questions[0].terms[:shared], *small, z3.Or(wrong)), work=work)
+    near = small(obligations, questions, window, bound)
+    answer = ask((*questions[0].terms[:shared], *near, z3.Or(wrong)), work=work)
     if answer.model is None:
         return None
     for obligation, question, case in zip(obligations, questions, wrong, strict=True):
@@ -118,6 +115,15 @@ def refuted(obligations: Sequence[Obligation], window: range, bound: int, *, wor
             if found:
                 return Result(obligation, "refuted", 1000 * (time.perf_counter() - began), answer.work, found)
     return None
+
+
+def small(obligations: Sequence[Obligation], questions: Sequence[Question], window: range, bound: int) -> list[Any]:
+    """That keys lie in the window and numbers within the bound, in the questions of some obligations of one step."""
+    free = {name: value for question in questions for name, value in question.free.items()}
+    found = [*_values_within(replace(questions[0], free=free), window, bound)]
+    for obligation, question in zip(obligations, questions, strict=True):
+        found += _keys_within(obligation.spec, obligation, question, window)
+    return found
 
 
 def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any], model: Any) -> Any:
