@@ -10,7 +10,7 @@ from inspect import signature
 from types import ModuleType
 from typing import Any
 
-from gapless.spec import checkpoint, dispatch, half_cache, log, op_batch, queue, ring, transaction
+from gapless.spec import broker, checkpoint, dispatch, half_cache, log, op_batch, queue, ring, transaction
 from gapless.spec.language import Deviation, Map, Refused
 
 State = Any
@@ -89,7 +89,7 @@ class Spec:
 
 SPECS: Mapping[str, Spec] = {
     module.__name__.rpartition(".")[2]: Spec(module)
-    for module in (log, queue, dispatch, ring, transaction, checkpoint, op_batch, half_cache)
+    for module in (log, queue, dispatch, ring, transaction, checkpoint, op_batch, half_cache, broker)
 }
 PROFILES = ("strict", "rocketmq")
 
