@@ -33,7 +33,7 @@ class State:
     final: Position = NOWHERE  # where the final lies
     op: Position = NOWHERE  # where the op lies
     parked: Position = NOWHERE  # where the copy lies that was set aside
-    visible: int = 0  # 1 while the user's queue has an entry of the final
+    visible: int = 0  # entries of the final in the user's queue
     seen: int = 0  # 1 once consumers could see the message, whatever happens then
 
 
@@ -153,7 +153,7 @@ def dispatch(s: State, position: Position) -> State:
         otherwise="a crash takes the final back, and what consumers have acted on is rolled back",
     )
     require(s.visible == 0, because="the final has no entry yet", otherwise="consumers receive the message twice")
-    return replace(s, visible=1, seen=1)
+    return replace(s, visible=s.visible + 1, seen=1)
 
 
 def crash(s: State, kept: Position) -> State:
@@ -196,6 +196,11 @@ def _without_half(s: State) -> State:
 def consumers_see_committed_messages_only(s: State) -> bool:
     """Otherwise a consumer acts on money that was never paid."""
     return implies(s.visible > 0, s.seen > 0) and implies(s.seen > 0, s.phase == Phase.COMMITTED)
+
+
+def consumers_receive_the_message_once(s: State) -> bool:
+    """Otherwise they act on it twice."""
+    return 0 <= s.visible and s.visible <= 1
 
 
 def what_consumers_saw_survives_every_crash(s: State) -> bool:
@@ -292,6 +297,7 @@ ACTIONS = (open, prepare, check, commit, roll_back, mark, park, flush, dispatch,
 DEVIATIONS = ()
 INVARIANTS = (
     consumers_see_committed_messages_only,
+    consumers_receive_the_message_once,
     what_consumers_saw_survives_every_crash,
     the_log_is_flushed_from_its_beginning,
     a_transaction_has_its_half_in_the_log,
