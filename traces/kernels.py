@@ -75,11 +75,17 @@ def _overloaded(sign: str) -> Iterator[Callable[[Any, Any], Code]]:
     yield lambda a, b: Code(f"({_text(b)} {sign} {_text(a)})", _reads(a, b))
 
 
+def _equal(a: Code, b: Any) -> Code | bool:
+    """What is written alike is equal: no question, and no answer that can never be given."""
+    return True if _text(a) == _text(b) else Code(f"({_text(a)} == {_text(b)})", _reads(a, b))
+
+
 for _name, _sign in SIGNS.items():
     _forward, _reflected = _overloaded(_sign)
     setattr(Code, f"__{_name}__", _forward)
     if hasattr(operator, f"i{_name}"):
         setattr(Code, f"__r{_name}__", _reflected)
+Code.__eq__ = _equal  # type: ignore[assignment,method-assign]
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Put:
 
     def reaches(self, key: Any) -> Any:
         """Whether it changes what lies at `key`; where only the values can tell, the run forks."""
-        return _text(self.key) == _text(key) or self.key == key
+        return self.key == key
 
     def source(self, window: Window, keep: Callable[[Any], str]) -> str:
         """The statement, with operands computed by then; what lies outside the window goes to exact replay."""
@@ -274,24 +280,35 @@ class _Writer:
         return f"{indent}why = {len(self.reasons)}\n"
 
     def effect(self, leaf: Any, indent: str) -> str:
-        """Every new value is computed before any is stored, for each may read what another replaces."""
+        """Every new value is computed before any is stored, for each may read what another replaces.
+
+        What is computed must lie within the bound, as all that goes in does: so no step can leave 64 bits.
+        """
         now: list[str] = []
         then: list[str] = []
+        computed: list[str] = []
 
         def keep(value: Any) -> str:
-            now.append(f"{indent}t{len(now)} = {_text(value)}\n")
-            return f"t{len(now) - 1}"
+            name, text = f"t{len(now)}", _text(value)
+            now.append(f"{indent}{name} = {text}\n")
+            if text.startswith("("):  # an operation, and neither a name nor a lookup
+                computed.append(name)
+            return name
 
         for name in self.spec.scalars:
             value = getattr(leaf.outcome, name)
             if _text(value) != f"s_{name}":
-                then.append(f"{indent}s_{name} = {keep(value)}\n")
+                then.append(f"s_{name} = {keep(value)}\n")
         for name in self.spec.maps:
             window = getattr(leaf.outcome, name)
             if window.empty:
-                then.append(f"{indent}windows[:width, {window.column}] = {window.default}\n")
-            then += [f"{indent}{effect.source(window, keep)}\n" for effect in window.effects]
-        return "".join([*now, *then]) or f"{indent}pass\n"
+                then.append(f"windows[:width, {window.column}] = {window.default}\n")
+            then += [f"{effect.source(window, keep)}\n" for effect in window.effects]
+        if not computed:
+            return "".join([*now, *(indent + line for line in then)]) or f"{indent}pass\n"
+        large = " or ".join(f"not -LIMIT < {name} < LIMIT" for name in computed)
+        stored = "".join(f"{indent}    {line}" for line in then)
+        return f"{''.join(now)}{indent}if {large}:\n{indent}    why = -1\n{indent}else:\n{stored}"
 
     def action(self, code: int, name: str) -> str:
         """Source of one branch of the loop: arguments, the action, and the deviations that may stand in for it."""
