@@ -164,8 +164,8 @@ class _Search:
     def run(self, progress: Progress | None) -> Broken | None:
         """Leave every state in every way, in the order in which they were met; None if nothing was found broken."""
         graph = self.graph
-        for state in self.bound.initial or (self.spec.initial,):
-            broken = self.meet(state, self.read(state), None)
+        for held, state in {self.read(state): state for state in self.bound.initial or (self.spec.initial,)}.items():
+            broken = self.meet(state, held, None)
             if broken:
                 return broken
         while graph.explored < len(graph.states):

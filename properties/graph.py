@@ -80,7 +80,7 @@ class StateGraph(Generic[S, C]):
     def _enclosed(self) -> list[int]:
         """The states from which no way leads to one that is open-ended: mostly none."""
         sources = np.repeat(np.arange(self.explored), np.diff(self.starts))
-        targets = np.array(self.targets[: len(sources)], np.int64)  # a search may end while it leaves a state
+        targets = np.array(self.targets, np.int64)[: self.starts[-1]]  # where the search ended, more may follow
         escapes = np.fromiter(map(self.open_ended, range(len(self.states))), np.bool_)
         known = -1
         while known != escapes.sum():

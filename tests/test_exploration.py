@@ -311,6 +311,20 @@ def test_where_a_spec_comes_to_rest_is_found() -> None:
     ]
 
 
+def test_json_tells_of_traps_too() -> None:
+    (told,) = telling.report([explore(toy(), TOY_BOUND)]).explored
+    assert [(trap.state, trap.path) for trap in told.deadlocks] == [({"at": 3}, [f"walk(to={n})" for n in (1, 2, 3)])]
+    assert [trap.size for trap in told.terminal] == [2, 1]
+
+
+def test_exploration_may_begin_anywhere() -> None:
+    states = [dataclasses.replace(toy().initial, at=at) for at in (2, 6, 2)]
+    found = explore(toy(), dataclasses.replace(TOY_BOUND, initial=tuple(states)))
+    assert [state.at for state in found.graph.states] == [2, 6, 3, 5]
+    assert found.graph.depths == [0, 0, 1, 1]
+    assert found.result == "vacuous"  # nobody leaps from there
+
+
 def test_what_the_bound_cuts_off_is_no_trap() -> None:
     found = explore(toy(), dataclasses.replace(TOY_BOUND, within=lambda s: s.at not in {3, 6}))
     assert (found.graph.deadlocks, found.graph.terminal) == ([], [])

@@ -75,7 +75,7 @@ def rules() -> tuple[Rule, ...]:
                     kind=kind,
                     because=sentence,
                     otherwise=re.sub(r"^Otherwise ", "", doc).rstrip("."),
-                    established="Hypothesis, on random walks of the model",
+                    established="Z3, from any state; exploration within bounds; Hypothesis, on random walks",
                     source="design section 3",
                 )
         for sentence, otherwise in OF_EVENTS.items():
