@@ -128,6 +128,8 @@ def sensible(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> t
             ("decode", "batch"): lambda: state.next + abs(drawn[0]) % 3,
             ("dispatch", "batch"): lambda: state.next,
         }
+    if spec.name == "broker":
+        expected |= of_a_broker(state, drawn)
     if spec.name == "half_cache":
         expected |= of_a_cache(state, drawn)
     known = (expected.get((action, parameter)) for parameter in spec.parameters[action])
@@ -229,6 +231,21 @@ def of_a_cache(state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Ca
     }
 
 
+def of_a_broker(state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for one transaction and the end of its log."""
+    written = ("prepare", "check", "commit", "mark", "park")
+    return {
+        **{(action, "position"): lambda: state.end for action in written},
+        ("open", "max_checks"): lambda: abs(drawn[0]) % 3,
+        ("prepare", "number"): lambda: abs(drawn[0]) % 2,
+        ("check", "times"): lambda: state.checks + 1,
+        ("park", "times"): lambda: state.checks,
+        ("flush", "to"): lambda: state.end,
+        ("dispatch", "position"): lambda: state.final,
+        ("crash", "kept"): lambda: state.flushed,
+    }
+
+
 def compiled(
     of: Kernel, offers: Sequence[Offer], profile: str, *, origin: int = WINDOW[0], width: int = len(WINDOW)
 ) -> Replayed:
@@ -283,7 +300,11 @@ def assert_agreement(
 
 
 NOBODY = "nobody"  # a profile that allows no deviation at all
-WALKS = {"transaction": 1500, "half_cache": 1000}  # some of their needs are met four steps after the beginning
+WALKS = {
+    "transaction": 1500,
+    "half_cache": 1000,
+    "broker": 1000,
+}  # some of their needs are met four steps after the beginning
 WALKED = (NOBODY, "rocketmq")  # between them, they meet everything
 EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NOBODY])
 EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)

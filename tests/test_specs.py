@@ -136,6 +136,10 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],
     ),
     "half_cache": ("the half is written before it is put into the cache", [("open", (0, 1)), ("put", (0,))]),
+    "broker": (
+        "the final is on disk",
+        [("open", (1,)), ("prepare", (0, 0)), ("commit", (1,)), ("dispatch", (1,))],
+    ),
     "op_batch": (
         "no op names the half yet",
         [("open", (0, 0)), ("enqueue", (0, 2, 1)), ("enqueue", (0, 2, 1))],

@@ -75,11 +75,17 @@ def _overloaded(sign: str) -> Iterator[Callable[[Any, Any], Code]]:
     yield lambda a, b: Code(f"({_text(b)} {sign} {_text(a)})", _reads(a, b))
 
 
+def _equal(a: Code, b: Any) -> Code | bool:
+    """What is written alike is equal: no question, and no answer that can never be given."""
+    return True if _text(a) == _text(b) else Code(f"({_text(a)} == {_text(b)})", _reads(a, b))
+
+
 for _name, _sign in SIGNS.items():
     _forward, _reflected = _overloaded(_sign)
     setattr(Code, f"__{_name}__", _forward)
     if hasattr(operator, f"i{_name}"):
         setattr(Code, f"__r{_name}__", _reflected)
+Code.__eq__ = _equal  # type: ignore[assignment,method-assign]
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Put:
 
     def reaches(self, key: Any) -> Any:
         """Whether it changes what lies at `key`; where only the values can tell, the run forks."""
-        return _text(self.key) == _text(key) or self.key == key
+        return self.key == key
 
     def source(self, window: Window, keep: Callable[[Any], str]) -> str:
         """The statement, with operands computed by then; what lies outside the window goes to exact replay."""

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from gapless.spec import (
+    broker,
     checkpoint,
     coordinator,
     dispatch,
@@ -114,7 +115,8 @@ class Spec:
 SPECS: Mapping[str, Spec] = {
     spec.name: spec
     for spec in map(
-        Spec, (log, queue, dispatch, ring, transaction, checkpoint, op_batch, half_cache, coordinator, permits)
+        Spec,
+        (log, queue, dispatch, ring, transaction, checkpoint, op_batch, half_cache, coordinator, permits, broker),
     )
 }
 PROFILES = ("strict", "rocketmq", "pulsar")

@@ -1,0 +1,318 @@
+"""A broker, end to end: one transaction, the log that it lies in, and the queue in which consumers find its final.
+
+What the other specs say of each is said here of all together, by calling them. Every record takes one place of the log,
+so a position is a count of records; a half that is put back keeps its number and its place, and only its counter goes
+up. A crash takes what lies beyond the end that survived: so a commit is as durable as its final, and a rollback as its
+op. Source: proposal 4 (design of transactions), reference D, N14, C.3.
+"""
+
+from dataclasses import dataclass
+
+from gapless.spec import log, transaction
+from gapless.spec.language import Map, Number, Position, implies, replace, require
+from gapless.spec.transaction import NOBODY, NOWHERE, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The log's end, the transaction with its records, and what consumers see of it."""
+
+    lives: int = 0  # how often the broker started; 0 until it is found
+    flushed: Position = Position(0)  # exclusive end of what survives a crash
+    end: Position = Position(0)  # exclusive end of the records
+    max_checks: int = 0  # how often the half is put back at most; 0 where that is not known
+    phase: int = Phase.ABSENT
+    newest: Number = NOBODY  # the half
+    checks: int = 0  # how often it was put back
+    finals: int = 0  # finals in the log
+    positions: Map[Number, Position] = Map(NOWHERE)  # of half n: where its record lies
+    times: Map[Number, int] = Map(0)  # of half n: its counter
+    commits: Map[Number, int] = Map(0)  # of half n: the finals that name it
+    rollbacks: Map[Number, int] = Map(0)  # of half n: how often it was rolled back
+    marks: Map[Number, int] = Map(0)  # of half n: the ops that name it
+    final: Position = NOWHERE  # where the final lies
+    op: Position = NOWHERE  # where the op lies
+    parked: Position = NOWHERE  # where the copy lies that was set aside
+    visible: int = 0  # entries of the final in the user's queue
+    seen: int = 0  # 1 once consumers could see the message, whatever happens then
+
+
+def open(s: State, max_checks: int) -> State:  # noqa: A001 - the step's name in every trace.
+    """A broker with an empty log is found, which puts a half back so often at most, if that is known."""
+    require(s.lives == 0 and s.end == 0, because="the broker is new", otherwise="two brokers are taken for one")
+    return replace(s, lives=1, max_checks=max_checks)
+
+
+def prepare(s: State, number: Number, position: Position) -> State:
+    """The half is in the log, where no consumer looks."""
+    require(0 <= number, because="numbers begin at 0", otherwise="a half can never be asked for")
+    return _with(_written(s, position), transaction.prepare(_transaction(s), number, position))
+
+
+def _written(s: State, position: Position) -> State:
+    """The log with one more record, at `position`."""
+    require(
+        position == s.end,
+        because="the record begins where the last one ends",
+        otherwise="two records share a place, or nobody owns one",
+    )
+    return replace(s, end=Position(position + 1))
+
+
+def _transaction(s: State) -> transaction.State:
+    """The transaction as its own spec sees it."""
+    return replace(
+        transaction.INITIAL,
+        max_checks=s.max_checks,
+        phase=s.phase,
+        newest=s.newest,
+        checks=s.checks,
+        finals=s.finals,
+        positions=s.positions,
+        times=s.times,
+        commits=s.commits,
+        rollbacks=s.rollbacks,
+        marks=s.marks,
+    )
+
+
+def _with(s: State, after: transaction.State) -> State:
+    """The broker in which the transaction has become `after`."""
+    return replace(
+        s,
+        phase=after.phase,
+        newest=after.newest,
+        checks=after.checks,
+        finals=after.finals,
+        positions=after.positions,
+        times=after.times,
+        commits=after.commits,
+        rollbacks=after.rollbacks,
+        marks=after.marks,
+    )
+
+
+def check(s: State, position: Position, times: int) -> State:
+    """The half is put back with its counter raised, and its producer is asked."""
+    here = s.positions[s.newest]
+    after = transaction.check(_transaction(s), s.newest, s.newest, here, times, True, True)  # noqa: FBT003
+    return _with(_written(s, position), after)
+
+
+def commit(s: State, position: Position) -> State:
+    """The final is in the log; consumers see it once it is on disk and has its entry."""
+    half = s.positions[s.newest]
+    after = transaction.commit(_transaction(s), s.newest, half, position, True, False)  # noqa: FBT003
+    return replace(_with(_written(s, position), after), final=position)
+
+
+def roll_back(s: State) -> State:
+    """The message will never be seen. It leaves no record but the op that follows."""
+    return _with(s, transaction.roll_back(_transaction(s), s.newest))
+
+
+def mark(s: State, position: Position) -> State:
+    """An op names the half: the check service need not look at it again."""
+    return replace(_with(_written(s, position), transaction.mark(_transaction(s), s.newest)), op=position)
+
+
+def park(s: State, position: Position, times: int) -> State:
+    """All checks are spent: a copy is set aside, and stays invisible."""
+    require(
+        times == s.checks,
+        because="the copy has the counter of its half",
+        otherwise="a message is given up while its producer may still answer",
+    )
+    after = transaction.park(_transaction(s), s.newest, position, times, True, False)  # noqa: FBT003
+    return replace(_with(_written(s, position), after), parked=position)
+
+
+def flush(s: State, to: Position) -> State:
+    """Everything before `to` is on disk."""
+    return replace(s, flushed=log.flush(_log(s), to).flushed)
+
+
+def _log(s: State) -> log.State:
+    """The log as its own spec sees it: no file of it is full beyond what was flushed."""
+    return replace(log.INITIAL, base=s.flushed, end=s.end, flushed=s.flushed)
+
+
+def dispatch(s: State, position: Position) -> State:
+    """The final gets its entry in the user's queue: from now on consumers see it. After a crash it gets it again.
+
+    Source: reference C.1 (confirm offset), C.3.
+    """
+    require(
+        0 <= position and position == s.final,
+        because="the entry points at the final",
+        otherwise="consumers receive a message that nobody committed",
+    )
+    require(
+        position < s.flushed,
+        because="the final is on disk",
+        otherwise="a crash takes the final back, and what consumers have acted on is rolled back",
+    )
+    require(s.visible == 0, because="the final has no entry yet", otherwise="consumers receive the message twice")
+    return replace(s, visible=s.visible + 1, seen=1)
+
+
+def crash(s: State, kept: Position) -> State:
+    """The broker starts again with the records before `kept`; the user's queue is built anew.
+
+    Source: reference C.3, N14.
+    """
+    after = log.crash(_log(s), kept)
+    begun = replace(s, lives=s.lives + 1, end=after.end, flushed=after.flushed, visible=0)
+    left = _without_copy(_without_final(_without_op(begun)))
+    return _without_half(_with(left, transaction.crash(_transaction(left))))
+
+
+def _without_op(s: State) -> State:
+    lost = replace(s, op=NOWHERE, marks=s.marks.set(s.newest, 0))
+    return s if s.op < s.end else lost
+
+
+def _without_final(s: State) -> State:
+    lost = replace(s, phase=Phase.PREPARED, finals=0, commits=s.commits.set(s.newest, 0), final=NOWHERE)
+    return s if s.final < s.end else lost
+
+
+def _without_copy(s: State) -> State:
+    return s if s.parked < s.end else replace(s, phase=Phase.PREPARED, parked=NOWHERE)
+
+
+def _without_half(s: State) -> State:
+    lost = replace(
+        s,
+        phase=Phase.ABSENT,
+        newest=NOBODY,
+        checks=0,
+        positions=s.positions.set(s.newest, NOWHERE),
+        times=s.times.set(s.newest, 0),
+    )
+    return s if s.positions[s.newest] < s.end else lost
+
+
+def consumers_see_committed_messages_only(s: State) -> bool:
+    """Otherwise a consumer acts on money that was never paid."""
+    return implies(s.visible > 0, s.seen > 0) and implies(s.seen > 0, s.phase == Phase.COMMITTED)
+
+
+def consumers_receive_the_message_once(s: State) -> bool:
+    """Otherwise they act on it twice."""
+    return 0 <= s.visible and s.visible <= 1
+
+
+def what_consumers_saw_survives_every_crash(s: State) -> bool:
+    """Otherwise a consumer has acted on a message that the broker then rolls back, or sends again."""
+    return implies(s.seen > 0, 0 <= s.final and s.final < s.flushed)
+
+
+def the_log_is_flushed_from_its_beginning(s: State) -> bool:
+    """Otherwise records count as safe that were never written."""
+    return 0 <= s.flushed and s.flushed <= s.end
+
+
+def a_transaction_has_its_half_in_the_log(s: State) -> bool:
+    """Otherwise a message is committed that nobody prepared."""
+    known = Phase.PREPARED <= s.phase and s.phase <= Phase.PARKED and 0 <= s.newest
+    there = 0 <= s.positions[s.newest] and s.positions[s.newest] < s.end
+    return (known and there) or (s.phase == Phase.ABSENT and s.newest == NOBODY)
+
+
+def a_commit_is_its_final(s: State) -> bool:
+    """Otherwise a crash takes a commit back that has its final, or leaves one that has none."""
+    there = s.positions[s.newest] < s.final and s.final < s.end
+    return there if s.phase == Phase.COMMITTED else s.final == NOWHERE
+
+
+def a_transaction_has_one_outcome(s: State) -> bool:
+    """Otherwise one message is both committed and rolled back, or committed twice."""
+    commits = 1 if s.phase == Phase.COMMITTED else 0
+    rollbacks = 1 if s.phase == Phase.ROLLED_BACK else 0
+    return s.finals == commits and s.commits[s.newest] == commits and s.rollbacks[s.newest] == rollbacks
+
+
+def an_op_follows_its_decision(s: State) -> bool:
+    """Otherwise the check service forgets a transaction that is open, or a crash leaves the op without its final."""
+    decided = s.phase == Phase.ROLLED_BACK or (s.phase == Phase.COMMITTED and s.final < s.op)
+    there = s.positions[s.newest] < s.op and s.op < s.end
+    return s.op == NOWHERE or (decided and there)
+
+
+def a_mark_is_its_op(s: State) -> bool:
+    """Otherwise a half has two ops, or none and is never asked about."""
+    return s.marks[s.newest] == (0 if s.op == NOWHERE else 1)
+
+
+def a_half_is_parked_after_its_last_check(s: State) -> bool:
+    """Otherwise a message is given up while its producer may still answer."""
+    there = s.positions[s.newest] < s.parked and s.parked < s.end
+    return (there and s.max_checks <= s.checks) if s.phase == Phase.PARKED else s.parked == NOWHERE
+
+
+def checks_are_limited(s: State) -> bool:
+    """Otherwise a producer is asked for ever."""
+    limited = implies(0 < s.max_checks, s.checks <= s.max_checks)
+    return s.times[s.newest] == s.checks and 0 <= s.checks and limited
+
+
+def nothing_is_known_of_other_halves(s: State, number: Number) -> bool:
+    """Otherwise a half that comes later finds itself decided."""
+    undecided = s.commits[number] == 0 and s.rollbacks[number] == 0 and s.marks[number] == 0
+    unknown = s.positions[number] == NOWHERE and s.times[number] == 0
+    return implies(number != s.newest or number == NOBODY, unknown and undecided)
+
+
+def what_consumers_saw_is_never_taken_back(before: State, after: State) -> bool:
+    """Otherwise a consumer has acted on a message that never was."""
+    stays = after.seen > 0 and after.phase == Phase.COMMITTED and after.final == before.final
+    return implies(before.seen > 0, stays)
+
+
+def a_decision_is_as_durable_as_its_op(before: State, after: State) -> bool:
+    """Otherwise a producer that was heard is asked again, and may say something else."""
+    safe = before.op != NOWHERE and before.op < before.flushed
+    return implies(safe, after.op == before.op and after.phase == before.phase)
+
+
+def a_flushed_half_is_not_forgotten(before: State, after: State) -> bool:
+    """Otherwise a transaction is lost, and nobody asks its producer."""
+    safe = before.phase > Phase.ABSENT and before.positions[before.newest] < before.flushed
+    return implies(safe, after.newest == before.newest and after.phase > Phase.ABSENT)
+
+
+def a_crash_invents_nothing(before: State, after: State) -> bool:
+    """Otherwise consumers receive what nobody sent."""
+    return implies(0 < before.lives and before.lives < after.lives, after.end <= before.end)
+
+
+def nothing_flushed_is_lost(before: State, after: State) -> bool:
+    """Otherwise a disk forgot what it had stored."""
+    return before.flushed <= after.flushed
+
+
+INITIAL = State()
+ACTIONS = (open, prepare, check, commit, roll_back, mark, park, flush, dispatch, crash)
+DEVIATIONS = ()
+INVARIANTS = (
+    consumers_see_committed_messages_only,
+    consumers_receive_the_message_once,
+    what_consumers_saw_survives_every_crash,
+    the_log_is_flushed_from_its_beginning,
+    a_transaction_has_its_half_in_the_log,
+    a_commit_is_its_final,
+    a_transaction_has_one_outcome,
+    an_op_follows_its_decision,
+    a_mark_is_its_op,
+    a_half_is_parked_after_its_last_check,
+    checks_are_limited,
+    nothing_is_known_of_other_halves,
+)
+STEP_PROPERTIES = (
+    what_consumers_saw_is_never_taken_back,
+    a_decision_is_as_durable_as_its_op,
+    a_flushed_half_is_not_forgotten,
+    a_crash_invents_nothing,
+    nothing_flushed_is_lost,
+)
