@@ -292,6 +292,11 @@ def nothing_flushed_is_lost(before: State, after: State) -> bool:
     return before.flushed <= after.flushed
 
 
+def nobody_is_asked_about_what_is_decided(before: State, after: State) -> bool:
+    """Otherwise a producer is asked what it has said already, and may say something else."""
+    return implies(before.checks < after.checks, before.phase == Phase.PREPARED)
+
+
 INITIAL = State()
 ACTIONS = (open, prepare, check, commit, roll_back, mark, park, flush, dispatch, crash)
 DEVIATIONS = ()
@@ -310,6 +315,7 @@ INVARIANTS = (
     nothing_is_known_of_other_halves,
 )
 STEP_PROPERTIES = (
+    nobody_is_asked_about_what_is_decided,
     what_consumers_saw_is_never_taken_back,
     a_decision_is_as_durable_as_its_op,
     a_flushed_half_is_not_forgotten,

@@ -61,7 +61,7 @@ def open(s: State, limit: int) -> State:  # noqa: A001 - the step's name in ever
     Source: proposal 2 (maxActiveTransactions); reference 2.1.
     """
     require(s.opened == 0, because="the coordinator is new", otherwise="two coordinators are taken for one")
-    return replace(_loaded(s, limit), opened=1)
+    return replace(_loaded(s, limit), opened=s.opened + 1)
 
 
 def _loaded(s: State, limit: int) -> State:
@@ -280,6 +280,11 @@ def acknowledge(s: State, number: Number, status: int) -> State:
     return replace(s, told=s.told.set(number, status))
 
 
+def the_coordinator_is_looked_at_once(s: State) -> bool:
+    """Otherwise two coordinators are taken for one."""
+    return 0 <= s.opened and s.opened <= 1
+
+
 def the_active_stay_within_the_limit(s: State) -> bool:
     """Otherwise the coordinator holds more than it has room for; what it had when it was loaded it must keep."""
     return implies(0 < s.limit, s.active <= greatest(s.loaded, s.limit))
@@ -354,6 +359,11 @@ def a_transaction_lives_its_time(s: State, number: Number) -> bool:
     return s.left[number] <= 0
 
 
+def only_the_shortest_lives_are_cut_short(s: State, number: Number) -> bool:
+    """Otherwise it is not the tick of a clock that cuts a transaction short."""
+    return implies(0 < s.left[number], s.lives[number] < AT_BIRTH and s.log[number] != Status.ABSENT)
+
+
 def a_slot_is_taken_with_the_beginning(before: State, after: State, number: Number) -> bool:
     """Otherwise the limit counts fewer than there are."""
     return implies(before.begun[number] < after.begun[number], after.active == before.active + 1)
@@ -406,6 +416,7 @@ DEVIATIONS = (
     Deviation(time_out_at_birth, time_out, PULSAR, "reference N-14: TransactionTimeoutTrackerImpl ticks every 100 ms"),
 )
 WEAK_INVARIANTS = (
+    the_coordinator_is_looked_at_once,
     only_a_crowd_passes_the_limit,
     the_peak_is_the_most,
     silence_means_that_the_limit_was_reached,
@@ -418,6 +429,7 @@ WEAK_INVARIANTS = (
     nothing_that_ended_comes_back,
     no_active_transaction_is_forgotten,
     who_takes_part_is_settled_before_the_end,
+    only_the_shortest_lives_are_cut_short,
 )
 INVARIANTS = (the_active_stay_within_the_limit, *WEAK_INVARIANTS, a_transaction_lives_its_time)
 STEP_PROPERTIES = (
