@@ -160,18 +160,19 @@ TRANSACTION = Bound(
         "witnessed": (0, 1),
         "number": (0, 1),
         "parent": (0, 1),
-        "position": (10, 20),
+        "position": (-1, 10, 20),
         "half": (-1, 10, 20),
         "times": (0, 1, 2),
+        "outlive.times": (-1, 0, 1, 2),
         "other": (0, 1),
         "twice": (0,),
         **dict.fromkeys(("asked", "same", "aged"), FLAG),
     },
     worth={
         "open": lambda a: (a.start > 0) + a.max_checks + a.witnessed != 2,  # all but what is between
-        "prepare": lambda a: a.position == 10 + 10 * a.number,
-        "outlive": lambda a: a.position == 10 + 10 * a.number,
-        "check": lambda a: a.position == 10 + 10 * a.number,
+        "prepare": lambda a: a.position in (10 + 10 * a.number, -1),
+        "outlive": lambda a: a.position in (10 + 10 * a.number, -1),
+        "check": lambda a: a.position == 10 + 10 * a.number or (a.position < 0 and one_wrong(0, a.asked, a.same)),
         "commit": lambda a: a.position == 10,  # where the final lies, which is nobody's business
         "park": lambda a: a.position == 10,
     },
@@ -301,6 +302,23 @@ PERMITS_OF_PULSAR = replace(
     numbers={**PERMITS.numbers, "timeout": (1,), "time": (0, 1, 2)},
 )
 
+# -- broker --------------------------------------------------------------------------------------------------------
+
+BROKER = Bound(
+    says="half 0, six records, two checks, two restarts",
+    # Unless it was opened, a broker is one whose limit of checks is not known.
+    within=lambda s: s.end <= 6 and s.checks <= 2 and s.lives <= 3 and (s.lives > 0 or s.end == 0),
+    numbers={
+        "number": (-1, 0, 1),
+        "prepare.number": (-1, 0),
+        "max_checks": (0, 1, 2),
+        "position": range(-1, 8),
+        "times": range(4),
+        "to": range(8),
+        "kept": range(8),
+    },
+)
+
 BOUNDS: Mapping[str, Bound] = {
     "log": LOG,
     "queue": QUEUE,
@@ -312,6 +330,7 @@ BOUNDS: Mapping[str, Bound] = {
     "half_cache": HALF_CACHE,
     "coordinator": COORDINATOR,
     "permits": PERMITS,
+    "broker": BROKER,
 }
 
 WITH_DEVIATIONS: Mapping[str, Bound] = {
