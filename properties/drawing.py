@@ -25,7 +25,7 @@ LEFT, TOP, BOTTOM = 28.0, 112.0, 60.0  # px around the states
 NARROWEST = 860.0  # px: room for the words below
 LINES = 5  # of a state; what it holds beyond that is told when it is pointed at
 ACROSS = 26  # letters of a line
-LABEL = 30  # letters of a call beside its arrow
+LABEL = 33  # letters of a call beside its arrow
 CALLS = 12  # that are told when an arrow is pointed at
 
 Pair = tuple[int, int]
