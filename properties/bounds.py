@@ -14,6 +14,7 @@ from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
+from gapless.spec.coordinator import AT_BIRTH
 from gapless.spec.language import Map
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.specs import Spec, State
@@ -121,6 +122,33 @@ QUEUE = Bound(
     },
 )
 
+# -- dispatch ------------------------------------------------------------------------------------------------------
+
+DISPATCH = Bound(
+    says="messages 1 to 5 of a queue found at 1, one worker or several, one crash",
+    # Unless it was opened, a queue is one that was found at 0.
+    within=lambda s: s.scanned <= 6 and s.lives <= 2 and (s.start == 1 or s.scanned == 0),
+    numbers={
+        "number": range(7),
+        "open.number": (-1, 1),
+        "overlap": FLAG,
+        "to": range(8),
+        "kept": range(8),
+    },
+)
+
+# -- ring ----------------------------------------------------------------------------------------------------------
+
+RING = Bound(
+    says="rings of one to three slots, six batches: three go twice round, two truncations",
+    within=lambda s: s.cut <= 6 and s.services <= 2,
+    numbers={
+        "slots": (0, 1, 2, 3),
+        "batch": range(-1, 8),
+        "slot": range(-1, 4),
+    },
+)
+
 # -- transaction ---------------------------------------------------------------------------------------------------
 
 TRANSACTION = Bound(
@@ -132,18 +160,19 @@ TRANSACTION = Bound(
         "witnessed": (0, 1),
         "number": (0, 1),
         "parent": (0, 1),
-        "position": (10, 20),
+        "position": (-1, 10, 20),
         "half": (-1, 10, 20),
         "times": (0, 1, 2),
+        "outlive.times": (-1, 0, 1, 2),
         "other": (0, 1),
         "twice": (0,),
         **dict.fromkeys(("asked", "same", "aged"), FLAG),
     },
     worth={
         "open": lambda a: (a.start > 0) + a.max_checks + a.witnessed != 2,  # all but what is between
-        "prepare": lambda a: a.position == 10 + 10 * a.number,
-        "outlive": lambda a: a.position == 10 + 10 * a.number,
-        "check": lambda a: a.position == 10 + 10 * a.number,
+        "prepare": lambda a: a.position in (10 + 10 * a.number, -1),
+        "outlive": lambda a: a.position in (10 + 10 * a.number, -1),
+        "check": lambda a: a.position == 10 + 10 * a.number or (a.position < 0 and one_wrong(0, a.asked, a.same)),
         "commit": lambda a: a.position == 10,  # where the final lies, which is nobody's business
         "park": lambda a: a.position == 10,
     },
@@ -204,15 +233,111 @@ OP_BATCH = Bound(
     },
 )
 
+# -- half_cache ----------------------------------------------------------------------------------------------------
+
+HALF_CACHE = Bound(
+    says="halves 1 to 3 of a cache found at 1, room for none, one or two, one question, one restart",
+    # Unless it was opened, a cache is one without room that was found at 0.
+    within=lambda s: s.end <= 4 and s.answers <= 1 and s.lives <= 2 and (s.start == 1 or s.end == 0),
+    numbers={
+        "number": range(5),
+        "open.number": (-1, 1),
+        "capacity": (-1, 0, 1, 2),
+        "place": range(-1, 6),
+        "to": range(6),
+        "kept": range(6),
+    },
+)
+
+# -- coordinator ---------------------------------------------------------------------------------------------------
+
+COORDINATOR = Bound(
+    says="limits -1 to 2, and 1 after a recovery; two at once, the first with all that can befall it; one is ignored",
+    # Unless it was opened, a coordinator is one without a limit.
+    within=lambda s: (
+        (s.opened == 1 or s.admitted + s.end == 0)
+        and s.end <= 2
+        and s.peak <= 2
+        and s.ignored <= 1
+        and s.added[0] <= s.handed[0]
+    ),
+    numbers={
+        "number": (0, 1, 2),
+        **dict.fromkeys(("load.number", "decide.number", "time_out.number", "finish.number"), (0, 1)),
+        **dict.fromkeys(("hand.number", "add.number", "acknowledge.number"), (0,)),
+        "limit": (-1, 0, 1, 2),
+        "recover.limit": (1,),
+        "status": range(6),
+        "decide.to": (2, 3, 4),
+        "finish.to": (4, 5),
+        "time": (0,),
+        "time_out.time": (0, 1),
+        "life": (1, AT_BIRTH),
+    },
+    worth={
+        "begin": lambda a: a.life == (1 if a.number == 0 else AT_BIRTH),  # who comes second, stays
+        "decide": lambda a: a.number == 0 or a.to != 3,
+    },
+)
+
+# -- permits -------------------------------------------------------------------------------------------------------
+
+PERMITS = Bound(
+    says="two permits, three requests, a timeout of two or none that is known, two ticks, one cut, one answer each",
+    # Without permits, which is how a client begins, one caller after the other waits.
+    within=lambda s: s.clock <= 2 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or s.waiting == 0),
+    numbers={
+        "permits": (0, 2),
+        "timeout": (0, 2),
+        "number": (0, 1, 2),
+        "time": (0, 1, 2, 3),
+        "within": FLAG,
+    },
+)
+
+PERMITS_OF_PULSAR = replace(
+    PERMITS,
+    says="two permits, three requests, a timeout of one, one tick, one cut, one answer each",
+    within=lambda s: s.clock <= 1 and PERMITS.within(s),
+    numbers={**PERMITS.numbers, "timeout": (1,), "time": (0, 1, 2)},
+)
+
+# -- broker --------------------------------------------------------------------------------------------------------
+
+BROKER = Bound(
+    says="half 0, six records, two checks, two restarts",
+    # Unless it was opened, a broker is one whose limit of checks is not known.
+    within=lambda s: s.end <= 6 and s.checks <= 2 and s.lives <= 3 and (s.lives > 0 or s.end == 0),
+    numbers={
+        "number": (-1, 0, 1),
+        "prepare.number": (-1, 0),
+        "max_checks": (0, 1, 2),
+        "position": range(-1, 8),
+        "times": range(4),
+        "to": range(8),
+        "kept": range(8),
+    },
+)
+
 BOUNDS: Mapping[str, Bound] = {
     "log": LOG,
     "queue": QUEUE,
+    "dispatch": DISPATCH,
+    "ring": RING,
     "transaction": TRANSACTION,
     "checkpoint": CHECKPOINT,
     "op_batch": OP_BATCH,
+    "half_cache": HALF_CACHE,
+    "coordinator": COORDINATOR,
+    "permits": PERMITS,
+    "broker": BROKER,
 }
 
-WITH_DEVIATIONS: Mapping[str, Bound] = {**BOUNDS, "transaction": TRANSACTION_OF_A_BROKER}
+WITH_DEVIATIONS: Mapping[str, Bound] = {
+    **BOUNDS,
+    "transaction": TRANSACTION_OF_A_BROKER,
+    "permits": PERMITS_OF_PULSAR,
+}
 """Closer ones, where what brokers do besides would make too many states."""
 
 
