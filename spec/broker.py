@@ -130,13 +130,13 @@ def check(s: State, position: Position, times: int, group: int) -> State:
 
     Source: proposal 4 (1.2, 5).
     """
+    here = s.positions[s.newest]
+    after = transaction.check(_transaction(s), s.newest, s.newest, here, times, True, True)  # noqa: FBT003
     require(
         group == s.group,
         because="who is asked is of the group that sent the half",
         otherwise="a stranger decides, who does not know",
     )
-    here = s.positions[s.newest]
-    after = transaction.check(_transaction(s), s.newest, s.newest, here, times, True, True)  # noqa: FBT003
     return replace(_with(_written(s, position), after), asked=group)
 
 
