@@ -192,10 +192,18 @@ TRANSACTION_OF_A_BROKER = replace(
         "start": (10,),
         "max_checks": (0,),
         "witnessed": (0,),
+        "position": (10, 20),
+        "outlive.times": (0, 1),
         "ask_to_commit.number": (0,),
         "ask_to_roll_back.number": (0,),
         "acknowledge.number": (0,),
         "twice": FLAG,
+    },
+    worth={
+        **TRANSACTION.worth,
+        "check": lambda a: a.position == 10 + 10 * a.number and one_wrong(a.asked, a.same),
+        "park": lambda a: a.position == 10 and one_wrong(a.same, a.aged),
+        "commit": lambda a: a.position == 10 and one_wrong(a.same, 1 - a.twice),
     },
 )
 
@@ -236,9 +244,9 @@ OP_BATCH = Bound(
 # -- half_cache ----------------------------------------------------------------------------------------------------
 
 HALF_CACHE = Bound(
-    says="halves 1 to 3 of a cache found at 1, room for none, one or two, one question, one restart",
+    says="halves 1 to 3 of a cache found at 1, room for none, one or two, one question or one restart",
     # Unless it was opened, a cache is one without room that was found at 0.
-    within=lambda s: s.end <= 4 and s.answers <= 1 and s.lives <= 2 and (s.start == 1 or s.end == 0),
+    within=lambda s: s.end <= 4 and s.lives + s.answers <= 2 and (s.start == 1 or s.end == 0),
     numbers={
         "number": range(5),
         "open.number": (-1, 1),
@@ -252,7 +260,7 @@ HALF_CACHE = Bound(
 # -- coordinator ---------------------------------------------------------------------------------------------------
 
 COORDINATOR = Bound(
-    says="limits -1 to 2, and 1 after a recovery; two at once, the first with all that can befall it; one is ignored",
+    says="limits -1 to 2, and 1 after a recovery; two transactions, all that can befall the first; one is ignored",
     # Unless it was opened, a coordinator is one without a limit.
     within=lambda s: (
         (s.opened == 1 or s.admitted + s.end == 0)
@@ -275,9 +283,15 @@ COORDINATOR = Bound(
         "life": (1, AT_BIRTH),
     },
     worth={
-        "begin": lambda a: a.life == (1 if a.number == 0 else AT_BIRTH),  # who comes second, stays
+        "begin": lambda a: a.life == (1 if a.number == 0 else AT_BIRTH),
         "decide": lambda a: a.number == 0 or a.to != 3,
     },
+)
+
+COORDINATOR_OF_PULSAR = replace(
+    COORDINATOR,
+    says="limits -1 to 2, and 1 after a recovery; two transactions, of which the second stays open; one is ignored",
+    numbers={**COORDINATOR.numbers, "decide.number": (0,), "finish.number": (0,)},
 )
 
 # -- permits -------------------------------------------------------------------------------------------------------
@@ -340,6 +354,7 @@ BOUNDS: Mapping[str, Bound] = {
 WITH_DEVIATIONS: Mapping[str, Bound] = {
     **BOUNDS,
     "transaction": TRANSACTION_OF_A_BROKER,
+    "coordinator": COORDINATOR_OF_PULSAR,
     "permits": PERMITS_OF_PULSAR,
 }
 """Closer ones, where what brokers do besides would make too many states."""
