@@ -331,6 +331,10 @@ BROKER = Bound(
         "times": range(4),
         "to": range(8),
         "kept": range(8),
+        "group": (1, 2),
+        "queue": (1, 2),
+        "prepare.group": (1,),
+        "prepare.queue": (1,),
     },
 )
 

@@ -25,13 +25,14 @@ import platformdirs
 import z3
 from pydantic import BaseModel, ConfigDict, Field
 
-from gapless.properties import examples, liveness, pieces, proofs, symbolic
+from gapless.properties import examples, liveness, pieces, proofs, symbolic, translation
 from gapless.properties.proofs import Obligation
 from gapless.spec import forking, language
+from gapless.traces import kernels
 from gapless.traces.specs import SPECS, Spec
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
-READERS = (language, forking, symbolic, proofs, examples, liveness, pieces)
+READERS = (language, forking, symbolic, proofs, examples, liveness, pieces, translation, kernels)
 
 
 class Entry(BaseModel):
@@ -84,6 +85,7 @@ def every(subject: str) -> Iterator[Obligation]:
     yield from proofs.obligations(spec)
     yield from liveness.obligations(spec)
     yield from pieces.obligations(spec)
+    yield from translation.obligations(spec)
 
 
 # -- what was proved before ----------------------------------------------------------------------------------------

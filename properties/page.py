@@ -1,4 +1,4 @@
-"""The page that says why each property is believed: proved, explored, tested, seen in recordings; and what is not covered.
+"""The page that says why each property is believed: proved, explored, tested, seen in recordings.
 
 `python -m gapless.properties.page RECORDING…` writes the tables of `README.md` beside this file anew, with what the
 recordings show; without recordings, it keeps what the page says of them.
@@ -62,7 +62,9 @@ def _spec(spec: Spec, seen: Seen) -> Iterator[str]:
         left = (spec.invariants, spec.step_properties)[states - 1](weak=True) if weak else ()
         for holds in properties:
             steps = list(touched(of, holds, states))
-            deviations = f"{len(spec.actions) + weak} steps" if holds in left else "given up" if weak else "there are none"
+            deviations = (
+                f"{len(spec.actions) + weak} steps" if holds in left else "given up" if weak else "there are none"
+            )
             yield (
                 f"| {holds.__name__.replace('_', ' ')} | {len(spec.actions)} steps | {deviations} | "
                 f"{'every state' if bound else 'no'} | random walks | {sum(shown.get(name, 0) for name in steps):,} |"

@@ -1,7 +1,7 @@
 """Ten solver seeds: a proof that only one of them finds is luck, and breaks with the next Z3.
 
-`python -m gapless.properties.seeds` proves every obligation with each seed, and prints those of which one takes more than
-ten times the work of the median, in Z3's own measure; it exits with 1 if there are any, or one that is not proved.
+`python -m gapless.properties.seeds` proves every obligation with each seed, and prints those of which one takes more
+than ten times the work of the median, in Z3's own measure; it exits with 1 if there are any, or one that is not proved.
 """
 
 from __future__ import annotations

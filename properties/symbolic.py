@@ -225,15 +225,17 @@ class Way:
         return not isinstance(self.outcome, Refused)
 
 
-class _Pruner:
-    """Finds the questions whose answer follows from those before: impossible paths are not walked."""
+class Pruner:
+    """Finds the questions whose answer follows from what is given and those before: impossible paths are not walked."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Sequence[Any] = ()) -> None:
         self.solver = z3.Solver()
         self.solver.set("rlimit", PRUNING)
+        self.solver.add(*given)
         self.answers: dict[tuple[tuple[bool, ...], int], tuple[bool | None, Any]] = {}
 
     def __call__(self, path: forking.Path, question: Any) -> bool | None:
+        """The answer, where there is only one."""
         key = (tuple(path.answers), question.get_id())
         if key not in self.answers:
             self.answers[key] = (self._settled(path, question), question)  # kept alive, or its number is given again
@@ -243,21 +245,22 @@ class _Pruner:
         answer = _asked_before(path, question)
         if answer is not None:
             return answer
-        facts = _facts(path)
+        facts = facts_of(path)
         for possible in (True, False):
             if self.solver.check(*facts, question if possible else z3.Not(question)) == z3.unsat:
                 return not possible
         return None
 
 
-def _facts(path: forking.Path) -> tuple[Any, ...]:
+def facts_of(path: forking.Path) -> tuple[Any, ...]:
+    """What must be so for a path to be walked."""
     return tuple(q if a else z3.Not(q) for q, a in zip(path.questions, path.answers, strict=True))
 
 
 def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping[str, Any]) -> list[Way]:
     """Every way through `step`, refusals included; together they cover all inputs, none twice."""
     values = tuple(args.values()) if isinstance(args, Mapping) else tuple(args)
-    return [Way(_facts(path), outcome) for path, outcome in forking.runs(step, state, *values, known=_Pruner())]
+    return [Way(facts_of(path), outcome) for path, outcome in forking.runs(step, state, *values, known=Pruner())]
 
 
 def taken(found: Sequence[Way]) -> Any:

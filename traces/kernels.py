@@ -280,24 +280,35 @@ class _Writer:
         return f"{indent}why = {len(self.reasons)}\n"
 
     def effect(self, leaf: Any, indent: str) -> str:
-        """Every new value is computed before any is stored, for each may read what another replaces."""
+        """Every new value is computed before any is stored, for each may read what another replaces.
+
+        What is computed must lie within the bound, as all that goes in does: so no step can leave 64 bits.
+        """
         now: list[str] = []
         then: list[str] = []
+        computed: list[str] = []
 
         def keep(value: Any) -> str:
-            now.append(f"{indent}t{len(now)} = {_text(value)}\n")
-            return f"t{len(now) - 1}"
+            name, text = f"t{len(now)}", _text(value)
+            now.append(f"{indent}{name} = {text}\n")
+            if text.startswith("("):  # an operation, and neither a name nor a lookup
+                computed.append(name)
+            return name
 
         for name in self.spec.scalars:
             value = getattr(leaf.outcome, name)
             if _text(value) != f"s_{name}":
-                then.append(f"{indent}s_{name} = {keep(value)}\n")
+                then.append(f"s_{name} = {keep(value)}\n")
         for name in self.spec.maps:
             window = getattr(leaf.outcome, name)
             if window.empty:
-                then.append(f"{indent}windows[:width, {window.column}] = {window.default}\n")
-            then += [f"{indent}{effect.source(window, keep)}\n" for effect in window.effects]
-        return "".join([*now, *then]) or f"{indent}pass\n"
+                then.append(f"windows[:width, {window.column}] = {window.default}\n")
+            then += [f"{effect.source(window, keep)}\n" for effect in window.effects]
+        if not computed:
+            return "".join([*now, *(indent + line for line in then)]) or f"{indent}pass\n"
+        large = " or ".join(f"not -LIMIT < {name} < LIMIT" for name in computed)
+        stored = "".join(f"{indent}    {line}" for line in then)
+        return f"{''.join(now)}{indent}if {large}:\n{indent}    why = -1\n{indent}else:\n{stored}"
 
     def action(self, code: int, name: str) -> str:
         """Source of one branch of the loop: arguments, the action, and the deviations that may stand in for it."""
