@@ -4,6 +4,9 @@ A spec knows no bounds; they lie here, as TLA+ keeps them in a model beside the 
 alone (`number`) or with its step (`append.size`), which goes before. Numbers reach a little beyond what a state may
 hold, so that every need is refused somewhere, and so that a state where nothing more is possible is told apart from
 one where nothing more is tried.
+
+Some specs let steps be taken before their subject is opened, in a world of zeros. Most bounds judge where such a step
+leads, and do not go on from there: the worlds that are opened show more.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
+from gapless.spec import broker, coordinator, dispatch, half_cache, permits, ring
 from gapless.spec.coordinator import AT_BIRTH
 from gapless.spec.language import Map
 from gapless.spec.queue import BLANK_SLOT
@@ -126,8 +130,7 @@ QUEUE = Bound(
 
 DISPATCH = Bound(
     says="messages 1 to 5 of a queue found at 1, one worker or several, one crash",
-    # Unless it was opened, a queue is one that was found at 0.
-    within=lambda s: s.scanned <= 6 and s.lives <= 2 and (s.start == 1 or s.scanned == 0),
+    within=lambda s: s.scanned <= 6 and s.lives <= 2 and (s.start == 1 or s == dispatch.INITIAL),
     numbers={
         "number": range(7),
         "open.number": (-1, 1),
@@ -141,7 +144,7 @@ DISPATCH = Bound(
 
 RING = Bound(
     says="rings of one to three slots, six batches: three go twice round, two truncations",
-    within=lambda s: s.cut <= 6 and s.services <= 2,
+    within=lambda s: s.cut <= 6 and s.services <= 2 and (s.slots > 0 or s == ring.INITIAL),
     numbers={
         "slots": (0, 1, 2, 3),
         "batch": range(-1, 8),
@@ -160,18 +163,19 @@ TRANSACTION = Bound(
         "witnessed": (0, 1),
         "number": (0, 1),
         "parent": (0, 1),
-        "position": (10, 20),
+        "position": (-1, 10, 20),
         "half": (-1, 10, 20),
         "times": (0, 1, 2),
+        "outlive.times": (-1, 0, 1, 2),
         "other": (0, 1),
         "twice": (0,),
         **dict.fromkeys(("asked", "same", "aged"), FLAG),
     },
     worth={
         "open": lambda a: (a.start > 0) + a.max_checks + a.witnessed != 2,  # all but what is between
-        "prepare": lambda a: a.position == 10 + 10 * a.number,
-        "outlive": lambda a: a.position == 10 + 10 * a.number,
-        "check": lambda a: a.position == 10 + 10 * a.number,
+        "prepare": lambda a: a.position in (10 + 10 * a.number, -1),
+        "outlive": lambda a: a.position in (10 + 10 * a.number, -1),
+        "check": lambda a: a.position == 10 + 10 * a.number or (a.position < 0 and one_wrong(0, a.asked, a.same)),
         "commit": lambda a: a.position == 10,  # where the final lies, which is nobody's business
         "park": lambda a: a.position == 10,
     },
@@ -191,10 +195,18 @@ TRANSACTION_OF_A_BROKER = replace(
         "start": (10,),
         "max_checks": (0,),
         "witnessed": (0,),
+        "position": (10, 20),
+        "outlive.times": (0, 1),
         "ask_to_commit.number": (0,),
         "ask_to_roll_back.number": (0,),
         "acknowledge.number": (0,),
         "twice": FLAG,
+    },
+    worth={
+        **TRANSACTION.worth,
+        "check": lambda a: a.position == 10 + 10 * a.number and one_wrong(a.asked, a.same),
+        "park": lambda a: a.position == 10 and one_wrong(a.same, a.aged),
+        "commit": lambda a: a.position == 10 and one_wrong(a.same, 1 - a.twice),
     },
 )
 
@@ -235,9 +247,8 @@ OP_BATCH = Bound(
 # -- half_cache ----------------------------------------------------------------------------------------------------
 
 HALF_CACHE = Bound(
-    says="halves 1 to 3 of a cache found at 1, room for none, one or two, one question, one restart",
-    # Unless it was opened, a cache is one without room that was found at 0.
-    within=lambda s: s.end <= 4 and s.answers <= 1 and s.lives <= 2 and (s.start == 1 or s.end == 0),
+    says="halves 1 to 3 of a cache found at 1, room for none, one or two, one question or one restart",
+    within=lambda s: s.end <= 4 and s.lives + s.answers <= 2 and (s.start == 1 or s == half_cache.INITIAL),
     numbers={
         "number": range(5),
         "open.number": (-1, 1),
@@ -251,10 +262,9 @@ HALF_CACHE = Bound(
 # -- coordinator ---------------------------------------------------------------------------------------------------
 
 COORDINATOR = Bound(
-    says="limits -1 to 2, and 1 after a recovery; two at once, the first with all that can befall it; one is ignored",
-    # Unless it was opened, a coordinator is one without a limit.
+    says="limits -1 to 2, and 1 after a recovery; two transactions, all that can befall the first; one is ignored",
     within=lambda s: (
-        (s.opened == 1 or s.admitted + s.end == 0)
+        (s.opened == 1 or s == coordinator.INITIAL)
         and s.end <= 2
         and s.peak <= 2
         and s.ignored <= 1
@@ -274,17 +284,24 @@ COORDINATOR = Bound(
         "life": (1, AT_BIRTH),
     },
     worth={
-        "begin": lambda a: a.life == (1 if a.number == 0 else AT_BIRTH),  # who comes second, stays
+        "begin": lambda a: a.life == (1 if a.number == 0 else AT_BIRTH),
         "decide": lambda a: a.number == 0 or a.to != 3,
     },
+)
+
+COORDINATOR_OF_PULSAR = replace(
+    COORDINATOR,
+    says="limits -1 to 2, and 1 after a recovery; two transactions, of which the second stays open; one is ignored",
+    numbers={**COORDINATOR.numbers, "decide.number": (0,), "finish.number": (0,)},
 )
 
 # -- permits -------------------------------------------------------------------------------------------------------
 
 PERMITS = Bound(
     says="two permits, three requests, a timeout of two or none that is known, two ticks, one cut, one answer each",
-    # Without permits, which is how a client begins, one caller after the other waits.
-    within=lambda s: s.clock <= 2 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or s.waiting == 0),
+    within=lambda s: (
+        s.clock <= 2 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or s == permits.INITIAL)
+    ),
     numbers={
         "permits": (0, 2),
         "timeout": (0, 2),
@@ -301,6 +318,26 @@ PERMITS_OF_PULSAR = replace(
     numbers={**PERMITS.numbers, "timeout": (1,), "time": (0, 1, 2)},
 )
 
+# -- broker --------------------------------------------------------------------------------------------------------
+
+BROKER = Bound(
+    says="half 0, six records, two checks, two restarts",
+    within=lambda s: s.end <= 6 and s.checks <= 2 and s.lives <= 3 and (s.lives > 0 or s == broker.INITIAL),
+    numbers={
+        "number": (-1, 0, 1),
+        "prepare.number": (-1, 0),
+        "max_checks": (0, 1, 2),
+        "position": range(-1, 8),
+        "times": range(4),
+        "to": range(8),
+        "kept": range(8),
+        "group": (1, 2),
+        "queue": (1, 2),
+        "prepare.group": (1,),
+        "prepare.queue": (1,),
+    },
+)
+
 BOUNDS: Mapping[str, Bound] = {
     "log": LOG,
     "queue": QUEUE,
@@ -312,11 +349,13 @@ BOUNDS: Mapping[str, Bound] = {
     "half_cache": HALF_CACHE,
     "coordinator": COORDINATOR,
     "permits": PERMITS,
+    "broker": BROKER,
 }
 
 WITH_DEVIATIONS: Mapping[str, Bound] = {
     **BOUNDS,
     "transaction": TRANSACTION_OF_A_BROKER,
+    "coordinator": COORDINATOR_OF_PULSAR,
     "permits": PERMITS_OF_PULSAR,
 }
 """Closer ones, where what brokers do besides would make too many states."""

@@ -105,7 +105,8 @@ def explore(
 ) -> Explored:
     """Every state within `bound`; with the deviations of `profile`, if one is named.
 
-    Deviations leave only the weak invariants, and step properties speak of the design's own steps.
+    Deviations leave only the weak invariants and the weak step properties: after one of them, the design's own steps
+    need not keep the others either.
     """
     began = time.perf_counter()
     search = _Search(spec, bound, profile, limit)
@@ -145,15 +146,13 @@ class _Search:
             )
             for name, action in spec.actions.items()
         ]
-        module = spec.module
-        weak = getattr(module, "WEAK_INVARIANTS", module.INVARIANTS)
-        invariants = weak if any(self.stand_ins.values()) else module.INVARIANTS
-        self.invariants = [(holds, self.universal(holds, 1)) for holds in invariants]
-        self.step_properties = [(holds, self.universal(holds, 2)) for holds in module.STEP_PROPERTIES]
+        weak = any(self.stand_ins.values())
+        self.invariants = self.universal(spec.invariants(weak=weak), 1)
+        self.step_properties = self.universal(spec.step_properties(weak=weak), 2)
 
-    def universal(self, holds: Callable[..., bool], states: int) -> list[tuple[int, ...]]:
-        """The numbers that a sentence about so many states is tried with."""
-        return self.bound.universal(self.spec, _asked(holds, states))
+    def universal(self, sentences: Sequence[Callable[..., bool]], states: int) -> Sentences:
+        """Sentences about so many states, each with the numbers that it is tried with."""
+        return [(holds, self.bound.universal(self.spec, _asked(holds, states))) for holds in sentences]
 
     def accepted(self) -> dict[str, int]:
         """How often each action was taken, and each deviation that may stand in for one."""
@@ -207,7 +206,7 @@ class _Search:
                         return broken
                 lead(target)
                 by(call)
-                if target not in judged and call.deviation is None:
+                if target not in judged:
                     judged.add(target)
                     broken = self.judge(self.step_properties, (before, after), (source, call), target)
                     if broken:

@@ -221,8 +221,57 @@ EVERY_PERMIT = Claim(
     disturbances={},
 )
 
+END_TO_END = Claim(
+    "every half of a broker resolves",
+    "a producer's money is held for ever",
+    "broker",
+    pending=lambda s, _half: s.phase == Phase.PREPARED and 0 < s.max_checks,
+    witness=lambda _s, _half, _none: True,
+    rank=lambda s, _half, _none: greatest(0, s.max_checks - s.checks) + 1,
+    helpful=(
+        Helpful(
+            "check",
+            lambda s, _half, _none: s.checks < s.max_checks,
+            lambda s, _half, _none: (s.end, s.checks + 1, s.group),
+            looks_first=True,
+        ),
+        Helpful(
+            "park",
+            lambda s, _half, _none: s.max_checks <= s.checks,
+            lambda s, _half, _none: (s.end, s.checks),
+            looks_first=True,
+        ),
+    ),
+    disturbances={},
+)
+
+WHAT_IS_COMMITTED_IS_SEEN = Claim(
+    "what is committed is seen",
+    "a producer committed, and nothing comes of it",
+    "broker",
+    pending=lambda s, _half: s.phase == Phase.COMMITTED and s.visible == 0,
+    witness=lambda _s, _half, _none: True,
+    rank=lambda s, _half, _none: 2 if s.flushed <= s.final else 1,
+    helpful=(
+        Helpful(
+            "flush",
+            lambda s, _half, _none: s.flushed <= s.final,
+            lambda s, _half, _none: (s.end,),
+            looks_first=True,
+        ),
+        Helpful(
+            "dispatch",
+            lambda s, _half, _none: s.final < s.flushed,
+            lambda s, _half, _none: (s.final,),
+        ),
+    ),
+    disturbances={},
+)
+
 CLAIMS: tuple[Claim, ...] = (
     EVERY_HALF_RESOLVES,
+    END_TO_END,
+    WHAT_IS_COMMITTED_IS_SEEN,
     HALF_CURSOR,
     OP_CURSOR,
     COMMIT_POSITION,

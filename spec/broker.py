@@ -1,4 +1,4 @@
-"""A broker, end to end: one transaction, the log that it lies in, and the queue in which consumers find its final.
+"""A broker, end to end: one transaction and its producer, the log, and the queue in which consumers find the final.
 
 What the other specs say of each is said here of all together, by calling them. Every record takes one place of the log,
 so a position is a count of records; a half that is put back keeps its number and its place, and only its counter goes
@@ -35,6 +35,12 @@ class State:
     parked: Position = NOWHERE  # where the copy lies that was set aside
     visible: int = 0  # entries of the final in the user's queue
     seen: int = 0  # 1 once consumers could see the message, whatever happens then
+    group: int = 0  # the group of the producer that sent the half
+    asked: int = 0  # the group of the producer that was asked last
+    meant: int = 0  # the queue that the message was sent to: the half keeps it, and lies elsewhere
+    went: int = 0  # the queue that the final lies in
+    told: int = 0  # 1 once the producer was told that its half is safe
+    runs: int = 0  # how often the producer ran its local transaction
 
 
 def open(s: State, max_checks: int) -> State:  # noqa: A001 - the step's name in every trace.
@@ -43,10 +49,37 @@ def open(s: State, max_checks: int) -> State:  # noqa: A001 - the step's name in
     return replace(s, lives=1, max_checks=max_checks)
 
 
-def prepare(s: State, number: Number, position: Position) -> State:
-    """The half is in the log, where no consumer looks."""
+def prepare(s: State, number: Number, position: Position, group: int, queue: int) -> State:
+    """The half is in the log, where no consumer looks; it keeps the queue that it was sent to.
+
+    Source: proposal 4 (1.1, 1.2: the original topic and queue are kept).
+    """
     require(0 <= number, because="numbers begin at 0", otherwise="a half can never be asked for")
-    return _with(_written(s, position), transaction.prepare(_transaction(s), number, position))
+    after = transaction.prepare(_transaction(s), number, position)
+    return replace(_with(_written(s, position), after), group=group, asked=group, meant=queue, went=queue)
+
+
+def answer(s: State) -> State:
+    """The producer is told that its half is safe.
+
+    Source: proposal 4 (1.1, 2).
+    """
+    require(
+        s.phase > Phase.ABSENT and s.positions[s.newest] < s.flushed,
+        because="the half is on disk",
+        otherwise="the producer goes on, and the message about it is lost",
+    )
+    return replace(s, told=1)
+
+
+def run(s: State) -> State:
+    """The producer runs its local transaction: it pays, say.
+
+    Source: proposal 4 (1.1, 3: it is not run when the half failed).
+    """
+    require(s.told == 1, because="the half is safe", otherwise="money is paid, and nobody is ever told")
+    require(s.runs == 0, because="the local transaction was not run yet", otherwise="money is paid twice")
+    return replace(s, runs=s.runs + 1)
 
 
 def _written(s: State, position: Position) -> State:
@@ -92,18 +125,35 @@ def _with(s: State, after: transaction.State) -> State:
     )
 
 
-def check(s: State, position: Position, times: int) -> State:
-    """The half is put back with its counter raised, and its producer is asked."""
+def check(s: State, position: Position, times: int, group: int) -> State:
+    """The half is put back with its counter raised, and a producer of the same group is asked.
+
+    Source: proposal 4 (1.2, 5).
+    """
     here = s.positions[s.newest]
     after = transaction.check(_transaction(s), s.newest, s.newest, here, times, True, True)  # noqa: FBT003
-    return _with(_written(s, position), after)
+    require(
+        group == s.group,
+        because="who is asked is of the group that sent the half",
+        otherwise="a stranger decides, who does not know",
+    )
+    return replace(_with(_written(s, position), after), asked=group)
 
 
-def commit(s: State, position: Position) -> State:
-    """The final is in the log; consumers see it once it is on disk and has its entry."""
+def commit(s: State, position: Position, queue: int) -> State:
+    """The final is in the log; consumers see it once it is on disk and has its entry.
+
+    Source: proposal 4 (1.1, 4; 1.2, 4: the real queue is put back).
+    """
     half = s.positions[s.newest]
     after = transaction.commit(_transaction(s), s.newest, half, position, True, False)  # noqa: FBT003
-    return replace(_with(_written(s, position), after), final=position)
+    require(s.runs == 1, because="the local transaction was run", otherwise="consumers hear of what never was")
+    require(
+        queue == s.meant,
+        because="the final goes where its half was meant to go",
+        otherwise="those who wait for the message do not receive it, and others do",
+    )
+    return replace(_with(_written(s, position), after), final=position, went=queue)
 
 
 def roll_back(s: State) -> State:
@@ -189,6 +239,10 @@ def _without_half(s: State) -> State:
         checks=0,
         positions=s.positions.set(s.newest, NOWHERE),
         times=s.times.set(s.newest, 0),
+        group=0,
+        asked=0,
+        meant=0,
+        went=0,
     )
     return s if s.positions[s.newest] < s.end else lost
 
@@ -264,6 +318,27 @@ def nothing_is_known_of_other_halves(s: State, number: Number) -> bool:
     return implies(number != s.newest or number == NOBODY, unknown and undecided)
 
 
+def a_local_transaction_has_its_half(s: State) -> bool:
+    """Otherwise money is paid, and nobody is ever told."""
+    safe = s.phase > Phase.ABSENT and s.positions[s.newest] < s.flushed
+    return 0 <= s.runs and s.runs <= 1 and implies(s.runs > 0, s.told == 1) and implies(s.told == 1, safe)
+
+
+def what_is_committed_was_done(s: State) -> bool:
+    """Otherwise consumers hear of what never was."""
+    return implies(s.phase == Phase.COMMITTED, s.runs == 1)
+
+
+def the_message_goes_where_it_was_sent(s: State) -> bool:
+    """Otherwise those who wait for it do not receive it, and others do."""
+    return s.went == s.meant
+
+
+def who_is_asked_knows(s: State) -> bool:
+    """Otherwise a stranger decides."""
+    return s.asked == s.group
+
+
 def what_consumers_saw_is_never_taken_back(before: State, after: State) -> bool:
     """Otherwise a consumer has acted on a message that never was."""
     stays = after.seen > 0 and after.phase == Phase.COMMITTED and after.final == before.final
@@ -298,7 +373,7 @@ def nobody_is_asked_about_what_is_decided(before: State, after: State) -> bool:
 
 
 INITIAL = State()
-ACTIONS = (open, prepare, check, commit, roll_back, mark, park, flush, dispatch, crash)
+ACTIONS = (open, prepare, answer, run, check, commit, roll_back, mark, park, flush, dispatch, crash)
 DEVIATIONS = ()
 INVARIANTS = (
     consumers_see_committed_messages_only,
@@ -313,6 +388,10 @@ INVARIANTS = (
     a_half_is_parked_after_its_last_check,
     checks_are_limited,
     nothing_is_known_of_other_halves,
+    a_local_transaction_has_its_half,
+    what_is_committed_was_done,
+    the_message_goes_where_it_was_sent,
+    who_is_asked_knows,
 )
 STEP_PROPERTIES = (
     nobody_is_asked_about_what_is_decided,

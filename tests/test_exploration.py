@@ -6,6 +6,7 @@ import json
 import types
 import xml.etree.ElementTree as ET
 from collections import Counter, deque
+from collections.abc import Callable
 from html.parser import HTMLParser
 from inspect import getsource
 from itertools import pairwise, product
@@ -30,14 +31,24 @@ from tests.test_door import gapless
 PINNED = {
     "log": (133, 1_619, 54, 46_683),
     "queue": (809, 15_086, 2_084, 173_126),
-    "transaction": (3_344, 16_864, 7_296, 381_216),
-    "checkpoint": (9_332, 63_887, 8_305, 335_952),
-    "op_batch": (1_030, 5_904, 389, 93_730),
+    "dispatch": (4_471, 26_903, 3_142, 219_079),
+    "ring": (742, 2_051, 230, 23_744),
+    "transaction": (3_632, 17_440, 8_352, 501_216),
+    "checkpoint": (2_439, 15_374, 3_486, 87_804),
+    "op_batch": (758, 4_211, 281, 68_978),
+    "half_cache": (3_687, 15_159, 9_383, 202_785),
+    "coordinator": (10_540, 72_661, 8_527, 474_300),
+    "permits": (5_647, 35_390, 12_098, 146_822),
+    "broker": (1_429, 7_071, 235, 262_936),
 }
 PINNED_WITH_DEVIATIONS = {
     "log": (199, 2_508, 81, 121_424),
     "queue": (3_185, 85_434, 6_610, 1_121_441),
-    "op_batch": (5_868, 47_793, 7_073, 1_006_814),
+    "transaction": (4_162, 147_740, 16_976, 1_585_790),
+    "checkpoint": (2_769, 18_044, 4_044, 107_949),
+    "op_batch": (4_520, 35_587, 5_737, 774_908),
+    "coordinator": (5_960, 38_903, 4_967, 282_696),
+    "permits": (2_715, 16_189, 6_165, 64_589),
 }
 
 
@@ -53,9 +64,17 @@ def explored() -> dict[str, Explored]:
 
 @pytest.fixture(scope="module")
 def with_deviations() -> dict[str, Explored]:
-    """The specs that a broker deviates from in so few ways that it can be explored in a test."""
-    names = PINNED_WITH_DEVIATIONS
-    return {name: explore(SPECS[name], bound_of(SPECS[name], "rocketmq"), profile="rocketmq") for name in names}
+    """The specs that a broker deviates from, with its deviations."""
+    return {
+        name: explore(SPECS[name], bound_of(SPECS[name], profile_of(name)), profile=profile_of(name))
+        for name in PINNED_WITH_DEVIATIONS
+    }
+
+
+def profile_of(name: str) -> str:
+    """Of which broker the deviations from a spec are; the strict profile has but those of the machine."""
+    (profile,) = {profile for d in SPECS[name].deviations for profile in d.profiles} - {"strict"}
+    return profile
 
 
 # --- Nothing is lost ----------------------------------------------------------------------------------------
@@ -68,29 +87,38 @@ def test_all_hold_and_every_step_can_happen(name: str, explored: dict[str, Explo
     assert set(found.accepted) == set(SPECS[name].actions)
     assert min(found.accepted.values()) > 0
     assert counts(found) == PINNED[name]
+    assert not found.graph.deadlocks
+    assert not found.graph.terminal  # time goes on, brokers restart, numbers are given: a bound can always be passed
 
 
 @pytest.mark.parametrize("name", PINNED_WITH_DEVIATIONS)
 def test_with_deviations_the_weak_invariants_are_left(name: str, with_deviations: dict[str, Explored]) -> None:
     found = with_deviations[name]
     assert found.result == "holds", telling.story(found) or found.never
-    assert {d.step.__name__ for d in SPECS[name].deviations} < set(found.accepted)
+    assert {d.step.__name__ for d in SPECS[name].deviations} == set(found.accepted) - set(SPECS[name].actions)
     assert min(found.accepted.values()) > 0
     assert counts(found) == PINNED_WITH_DEVIATIONS[name]
 
 
-AFTER_A_DEVIATION = {("settle", "an entry follows the blank slots")}  # only there can a need of an action be unmet
+NEVER_UNMET = {
+    ("queue", "settle", "an entry follows the blank slots"),  # only a deviation leaves it unmet
+}
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_every_need_is_refused_somewhere(name: str, explored: dict[str, Explored]) -> None:
-    needs = {(reason.step, reason.because) for reason in kernel(name).reasons if reason.step == reason.action}
+    needs = {(name, reason.step, reason.because) for reason in kernel(name).reasons if reason.step == reason.action}
     assert needs
-    assert needs - AFTER_A_DEVIATION == set(explored[name].refused)
+    assert needs - NEVER_UNMET == {(name, *refused) for refused in explored[name].refused}
 
 
 # A deviation is tried only where its action refuses, and makes true what it deviates from: these needs are met then.
+# The many deviations of the transaction are tried with too few numbers for that.
 MET = {
+    "checkpoint": {
+        ("consume_an_op_that_is_still_needed", "the op is in the log, and not done with"),
+        ("consume_an_op_that_is_still_needed", "the half cursor has passed all that the op names"),
+    },
     "log": {("append_after_the_clock_stepped_back", "the clock does not step back")},
     "queue": {("append_to_a_queue_made_anew", "the numbers of a queue follow one another")},
     "op_batch": {
@@ -98,10 +126,12 @@ MET = {
         ("wait_for_another_interval", "no entry waits longer than the interval"),
         ("wait_for_another_interval", "the clock does not step back"),
     },
+    "coordinator": set(),
+    "permits": {("rest_in_a_deadlock", "a permit is free")},
 }
 
 
-@pytest.mark.parametrize("name", PINNED_WITH_DEVIATIONS)
+@pytest.mark.parametrize("name", MET)
 def test_every_need_of_a_deviation_too(name: str, with_deviations: dict[str, Explored]) -> None:
     needs = {(reason.step, reason.because) for reason in kernel(name).reasons}
     assert needs - MET[name] == set(with_deviations[name].refused)
@@ -119,6 +149,7 @@ def written(state: Any) -> str:
 def counted_naively(spec: Spec, bound: Bound) -> tuple[tuple[int, int, int, int], Counter[str], "nx.DiGraph[str]"]:
     """The same search in other words: states are text, all of them in one graph."""
     graph: nx.DiGraph[str] = nx.DiGraph()
+    steps = [(action, args) for action in spec.module.ACTIONS for args in bound.arguments(spec, action.__name__)]
     waiting = deque([spec.module.INITIAL])
     seen, beyond = {written(spec.module.INITIAL)}, set()
     transitions, tried, accepted = 0, 0, Counter[str]()
@@ -128,20 +159,19 @@ def counted_naively(spec: Spec, bound: Bound) -> tuple[tuple[int, int, int, int]
         if not bound.within(state):
             beyond.add(name)
             continue
-        for action in spec.module.ACTIONS:
-            for args in bound.arguments(spec, action.__name__):
-                tried += 1
-                try:
-                    after = action(state, *args)
-                except Refused:
-                    continue
-                accepted[action.__name__] += 1
-                there = written(after)
-                graph.add_edge(name, there)
-                if there not in seen:
-                    seen.add(there)
-                    waiting.append(after)
-                transitions += bound.within(after)
+        for action, args in steps:
+            tried += 1
+            try:
+                after = action(state, *args)
+            except Refused:
+                continue
+            accepted[action.__name__] += 1
+            there = written(after)
+            graph.add_edge(name, there)
+            if there not in seen:
+                seen.add(there)
+                waiting.append(after)
+            transitions += bound.within(after)
     return (len(seen) - len(beyond), transitions, len(beyond), tried), accepted, graph
 
 
@@ -168,7 +198,86 @@ def test_the_language_replaces_as_dataclasses_do(data: st.DataObject) -> None:
 
 
 def test_every_spec_has_a_bound() -> None:
-    assert set(BOUNDS) == set(WITH_DEVIATIONS) == set(SPECS)
+    assert set(BOUNDS) == set(WITH_DEVIATIONS) == set(SPECS) == set(PINNED)
+    assert {name for name, spec in SPECS.items() if spec.deviations} == set(PINNED_WITH_DEVIATIONS)
+
+
+# --- The bounds reach what the specs are about --------------------------------------------------------------
+
+
+def reached(found: Explored, *calls: tuple[Any, ...]) -> Any:
+    """The state after some steps, each of which was explored."""
+    state = 0
+    for action, *args in calls:
+        leaving = [there for call, there in found.graph.leaving(state) if (call.action, *call.args) == (action, *args)]
+        assert leaving, f"{action} {args} was not accepted where {found.graph.states[state]}"
+        (state,) = leaving
+    return found.graph.states[state]
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_the_example_of_the_proposal_is_explored(overlap: int, explored: dict[str, Explored]) -> None:
+    """Messages 1, 2 and 5 are written: the commit position is 2, inclusive; then 3 and 4 are, and it is 5."""
+    given = [("open", 1, overlap), *(("scan", number) for number in range(1, 6))]
+    first, second = ([(step, n) for n in numbers for step in ("take", "write")] for numbers in ((1, 2, 5), (4, 3)))
+    assert reached(explored["dispatch"], *given, *first, ("commit", 3)).committed == 3
+    assert reached(explored["dispatch"], *given, *first, ("commit", 3), *second, ("commit", 6)).committed == 6
+
+
+def some(found: Explored, holds: Callable[[Any], bool]) -> bool:
+    """Whether a state within the bound is like that."""
+    return any(holds(state) for n, state in enumerate(found.graph.states) if n not in found.graph.beyond)
+
+
+SOMETIMES: dict[str, list[Callable[[Any], bool]]] = {
+    "dispatch": [
+        lambda s: s.overlap and s.taken[1] > s.written[1] and s.taken[2] > s.written[2],  # two workers are at the queue
+        lambda s: s.lives == 2 and s.start < s.flushed < s.committed < s.scanned,  # it goes on after a crash
+    ],
+    "ring": [
+        lambda s: s.slots == 3 and s.next == 6,  # the pointer has gone twice round
+        lambda s: (
+            s.slots == 3 and s.slot == 2 and s.ring[0] == 3 and s.ring[2] == -1
+        ),  # a batch waits for the one before
+        lambda s: s.services == 2 and s.next == s.cut == 6,
+    ],
+    "half_cache": [
+        lambda s: s.capacity == 0 and s.answers == 1,
+        lambda s: s.capacity == s.size == 2 and s.left[1] == 1 and s.puts[3] == 1,  # the eldest made room
+        lambda s: s.capacity == 2 and s.front < s.places[3] and s.left[2] == s.answer == 1,  # a gap in the line
+        lambda s: s.lives == 2 and s.size == 2,
+    ],
+    "coordinator": [
+        lambda s: s.limit == 0 and s.active == 2,
+        lambda s: s.limit == 1 and s.active == s.loaded == 2,  # a recovery above the limit
+        lambda s: s.limit == 1 and s.ignored == s.active == s.admitted == 1,
+        lambda s: s.limit == -1 and s.ignored == 1,
+        lambda s: s.begun[1] == 1 and s.begun[0] == 0,  # a number was burned
+        lambda s: s.told[0] == 4 and s.log[1] == 4,
+    ],
+    "permits": [
+        lambda s: s.held == s.permits == 2 and s.waiting == 1 and s.cuts == 1,  # silence, and a lost connection
+        lambda s: (
+            s.returned[0] == s.returned[1] == 1 and s.since[2] == 2 and s.answers[0] == 0
+        ),  # given up; the next goes
+        lambda s: s.waiting == 3,
+    ],
+    "broker": [
+        lambda s: s.visible == 1 and s.lives == 3,  # consumers see it again after every restart
+        lambda s: s.parked >= 0 and s.checks == s.max_checks == 2,
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SOMETIMES)
+def test_what_a_spec_is_about_is_reached(name: str, explored: dict[str, Explored]) -> None:
+    assert [some(explored[name], holds) for holds in SOMETIMES[name]] == [True] * len(SOMETIMES[name])
+
+
+def test_deviations_are_reached_too(with_deviations: dict[str, Explored]) -> None:
+    assert some(with_deviations["coordinator"], lambda s: s.limit == 1 and s.active == 2 > s.loaded)  # a crowd of two
+    assert some(with_deviations["coordinator"], lambda s: s.left[0] == 1)  # timed out at birth
+    assert some(with_deviations["permits"], lambda s: s.stuck == 1 and s.held == 1)
 
 
 # --- What is broken is found --------------------------------------------------------------------------------
@@ -373,7 +482,8 @@ def test_a_small_graph_is_drawn_whole() -> None:
 
 def test_a_large_graph_says_what_is_left_out(explored: dict[str, Explored]) -> None:
     drawn = ET.fromstring(drawing.svg(explored["log"]))  # noqa: S314
-    assert "Too large to draw: these are the first 60 of 187 states met; 127 are left out." in texts(drawn)
+    assert "Too large to draw: these are the first 60 of 187 states met; 127 are left out, and those" in texts(drawn)
+    assert [g for g in drawn.iter(f"{SVG}g") if g.get("class") == "state beyond"] == []
     boxes = [box for box in drawn.iter(f"{SVG}rect") if box.get("rx")]
     assert len(boxes) == drawing.DRAWN
     places = [tuple(float(box.get(side) or 0) for side in ("x", "y", "width", "height")) for box in boxes]

@@ -138,7 +138,15 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     "half_cache": ("the half is written before it is put into the cache", [("open", (0, 1)), ("put", (0,))]),
     "broker": (
         "the final is on disk",
-        [("open", (1,)), ("prepare", (0, 0)), ("commit", (1,)), ("dispatch", (1,))],
+        [
+            ("open", (1,)),
+            ("prepare", (0, 0, 7, 3)),
+            ("flush", (1,)),
+            ("answer", ()),
+            ("run", ()),
+            ("commit", (1, 3)),
+            ("dispatch", (1,)),
+        ],
     ),
     "op_batch": (
         "no op names the half yet",
