@@ -113,7 +113,7 @@ def sensible(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> t
         ("acknowledge", "number"): lambda: state.end - 1,
         ("acknowledge", "position"): lambda: state.positions[state.end - 1],
         ("acknowledge", "same"): lambda: drawn[2] % 2,
-    } | (of_transactions(spec, state, drawn) if spec.name in {"transaction", "checkpoint", "op_batch"} else {})
+    } | OF.get(spec.name, nothing_more)(spec, state, drawn)
     known = (expected.get((action, parameter)) for parameter in spec.parameters[action])
     values = (value if guess is None else guess() for guess, value in zip(known, drawn, strict=True))
     return tuple(value if value in INT64 else 0 for value in values)
@@ -176,6 +176,54 @@ def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
     }
 
 
+def of_coordinators(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a coordinator: `drawn` chooses between its newest transaction and the one before it."""
+    some = drawn[0] if drawn else 0
+    number = state.end - 1 - (some % 3 == 0)
+    status = int(state.log[number])
+    return {
+        ("open", "limit"): lambda: some % 3,
+        ("recover", "limit"): lambda: some % 4 - 1,
+        ("load", "number"): lambda: number,
+        ("load", "status"): lambda: status,
+        ("begin", "number"): lambda: state.end,
+        ("begin", "life"): lambda: (1, 99, 100, 1000)[drawn[2] % 4],
+        ("hand", "number"): lambda: number,
+        ("add", "number"): lambda: number,
+        ("decide", "number"): lambda: number,
+        ("decide", "to"): lambda: 2 + drawn[1] % 2,
+        ("time_out", "number"): lambda: number,
+        ("time_out", "time"): lambda: state.times[number] + state.lives[number] - drawn[1] % 2,
+        ("finish", "number"): lambda: number,
+        ("finish", "to"): lambda: status + 2,
+        ("acknowledge", "number"): lambda: number,
+        ("acknowledge", "status"): lambda: status,
+    }
+
+
+def of_permits(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a client: requests 0 to 2, and time that passes."""
+    some = (drawn[0] if drawn else 0) % 3
+    numbers = {(action, "number"): lambda: some for action in ("wait", "acquire", "reply", "time_out", "late_reply")}
+    return numbers | {
+        ("open", "permits"): lambda: 1 + some % 2,
+        ("open", "timeout"): lambda: drawn[1] % 3,
+        ("tick", "time"): lambda: state.clock + some,
+        ("rest", "within"): lambda: some % 2,
+    }
+
+
+def nothing_more(_spec: Spec, _state: State, _drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    return {}
+
+
+OF = {
+    **dict.fromkeys(("transaction", "checkpoint", "op_batch"), of_transactions),
+    "coordinator": of_coordinators,
+    "permits": of_permits,
+}
+
+
 def compiled(
     of: Kernel, offers: Sequence[Offer], profile: str, *, origin: int = WINDOW[0], width: int = len(WINDOW)
 ) -> Replayed:
@@ -230,8 +278,8 @@ def assert_agreement(
 
 
 NOBODY = "nobody"  # a profile that allows no deviation at all
-WALKS = {"transaction": 1500}  # it has the most deviations, and some need four steps before them
-WALKED = (NOBODY, "rocketmq")  # between them, they meet everything
+WALKS = {"transaction": 1500, "coordinator": 1000}  # they have the most steps, and some need four before them
+WALKED = (NOBODY, "rocketmq", "pulsar")  # between them, they meet everything
 EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NOBODY])
 EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 
