@@ -201,8 +201,8 @@ def from_columns(
 
     `traces`: names of the subjects · `trace`: int64 [events], the index of each
     one's subject; without it all are of the first · `position`: int64 [events] · `action`: int8 [events] · `args`:
-    int64 [arguments of the spec, events] · `outcome`: int8 [events], of `OUTCOMES`; without it all are recorded as taken.
-    Nothing was seen afterwards.
+    int64 [arguments of the spec, events] · `outcome`: int8 [events], of `OUTCOMES`; without it all are
+    recorded as taken. Nothing was seen afterwards.
     """
     of, count = SPECS[spec], len(action)
     step = np.array([STEPS.index((spec, name)) for name in of.actions])[action]

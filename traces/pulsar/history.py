@@ -197,10 +197,10 @@ class _History:
             steps("begin", key[new], r.line[new], number=number[new], time=r.start[new], life=r.ttl[new]),
             steps("add", key[r.adds], r.line[r.adds], r.outcome[r.adds], number=number[r.adds]),
         ]
-        decides = (r.op == "UPDATE") & ((r.new == Status.COMMITTING) | (r.new == Status.ABORTING))
-        by_clock = decides & r.by_clock
+        updates = (r.op == "UPDATE") & (r.expected != r.new)  # else it changes nothing
+        decides, finishes = updates & r.decides, updates & ~r.decides
+        by_clock = decides & r.by_clock & (r.new == Status.ABORTING)
         decides &= ~by_clock
-        finishes = (r.op == "UPDATE") & (r.new >= Status.COMMITTED)
         for name, chosen, more in (
             ("decide", decides, {"to": r.new[decides]}),
             ("time_out", by_clock, {"time": r.mod[by_clock]}),
@@ -217,12 +217,13 @@ class _History:
         opens = c.op == "open"
         limited = opens & (c.admitted < NEVER)
         ignored = opens & (c.res == "ignored")
+        until = self._until(c.source, c.epoch)
         began = {int(n): int(at) for n, at in zip(r.txn[r.op == "NEW"], r.line[r.op == "NEW"], strict=True)}
         own = np.array([began.get(n, NEVER) for n in c.txn[limited].tolist()], np.int64)
         latest = np.where(c.answer[limited] == NEVER, c.line[limited], np.minimum(c.admitted[limited], own))
-        admit_at = self._placed(c.line[limited], latest, np.minimum)
-        ignore_at = self._placed(c.line[ignored], c.answer[ignored], np.maximum)
-        lost = limited & (c.res == "err") & ~self._after_a_load(c.line, c.answer)
+        admit_at = self._placed(c.line[limited], latest, until[limited], np.minimum)
+        ignore_at = self._placed(c.line[ignored], c.answer[ignored], until[ignored], np.maximum)
+        lost = limited & (c.res == "err") & (c.answer < until)
         return [
             self._unlimited(),
             steps("admit", admit_at, c.line[limited]),
@@ -237,14 +238,23 @@ class _History:
         new = (r.op == "NEW") & unlimited
         return steps("admit", r.key[new] - 1, r.line[new], INFERRED)
 
-    def _after_a_load(self, begin: Ints, end: Ints) -> npt.NDArray[np.bool_]:
-        """Whether the coordinator was loaded in between, so that the request is forgotten."""
-        ready = np.array([epoch.ready for epoch in self.loaded], np.int64)
-        return np.asarray(np.searchsorted(ready, begin) < np.searchsorted(ready, end))
+    def _until(self, source: Ints, epoch: Ints) -> Ints:
+        """Up to which line the log is the business of that epoch: until it is read for another.
 
-    def _placed(self, low: Ints, high: Ints, best: np.ufunc) -> Ints:
+        What an instance answers that was replaced, it answers from what it knew then.
+        """
+        own = {(e.source, e.number): e.opening for e in self.mine.values()}
+        reads = np.array([self._table(e)[0] for e in self.loaded] + [NEVER], np.int64)
+        opened = np.array([own[s, n] for s, n in zip(source.tolist(), epoch.tolist(), strict=True)], np.int64)
+        mine = {(e.source, e.number): at for at, e in enumerate(self.loaded)}
+        following = [mine.get(key, -1) + 1 for key in zip(source.tolist(), epoch.tolist(), strict=True)]
+        later = np.searchsorted(reads, opened)
+        return np.asarray(reads[np.where(np.array(following, np.int64) > 0, following, later)], np.int64)
+
+    def _placed(self, low: Ints, high: Ints, until: Ints, best: np.ufunc) -> Ints:
         """For each request, a place between two lines at which the number of active transactions is best for it."""
         at, certain, change = self.records.changes()
+        low, high = np.minimum(low, until - 1), np.minimum(high, until - 1)
         active = np.concatenate([np.zeros(1, np.int64), np.cumsum(change)])
         first = np.minimum(np.searchsorted(certain, low), np.searchsorted(at, high))  # changes that are surely done
         last = np.searchsorted(at, high)  # and those that may be
@@ -254,7 +264,7 @@ class _History:
         chosen = np.minimum.reduceat(padded, pairs)[::2] % (len(active) + 1) if len(low) else first
         borders = np.concatenate([[-NEVER], _keys(at), [NEVER * BESIDE]])
         found: Ints = np.clip(_keys(low), borders[chosen] + 1, borders[chosen + 1] - 1)
-        return found
+        return np.minimum(found, _keys(until) - 3)
 
     # -- what clients were told ----------------------------------------------------------------------------------------
 
@@ -269,7 +279,9 @@ class _History:
             ("op_call", "op_done", "i", "op", {"commit": Status.COMMITTED, "abort": Status.ABORTED}),
         ):
             at, txn, act = self.lines.ints(asked, by), self.lines.ints(asked, "txn"), self.lines.words(asked, word)
-            row = {(int(s), int(n)): k for k, (s, n) in enumerate(zip(self.lines.ints(asked, "source"), at, strict=True))}
+            row = {
+                (int(s), int(n)): k for k, (s, n) in enumerate(zip(self.lines.ints(asked, "source"), at, strict=True))
+            }
             done = np.flatnonzero(self.lines.words(answered, "res") == "ok")
             who = zip(self.lines.ints(answered, "source")[done], self.lines.ints(answered, by)[done], strict=True)
             told = np.array([row.get((int(s), int(n)), -1) for s, n in who], np.int64)
@@ -290,7 +302,9 @@ class _Calls:
         self.epoch = lines.ints("call", "ep")[rows]
         self.op = lines.words("call", "op")[rows]
         self.new = _coded(lines.words("call", "new")[rows])
+        self.expected = _coded(lines.words("call", "exp")[rows])
         self.by_clock = lines.ints("call", "timeout", 0)[rows] > 0
+        self.kind = np.array([CALLS.index(word) if word in CALLS else -1 for word in self.op.tolist()], np.int64)
         number = lines.ints("call", "c")[rows]
         key = _pair(self.source, number)
         place = np.argsort(key, kind="stable")
@@ -317,7 +331,8 @@ class _Calls:
         self.admitted[call] = lines.ints("adm", "line")[said]
 
 
-OF_RECORD = {"add_part": "ADD_PARTITION", "add_sub": "ADD_SUBSCRIPTION", "update": "UPDATE", "open": "NEW"}
+CALLS = ("open", "add_part", "add_sub", "update")
+KINDS = ("NEW", "ADD_PARTITION", "ADD_SUBSCRIPTION", "UPDATE")  # of the records that these calls write
 
 
 class _Records:
@@ -339,13 +354,24 @@ class _Records:
         for at in range(len(rows), len(self.line)):  # they were there before the table that holds them
             whole = tables.get((int(self.source[at]), int(self.epoch[at])), int(self.line[at]))
             self.key[at] = min(self.key[at], whole * BESIDE - 2)
-        self.op, self.txn, self.new = words("op"), ints("txn"), _coded(words("new"))
+        self.op, self.txn = words("op"), ints("txn")
+        self.expected, self.new = _coded(words("exp")), _coded(words("new"))
+        self.decides = self._which()
         self.start, self.ttl, self.mod = ints("start"), ints("ttl"), ints("mod")
         self.adds = np.char.startswith(self.op, "ADD")
         self.answer = np.full(len(self.line), NEVER)
         self.outcome = np.full(len(self.line), UNKNOWN, np.int8)
         self.by_clock = np.zeros(len(self.line), np.bool_)
         self._answered(calls, len(rows))
+
+    def _which(self) -> npt.NDArray[np.bool_]:
+        """Whether a record is the beginning of an end. One that can be neither is told as what can never be taken.
+
+        It says from where it goes to where: an end that begins with an outcome is no beginning, and so on.
+        """
+        begins = (self.expected == Status.OPEN) & ((self.new == Status.COMMITTING) | (self.new == Status.ABORTING))
+        ends = (self.new >= Status.COMMITTED) & (self.new == self.expected + 2)
+        return begins | (~ends & (self.new >= Status.COMMITTED))
 
     @staticmethod
     def _unacknowledged(lines: Lines, rows: Ints, read: Ints) -> Ints:
@@ -358,14 +384,16 @@ class _Records:
 
     def _answered(self, calls: _Calls, acknowledged: int) -> None:
         """What was answered to who asked for a record: the first that asked for it has the first record."""
-        asked: dict[tuple[int, int, str, int, int], list[int]] = {}
+        asked: dict[tuple[int, ...], list[int]] = {}
         for call in np.flatnonzero((calls.res == "ok") | calls.rejected).tolist():
-            kind = OF_RECORD.get(str(calls.op[call]), "")
-            key = int(calls.source[call]), int(calls.epoch[call]), kind, int(calls.txn[call]), int(calls.new[call])
+            key = (
+                *(int(c[call]) for c in (calls.source, calls.epoch, calls.kind, calls.txn, calls.expected, calls.new)),
+            )
             asked.setdefault(key, []).append(call)
-        written: dict[tuple[int, int, str, int, int], list[int]] = {}
+        kind = np.array([KINDS.index(word) for word in self.op.tolist()], np.int64)
+        written: dict[tuple[int, ...], list[int]] = {}
         for at in range(acknowledged):
-            key = int(self.source[at]), int(self.epoch[at]), str(self.op[at]), int(self.txn[at]), int(self.new[at])
+            key = (*(int(c[at]) for c in (self.source, self.epoch, kind, self.txn, self.expected, self.new)),)
             written.setdefault(key, []).append(at)
         for key, records in written.items():
             answers = sorted(asked.get(key, ()), key=lambda call: int(calls.answer[call]))
@@ -412,7 +440,7 @@ def _turned(*parts: Steps) -> Steps:
 
 def _positions(words: npt.NDArray[np.str_]) -> npt.NDArray[np.str_]:
     """Positions in the log, one way: what is alone in its batch is written with and without its place there."""
-    return np.char.replace(words, ":0/1", "")
+    return np.array([word.removesuffix(":0/1") for word in words.tolist()], np.str_)
 
 
 def _pair(high: Ints | np.int64, low: Ints | np.int64) -> Ints:

@@ -27,18 +27,23 @@ Ints = npt.NDArray[np.int64]
 TRACE = "trace.ndjson"
 BLOCK = 16 << 20  # bytes that are read at once
 LONGEST = 64 << 20  # bytes: a longer line is no line of a recording, whose longest is a table of all transactions
-HEAD = r'^\s*\{\s*"n"\s*:\s*(?P<n>\d{1,18})\s*,\s*"t"\s*:\s*(?P<t>\d{1,18})\s*,\s*"s"\s*:\s*"(?P<s>[^"\\]+)"\s*,\s*"k"\s*:\s*"(?P<k>\w+)".*\}\s*$'
+HEAD = (  # of a line: n, t, s and k, in this order
+    r'^\{ ?"n": ?(?P<n>\d{1,18}), ?"t": ?(?P<t>\d{1,18}), ?"s": ?"(?P<s>[^"\\]+)", ?"k": ?"(?P<k>\w+)".*\}\s*$'
+)
 
 ROWS = pa.list_(pa.struct({"txn": pa.int64(), "st": pa.string(), "start": pa.int64(), "ttl": pa.int64()}))
 FIELDS: Mapping[str, Mapping[str, pa.DataType]] = {
     "meta": {"client": pa.string()},
     "epoch": {"ep": pa.int64(), "ev": pa.string(), "tc": pa.int64(), "M": pa.int64()},
-    "call": {"ep": pa.int64(), "c": pa.int64(), "op": pa.string(), "txn": pa.int64(), "new": pa.string(), "timeout": pa.bool_()},
+    "call": {
+        "ep": pa.int64(), "c": pa.int64(), "op": pa.string(), "txn": pa.int64(), "exp": pa.string(),
+        "new": pa.string(), "timeout": pa.bool_(),
+    },
     "adm": {"ep": pa.int64(), "c": pa.int64()},
     "ret": {"ep": pa.int64(), "c": pa.int64(), "res": pa.string(), "txn": pa.int64(), "err": pa.string()},
     "log": {
         "ep": pa.int64(), "pos": pa.string(), "op": pa.string(), "txn": pa.int64(), "start": pa.int64(),
-        "ttl": pa.int64(), "new": pa.string(), "mod": pa.int64(),
+        "ttl": pa.int64(), "exp": pa.string(), "new": pa.string(), "mod": pa.int64(),
     },
     "table": {"ep": pa.int64(), "rows": ROWS},
     "end_call": {"e": pa.int64(), "txn": pa.int64(), "act": pa.string()},
