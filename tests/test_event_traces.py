@@ -436,7 +436,7 @@ def test_an_interrupted_check_tells_what_it_has(tmp_path: Path, monkeypatch: pyt
     def interrupted(*_: object) -> list[Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(event_traces._Judge, "_exact", interrupted)
+    monkeypatch.setattr(event_traces.Judge, "_exact", interrupted)
     exact = [opened(trace="B/0", saw={})]
     assert checked(tmp_path, [*QUEUE, *exact]).source.verdict == "inconclusive"
     judged = checked(tmp_path, [*QUEUE[:4], index(1, 680), *exact])

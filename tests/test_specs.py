@@ -14,7 +14,7 @@ from gapless.spec.language import Map, Refused, waived
 from gapless.traces.kernels import kernel
 from gapless.traces.rules import rules
 from gapless.traces.specs import SPECS, Spec, rule_id
-from tests.test_kernels import walks
+from tests.test_kernels import broker, walks
 
 SPEC_LIST = tuple(SPECS.values())
 STEPS = 14  # of a walk
@@ -22,11 +22,6 @@ STEPS = 14  # of a walk
 
 def named(spec: Spec) -> str:
     return spec.name
-
-
-def broker(spec: Spec) -> str:
-    """The profile of the broker whose deviations the spec knows."""
-    return next((name for d in spec.deviations for name in sorted(d.profiles)), "nobody")
 
 
 def nearby(state: Any) -> st.SearchStrategy[int]:

@@ -6,9 +6,11 @@ This is the arbiter. The compiled kernels judge everything; what they refuse, or
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from inspect import signature
+from typing import Any
 
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.kernels import Reason, kernel
@@ -157,7 +159,7 @@ def _that_made(
     for number, (event, before) in zip(range(taken, 0, -1), reversed(history), strict=False):
         made = {w for w in wanted if _lookup(before, *w) != _lookup(after, *w)}
         if made:
-            steps.append(Step(number, event, _changes(before, after)))
+            steps.append(Step(number, event, changes(before, after)))
             wanted -= made
         if not wanted:
             break
@@ -165,17 +167,23 @@ def _that_made(
     return tuple(reversed(steps))
 
 
-def _changes(before: State, after: State) -> tuple[Change, ...]:
+def changes(before: State, after: State) -> tuple[Change, ...]:
     """Every field and every map value that differs."""
     found: list[Change] = []
     for f in fields(before):
         old, new = getattr(before, f.name), getattr(after, f.name)
         if isinstance(old, Map):
             keys = {k for k, v in new.entries.items() if old[k] != v} | {k for k in old.entries if k not in new.entries}
-            found.extend((f"{f.name}[{key}]", int(old[key]), int(new[key])) for key in sorted(keys)[:3])
+            found.extend((f"{f.name}[{key}]", *_both(old, new, key)) for key in sorted(keys)[:3])
         elif old != new:
             found.append((f.name, called(old), called(new)))
     return tuple(found)
+
+
+def _both(old: Map[int, int], new: Map[int, int], key: int) -> tuple[int | str, int | str]:
+    """The value at `key` before and after, called by its name if the Map's values have names."""
+    kind = type(old.default)
+    return _by_name(kind, int(old[key])), _by_name(kind, int(new[key]))
 
 
 def called(value: int) -> int | str:
@@ -185,7 +193,16 @@ def called(value: int) -> int | str:
 
 def call(spec: str, event: Event) -> str:
     """An event in the notation of stories: `append(number=17, position=40112)`."""
-    return f"{event[0]}({', '.join(f'{k}={v}' for k, v in named(spec, event).items())})"
+    kinds = signature(SPECS[spec].actions[event[0]]).parameters
+    told = ((name, _by_name(kinds[name].annotation, value)) for name, value in named(spec, event).items())
+    return f"{event[0]}({', '.join(f'{name}={value}' for name, value in told)})"
+
+
+def _by_name(kind: Any, value: int) -> int | str:
+    """The name that `kind` has for the value, if it has one."""
+    if isinstance(kind, type) and issubclass(kind, IntEnum) and value in set(kind):
+        return kind(value).name
+    return value
 
 
 def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
@@ -198,7 +215,7 @@ def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset
             after, deviation = of.step(state, event[0], named(spec, event), profile)
             note = f" ({deviation.replace('_', ' ')})" if deviation else ""
             note += " (inferred from its op)" if event[0] == "roll_back" else ""
-            told.append((call(spec, event), _told(_changes(state, after)) + note))
+            told.append((call(spec, event), _told(changes(state, after)) + note))
             state = after
     except Refused:
         pass  # its story is told with the finding
@@ -208,10 +225,25 @@ def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset
     return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(told, 1)]
 
 
-def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: str) -> list[str]:
-    """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again."""
-    calls = [(call(departure.spec, step.event), _told(step.changes)) for step in departure.steps]
-    calls.append((call(departure.spec, departure.event), "refused"))
+def story(
+    departure: Departure,
+    *,
+    title: str,
+    also: Sequence[str] = (),
+    where: Callable[[int], str] | None = None,
+    again: str,
+) -> list[str]:
+    """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again.
+
+    `where`: tells of the number of a step in which place of its source it was recorded.
+    """
+    calls = [
+        (call(departure.spec, step.event) + (f" at {where(step.number)}" if where else ""), _told(step.changes))
+        for step in departure.steps
+    ]
+    calls.append(
+        (call(departure.spec, departure.event) + (f" at {where(departure.number)}" if where else ""), "refused")
+    )
     width = min(max(len(text) for text, _ in calls), 76)
     lines = [title, ""]
     lines += [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(calls, 1)]
@@ -227,8 +259,12 @@ def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: 
 
 
 def _in_words(departure: Departure, name: str, value: int) -> int | str:
-    kind = type(getattr(SPECS[departure.spec].initial, name, value))
-    return called(kind(value)) if issubclass(kind, IntEnum) else value
+    of = SPECS[departure.spec]
+    step = signature(of.actions[departure.event[0]]).parameters
+    if name in step:
+        return _by_name(step[name].annotation, value)
+    field_ = getattr(of.initial, name.partition("[")[0], value)
+    return _by_name(type(field_.default if isinstance(field_, Map) else field_), value)
 
 
 def _told(changes: tuple[Change, ...]) -> str:

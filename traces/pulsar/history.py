@@ -19,7 +19,7 @@ from gapless.spec.coordinator import Status
 from gapless.traces import schema
 from gapless.traces.pulsar.lines import Ints, Lines
 from gapless.traces.schema import OUTCOMES
-from gapless.traces.specs import SPECS
+from gapless.traces.specs import SPECS, Spec
 
 SPEC = SPECS["coordinator"]
 OK, REFUSED, UNKNOWN, INFERRED = (OUTCOMES.index(name) for name in ("ok", "refused", "unknown", "inferred"))
@@ -38,16 +38,18 @@ class Steps:
     args: Ints  # [arguments of the spec, steps]
 
 
-def steps(action: str, key: Ints, line: Ints, outcome: Ints | int = OK, **args: Ints | int) -> Steps:
+def steps(
+    action: str, key: Ints, line: Ints, outcome: Ints | int = OK, *, spec: Spec = SPEC, **args: Ints | int
+) -> Steps:
     """Steps of one kind. They are shown in the order of `key`, and where that is equal, as they are given."""
     count = len(key)
-    columns = np.zeros((len(SPEC.arguments), count), np.int64)
+    columns = np.zeros((len(spec.arguments), count), np.int64)
     for name, values in args.items():
-        columns[SPEC.arguments.index(name)] = values
+        columns[spec.arguments.index(name)] = values
     return Steps(
         key,
         line,
-        np.full(count, SPEC.codes[action], np.int8),
+        np.full(count, spec.codes[action], np.int8),
         np.broadcast_to(np.asarray(outcome, np.int8), count),
         columns,
     )

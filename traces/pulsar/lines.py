@@ -24,7 +24,6 @@ from gapless.traces.problems import Unreadable, shown
 
 Ints = npt.NDArray[np.int64]
 
-TRACE = "trace.ndjson"
 BLOCK = 16 << 20  # bytes that are read at once
 LONGEST = 64 << 20  # bytes: a longer line is no line of a recording, whose longest is a table of all transactions
 HEAD = (  # of a line: n, t, s and k, in this order
