@@ -19,7 +19,8 @@ from gapless.traces.options import Options
 from gapless.traces.parts import RECORDING, Parts, Progress, is_event_file
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.pulsar import history, requests
-from gapless.traces.pulsar.history import OK, REFUSED, SPEC, Epoch, Steps
+from gapless.traces.pulsar.history import SPEC, Steps
+from gapless.traces.pulsar.joined import OK, REFUSED, Epoch, coordinators
 from gapless.traces.pulsar.lines import Ints, Lines, read
 from gapless.traces.replay import Departure, Step, changes, named
 from gapless.traces.specs import State
@@ -86,7 +87,7 @@ def recorded(path: Path, progress: Progress | None) -> Recording:
     lines = read(file, progress)
     if not lines.count:
         raise NothingThere(f"{shown(file)} is empty: nothing was checked")
-    found = history.coordinators(lines)
+    found = coordinators(lines)
     parts: list[tuple[str, Steps]] = []
     told = []
     for tc, epochs in sorted(found.items()):
@@ -96,7 +97,7 @@ def recorded(path: Path, progress: Progress | None) -> Recording:
     batches = [history.batch(steps, name, str(path)) for name, steps in parts]
     line = [steps.line for _, steps in parts]
     for name, steps in requests.of_clients(lines):
-        batches.append(requests.batch(steps, name, str(path)))
+        batches.append(history.batch(steps, name, str(path)))
         line.append(steps.line)
     reasons = list(_reasons(lines, found))
     return Recording(lines, batches, np.concatenate([np.zeros(0, np.int64), *line]), told, reasons)
@@ -131,9 +132,8 @@ def _with_reasons(parts: Parts, reasons: Sequence[str]) -> Parts:
 def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> Coordinator:
     """A coordinator in numbers: what its log says took effect."""
 
-    def count(action: str, outcome: int | None = OK) -> int:
-        mine = told.action == SPEC.codes[action]
-        return int((mine & (told.outcome == outcome)).sum() if outcome is not None else mine.sum())
+    def count(action: str) -> int:
+        return int(((told.action == SPEC.codes[action]) & (told.outcome == OK)).sum())
 
     to = told.args[SPEC.arguments.index("to")]
     finished = (told.action == SPEC.codes["finish"]) & (told.outcome != REFUSED)
@@ -179,10 +179,12 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
             turns[taken.event[0]] = replace(step, changes=changes(before, after))
         elif subject is not None and about == subject:
             steps.append(replace(step, changes=changes(before, after)))
+    made = [replace(step, number=path[step.number - 1].row + 1) for step in departure.steps]
     if subject is None:
-        chosen = [replace(step, number=path[step.number - 1].row + 1) for step in departure.steps]
+        chosen = made
     else:
-        chosen = sorted([*steps, *turns.values()], key=lambda step: step.number)
+        told = {step.number: step for step in (*made, *turns.values(), *steps)}
+        chosen = [told[number] for number in sorted(told)]
     return replace(departure, number=suspect.at.row + 1, steps=tuple(chosen), left_out=len(path) - len(chosen))
 
 

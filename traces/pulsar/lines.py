@@ -7,10 +7,11 @@ the file is held at a time, and of the lines the columns that are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -78,10 +79,11 @@ class Lines:
         found: Ints = pc.fill_null(column.cast(pa.int64()), absent).to_numpy(zero_copy_only=False).astype(np.int64)
         return found
 
-    def words(self, kind: str, name: str) -> npt.NDArray[np.str_]:
-        """A column of words; empty where a line does not have it."""
-        column = pc.fill_null(self.kinds[kind].column(name).combine_chunks(), "")
-        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.str_)
+    def codes(self, kind: str, name: str, words: Sequence[str]) -> Ints:
+        """A column of words, each by its index in `words`; -1 where it is none of them."""
+        found = pc.index_in(self.kinds[kind].column(name).combine_chunks(), value_set=pa.array(words, pa.string()))
+        codes: Ints = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes
 
 
 def read(path: Path, progress: Progress | None = None) -> Lines:
@@ -139,17 +141,17 @@ class _Reading:
             "source": pa.array(source),
         }
         for kind in FIELDS:
-            rows = np.flatnonzero(pc.equal(kinds, kind).to_numpy(zero_copy_only=False))
+            rows = np.flatnonzero(pc.equal(kinds, pa.scalar(kind)).to_numpy(zero_copy_only=False))
             if len(rows):
                 table = self._table(kind, [lines[at].as_py() for at in rows.tolist()], rows)
                 for name, column in common.items():
                     table = table.append_column(name, column.take(pa.array(rows)))
                 self.tables[kind].append(table)
-        ends = source[pc.equal(kinds, "eof").to_numpy(zero_copy_only=False)]
+        ends = source[pc.equal(kinds, pa.scalar("eof")).to_numpy(zero_copy_only=False)]
         self.ended |= {name for name, number in self.sources.items() if number in ends}
         self.count += len(lines)
 
-    def _sources(self, heads: pa.Array) -> Ints:
+    def _sources(self, heads: pa.Array[Any]) -> Ints:
         """Who wrote each line. Each numbers its own: a number that is missing is a line that was lost."""
         names = pc.struct_field(heads, "s").dictionary_encode()
         number = pc.struct_field(heads, "n").cast(pa.int64()).to_numpy()
@@ -174,7 +176,7 @@ class _Reading:
         schema = pa.schema(list(FIELDS[kind].items()))
         try:
             table = arrow_json.read_json(
-                pa.BufferReader(b"\n".join(lines)),
+                BytesIO(b"\n".join(lines)),
                 read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(BLOCK, 1 + max(map(len, lines)))),
                 parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
             )
@@ -207,14 +209,18 @@ class _Reading:
         """All that was read."""
         empty = {"line": pa.int64(), "t": pa.int64(), "source": pa.int64()}
         kinds = {
-            kind: pa.concat_tables(tables) if tables else pa.schema(list((FIELDS[kind] | empty).items())).empty_table()
+            kind: pa.concat_tables(tables)
+            if tables
+            else pa.schema([*FIELDS[kind].items(), *empty.items()]).empty_table()
             for kind, tables in self.tables.items()
         }
         return Lines(self.count, list(self.sources), kinds, frozenset(self.ended))
 
 
-def _split(block: bytes) -> pa.Array:
+def _split(block: bytes) -> pa.Array[Any]:
     """The lines of a block, without a copy."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")).astype(np.int64)
     bounds = np.concatenate([np.zeros(1, np.int64), ends + 1])
-    return pa.Array.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(bounds), pa.py_buffer(block)])
+    return pa.Array.from_buffers(
+        pa.large_binary(), len(ends), [None, pa.py_buffer(bounds.tobytes()), pa.py_buffer(block)]
+    )

@@ -8,73 +8,53 @@ many are supposed as were ever out at once, and whether there were too many is n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
-import pyarrow as pa
 
-from gapless.traces import schema
-from gapless.traces.pulsar.history import BESIDE, INFERRED, Steps, ordered
-from gapless.traces.pulsar.history import steps as steps_of
+from gapless.traces.pulsar.history import Steps, ordered
+from gapless.traces.pulsar.history import steps as of_spec
+from gapless.traces.pulsar.joined import BESIDE, INFERRED
 from gapless.traces.pulsar.lines import Ints, Lines
 from gapless.traces.specs import SPECS
 
-SPEC = SPECS["permits"]
-ASKING = ("open", "commit", "abort")  # operations whose request goes out alone; those of others are hidden in them
+ASKING = ("open", "commit", "abort")  # operations that are one request; those of others hide in them
 MILLISECOND = 1000
 
-
-def batch(told: Steps, trace: str, source: str) -> pa.RecordBatch:
-    """The steps as events; their position is the line."""
-    return schema.from_columns(
-        SPEC.name,
-        source=source,
-        traces=[trace],
-        position=np.maximum.accumulate(told.line),
-        action=told.action,
-        args=told.args,
-        outcome=told.outcome,
-    )
+steps = partial(of_spec, spec=SPECS["permits"])
 
 
 def of_clients(lines: Lines) -> Iterator[tuple[str, Steps]]:
-    """The steps of every source that is a client."""
-    for source in np.unique(lines.ints("op_call", "source")).tolist():
-        found = _of_client(lines, int(source))
-        if found is not None:
-            yield lines.sources[int(source)], found
+    """The steps of every source that is a client, and asked anything."""
+    asks = lines.codes("op_call", "op", ASKING) >= 0
+    source, number = lines.ints("op_call", "source"), lines.ints("op_call", "i")
+    done_by, done = lines.ints("op_done", "source"), lines.ints("op_done", "i")
+    for client in np.unique(source[asks]).tolist():
+        hidden = number[(source == client) & ~asks]
+        asked = np.flatnonzero((source == client) & asks)
+        answered = np.flatnonzero((done_by == client) & ~np.isin(done, hidden))
+        yield lines.sources[client], _of_client(lines, asked, answered)
 
 
-def _of_client(lines: Lines, source: int) -> Steps | None:
-    asked = np.flatnonzero((lines.ints("op_call", "source") == source) & np.isin(lines.words("op_call", "op"), ASKING))
-    other = lines.ints("op_call", "i")[
-        (lines.ints("op_call", "source") == source) & ~np.isin(lines.words("op_call", "op"), ASKING)
-    ]
-    mine = (lines.ints("op_done", "source") == source) & ~np.isin(lines.ints("op_done", "i"), other)
-    done = np.flatnonzero(mine)
-    if not len(asked):
-        return None
-    line, number = lines.ints("op_call", "line")[asked], lines.ints("op_call", "i")[asked]
-    end, answered = lines.ints("op_done", "line")[done], lines.ints("op_done", "i")[done]
-    timed_out = lines.words("op_done", "err")[done] == "TimeoutException"
-    start = int(line.min())
+def _of_client(lines: Lines, asked: Ints, answered: Ints) -> Steps:
+    begin, end = lines.ints("op_call", "line")[asked], lines.ints("op_done", "line")[answered]
+    number = lines.ints("op_done", "i")[answered]
+    silence = lines.codes("op_done", "err", ("TimeoutException",))[answered] == 0
+    first = np.append(begin, end).min(keepdims=True)
+    time = {kind: lines.ints(kind, "t") // MILLISECOND for kind in ("op_call", "op_done")}
     return ordered(
         [
-            _steps("open", np.array([start * BESIDE - 2]), np.array([start]), permits=_most(line, end), timeout=0),
-            _steps("tick", line * BESIDE - 1, line, time=lines.ints("op_call", "t")[asked] // MILLISECOND),
-            _steps("acquire", line * BESIDE, line, INFERRED, number=number),
-            _steps("tick", end * BESIDE - 1, end, time=lines.ints("op_done", "t")[done] // MILLISECOND),
-            _steps("reply", end[~timed_out] * BESIDE, end[~timed_out], number=answered[~timed_out]),
-            _steps("time_out", end[timed_out] * BESIDE, end[timed_out], number=answered[timed_out]),
+            steps("open", first * BESIDE - 2, first, permits=_most(begin, end), timeout=0),
+            steps("tick", begin * BESIDE - 1, begin, time=time["op_call"][asked]),
+            steps("acquire", begin * BESIDE, begin, INFERRED, number=lines.ints("op_call", "i")[asked]),
+            steps("tick", end * BESIDE - 1, end, time=time["op_done"][answered]),
+            steps("reply", end[~silence] * BESIDE, end[~silence], number=number[~silence]),
+            steps("time_out", end[silence] * BESIDE, end[silence], number=number[silence]),
         ]
     )
 
 
 def _most(begin: Ints, end: Ints) -> int:
     """How many requests were out at once."""
-    order = np.argsort(np.concatenate([begin, end]), kind="stable")
-    change = np.concatenate([np.ones(len(begin), np.int64), -np.ones(len(end), np.int64)])[order]
-    return max(1, int(np.cumsum(change).max(initial=0)))
-
-
-def _steps(action: str, key: Ints, line: Ints, outcome: int = 0, **args: Ints | int) -> Steps:
-    return steps_of(action, key, line, outcome, spec=SPEC, **args)
+    change = np.append(np.ones(len(begin), np.int64), np.full(len(end), -1))
+    return max(1, int(np.cumsum(change[np.argsort(np.append(begin, end), kind="stable")]).max(initial=0)))
