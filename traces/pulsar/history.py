@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,15 +67,16 @@ class Steps:
         )
 
 
-def steps(
-    action: str, key: Ints, line: Ints, outcome: Ints | int = OK, *, spec: Spec = SPEC, **args: Ints | int
-) -> Steps:
+def steps_of(spec: Spec, action: str, key: Ints, line: Ints, outcome: Ints | int = OK, /, **args: Ints | int) -> Steps:
     """Steps of one kind."""
     columns = np.zeros((len(spec.arguments), len(key)), np.int64)
     for name, values in args.items():
         columns[spec.arguments.index(name)] = values
     outcomes = np.broadcast_to(np.asarray(outcome, np.int8), len(key))
     return Steps(spec, key, line, np.full(len(key), spec.codes[action], np.int8), outcomes, columns)
+
+
+steps = partial(steps_of, SPEC)
 
 
 def joined(parts: Sequence[Steps]) -> Steps:
@@ -161,13 +164,15 @@ class _History:
 
     def _table(self, epoch: Epoch) -> tuple[Ints, Ints, Ints, Ints]:
         """Of every transaction that was found: its number, status, beginning and life."""
-        rows = pc.list_flatten(self.lines.kinds["table"].slice(max(epoch.row, 0), 1).column("rows")).combine_chunks()
+        rows: Any = pc.list_flatten(
+            self.lines.kinds["table"].slice(max(epoch.row, 0), 1).column("rows")
+        ).combine_chunks()
         rows = rows.slice(0, len(rows) if epoch.row >= 0 else 0)
         txn, start, ttl = (
-            pc.fill_null(pc.struct_field(rows, name), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+            rows.field(name).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
             for name in ("txn", "start", "ttl")
         )
-        status = pc.fill_null(pc.index_in(pc.struct_field(rows, "st"), value_set=pa.array(STATUSES)), -1)
+        status: Any = pc.index_in(rows.field("st"), value_set=pa.array(STATUSES)).fill_null(-1)
         return txn, status.to_numpy(zero_copy_only=False).astype(np.int64), start, ttl
 
     def _found(self, line: int, txn: Ints, status: Ints, start: Ints, ttl: Ints) -> list[Steps]:

@@ -213,11 +213,12 @@ def _unacknowledged(lines: Lines, rows: Ints, read: Ints) -> Ints:
     What is alone in its batch is written with and without its place there.
     """
 
-    def positions(kind: str, some: Ints) -> pa.Array[Any]:
-        column = lines.kinds[kind].column("pos").combine_chunks().take(pa.array(some))
+    def positions(kind: str, some: Ints) -> Any:
+        column: Any = lines.kinds[kind].column("pos").combine_chunks()
+        column = column.take(pa.array(some))
         return pc.replace_substring_regex(column, pattern=":0/1$", replacement="")
 
     there = positions("replay", read).dictionary_encode()
     _, first = np.unique(there.indices.to_numpy(), return_index=True)
-    known = pc.is_in(there.dictionary, value_set=positions("log", rows)).to_numpy(zero_copy_only=False)
-    return read[np.sort(first[~known])] if len(read) else read
+    known: Flags = pc.is_in(there.dictionary, value_set=positions("log", rows)).to_numpy(zero_copy_only=False)
+    return np.asarray(read[np.sort(first[~known])], np.int64)

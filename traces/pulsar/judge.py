@@ -20,7 +20,7 @@ from gapless.traces.parts import RECORDING, Parts, Progress, is_event_file
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.pulsar import history, requests
 from gapless.traces.pulsar.history import SPEC, Steps
-from gapless.traces.pulsar.joined import OK, REFUSED, Epoch, coordinators
+from gapless.traces.pulsar.joined import OK, REFUSED, Epoch, coordinators, pair
 from gapless.traces.pulsar.lines import Ints, Lines, read
 from gapless.traces.replay import Departure, Step, changes, named
 from gapless.traces.specs import State
@@ -113,6 +113,18 @@ def _reasons(lines: Lines, found: dict[int, list[Epoch]]) -> Iterator[str]:
     """Why not all of it could be judged."""
     if not found:
         yield "no coordinator is loaded in it: nothing was checked"
+    known = np.array([epoch.key for epochs in found.values() for epoch in epochs], np.int64)
+    for kind in ("call", "log", "replay") if found else ():
+        key = pair(lines.ints(kind, "source"), lines.ints(kind, "ep"))
+        if len(strange := np.flatnonzero(~np.isin(key, known))):
+            line = int(lines.ints(kind, "line")[strange[0]])
+            yield f"line {line} and {len(strange) - 1} more of kind {kind} are of an epoch that nobody opened"
+    call = pair(lines.ints("call", "source"), lines.ints("call", "c"))
+    for kind in ("adm", "ret"):
+        theirs = pair(lines.ints(kind, "source"), lines.ints(kind, "c"))
+        if len(strange := np.flatnonzero(~np.isin(theirs, call))):
+            line = int(lines.ints(kind, "line")[strange[0]])
+            yield f"line {line} and {len(strange) - 1} more of kind {kind} are of a call that nobody made"
     last = {epochs[-1].source for epochs in found.values()} | set(np.unique(lines.ints("op_call", "source")).tolist())
     for source in sorted(lines.sources[number] for number in last):
         if source not in lines.ended:

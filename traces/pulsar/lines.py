@@ -31,7 +31,7 @@ HEAD = (  # of a line: n, t, s and k, in this order
     r'^\{ ?"n": ?(?P<n>\d{1,18}), ?"t": ?(?P<t>\d{1,18}), ?"s": ?"(?P<s>[^"\\]+)", ?"k": ?"(?P<k>\w+)".*\}\s*$'
 )
 
-ROWS = pa.list_(pa.struct({"txn": pa.int64(), "st": pa.string(), "start": pa.int64(), "ttl": pa.int64()}))
+ROWS = pa.list_(pa.struct([("txn", pa.int64()), ("st", pa.string()), ("start", pa.int64()), ("ttl", pa.int64())]))
 FIELDS: Mapping[str, Mapping[str, pa.DataType]] = {
     "meta": {"client": pa.string()},
     "epoch": {"ep": pa.int64(), "ev": pa.string(), "tc": pa.int64(), "M": pa.int64()},
@@ -75,14 +75,15 @@ class Lines:
 
     def ints(self, kind: str, name: str, absent: int = -1) -> Ints:
         """A column of integers; `absent` where a line does not have it."""
-        column = self.kinds[kind].column(name).combine_chunks()
-        found: Ints = pc.fill_null(column.cast(pa.int64()), absent).to_numpy(zero_copy_only=False).astype(np.int64)
+        column: Any = self.kinds[kind].column(name).combine_chunks()
+        found: Ints = column.cast(pa.int64()).fill_null(absent).to_numpy(zero_copy_only=False).astype(np.int64)
         return found
 
     def codes(self, kind: str, name: str, words: Sequence[str]) -> Ints:
         """A column of words, each by its index in `words`; -1 where it is none of them."""
-        found = pc.index_in(self.kinds[kind].column(name).combine_chunks(), value_set=pa.array(words, pa.string()))
-        codes: Ints = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        column: Any = self.kinds[kind].column(name).combine_chunks()
+        found: Any = pc.index_in(column, value_set=pa.array(words, pa.string()))
+        codes: Ints = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         return codes
 
 
@@ -173,31 +174,28 @@ class _Reading:
 
     def _table(self, kind: str, lines: list[bytes], rows: Ints) -> pa.Table:
         """Lines of one kind."""
-        schema = pa.schema(list(FIELDS[kind].items()))
         try:
-            table = arrow_json.read_json(
-                BytesIO(b"\n".join(lines)),
-                read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(BLOCK, 1 + max(map(len, lines)))),
-                parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            )
-        except pa.ArrowInvalid as error:
-            raise self._culprit(kind, lines, rows, str(error)) from error
-        if table.num_rows != len(lines):
-            raise self._culprit(kind, lines, rows, "it is not one object")
+            table = _parsed(kind, lines)
+        except (pa.ArrowInvalid, ValueError) as error:
+            raise self._culprit(kind, lines, rows) from error
         for name in NEEDED.get(kind, ()):
             if table.column(name).null_count:
                 first = int(np.flatnonzero(table.column(name).is_null().to_numpy())[0])
                 raise self._unreadable(int(rows[first]), f"a line of kind {kind} needs {name}")
-        return table.select(schema.names)
+        return table
 
-    def _culprit(self, kind: str, lines: list[bytes], rows: Ints, why: str) -> Unreadable:
+    def _culprit(self, kind: str, lines: list[bytes], rows: Ints) -> Unreadable:
         """The first line that cannot be read, found one by one."""
         for row, line in zip(rows.tolist(), lines, strict=True):
             try:
                 from_json(line)
             except ValueError as error:
                 return self._unreadable(row, f"is not JSON ({error})")
-        return self._unreadable(int(rows[0]), f"begins lines of kind {kind} that cannot be read ({why})")
+            try:
+                _parsed(kind, [line])
+            except (pa.ArrowInvalid, ValueError) as error:
+                return self._unreadable(row, f"is no line of kind {kind} ({error})")
+        return self._unreadable(int(rows[0]), f"and others of kind {kind} cannot be read together")
 
     def _unreadable(self, row: int, what: str) -> Unreadable:
         return Unreadable(
@@ -215,6 +213,19 @@ class _Reading:
             for kind, tables in self.tables.items()
         }
         return Lines(self.count, list(self.sources), kinds, frozenset(self.ended))
+
+
+def _parsed(kind: str, lines: list[bytes]) -> pa.Table:
+    """The fields of lines of one kind. Raises ArrowInvalid, ValueError."""
+    schema = pa.schema(list(FIELDS[kind].items()))
+    table = arrow_json.read_json(
+        BytesIO(b"\n".join(lines)),
+        read_options=arrow_json.ReadOptions(use_threads=False, block_size=max(BLOCK, 1 + max(map(len, lines)))),
+        parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+    if table.num_rows != len(lines):
+        raise ValueError("it is not one object")
+    return table.select(schema.names)
 
 
 def _split(block: bytes) -> pa.Array[Any]:

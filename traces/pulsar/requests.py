@@ -12,8 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from gapless.traces.pulsar.history import Steps, ordered
-from gapless.traces.pulsar.history import steps as of_spec
+from gapless.traces.pulsar.history import Steps, ordered, steps_of
 from gapless.traces.pulsar.joined import BESIDE, INFERRED
 from gapless.traces.pulsar.lines import Ints, Lines
 from gapless.traces.specs import SPECS
@@ -21,7 +20,7 @@ from gapless.traces.specs import SPECS
 ASKING = ("open", "commit", "abort")  # operations that are one request; those of others hide in them
 MILLISECOND = 1000
 
-steps = partial(of_spec, spec=SPECS["permits"])
+steps = partial(steps_of, SPECS["permits"])
 
 
 def of_clients(lines: Lines) -> Iterator[tuple[str, Steps]]:
@@ -41,17 +40,26 @@ def _of_client(lines: Lines, asked: Ints, answered: Ints) -> Steps:
     number = lines.ints("op_done", "i")[answered]
     silence = lines.codes("op_done", "err", ("TimeoutException",))[answered] == 0
     first = np.append(begin, end).min(keepdims=True)
-    time = {kind: lines.ints(kind, "t") // MILLISECOND for kind in ("op_call", "op_done")}
+    asked_at, answered_at = _clock(lines, asked, answered)
     return ordered(
         [
             steps("open", first * BESIDE - 2, first, permits=_most(begin, end), timeout=0),
-            steps("tick", begin * BESIDE - 1, begin, time=time["op_call"][asked]),
+            steps("tick", begin * BESIDE - 1, begin, time=asked_at),
             steps("acquire", begin * BESIDE, begin, INFERRED, number=lines.ints("op_call", "i")[asked]),
-            steps("tick", end * BESIDE - 1, end, time=time["op_done"][answered]),
+            steps("tick", end * BESIDE - 1, end, time=answered_at),
             steps("reply", end[~silence] * BESIDE, end[~silence], number=number[~silence]),
             steps("time_out", end[silence] * BESIDE, end[silence], number=number[silence]),
         ]
     )
+
+
+def _clock(lines: Lines, asked: Ints, answered: Ints) -> tuple[Ints, Ints]:
+    """The time of every line in ms. A clock that is set back stands still instead: that is no fault of a client."""
+    kinds = (("op_call", asked), ("op_done", answered))
+    order = np.argsort(np.concatenate([lines.ints(kind, "line")[rows] for kind, rows in kinds]), kind="stable")
+    time = np.concatenate([lines.ints(kind, "t")[rows] for kind, rows in kinds]) // MILLISECOND
+    time[order] = np.maximum.accumulate(time[order])
+    return time[: len(asked)], time[len(asked) :]
 
 
 def _most(begin: Ints, end: Ints) -> int:
