@@ -93,6 +93,12 @@ def test_a_transaction_that_ended_and_comes_back_is_told(name: str, profile: str
     assert {"txn": number, "st": "OPEN"}.items() <= next(row for row in at["rows"] if row["txn"] == number).items()
 
 
+def test_the_readme_tells_the_real_story() -> None:
+    story = departure(check(recording("broker-restart-batch"))).story
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    assert "\n".join(story[:-1]) in readme
+
+
 # -- the door ------------------------------------------------------------------------------------------------------
 
 
