@@ -232,15 +232,15 @@ def trace(
     config: ConfigOption = None,
 ) -> None:
     """Write the events of a store or a recording, for queries or to check them again elsewhere."""
-    from gapless.traces.parts import is_recording
+    from gapless.traces.parts import recording_folder
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
     from gapless.traces.pulsar.judge import export as export_recording
     from gapless.traces.rocketmq.export import export as export_store
 
     try:
         with _progress() as progress:
-            if is_recording(path):
-                events = export_recording(path, out, progress=progress)
+            if recording := recording_folder(path):
+                events = export_recording(recording, out, progress=progress)
             else:
                 events = export_store(path, out, config=config, progress=progress)
     except (UsageError, Unreadable) as error:

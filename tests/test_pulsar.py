@@ -136,6 +136,13 @@ def test_the_verdict_of_every_trace_is_written_down(tmp_path: Path) -> None:
     assert list((tmp_path / "verdicts").glob("*.parquet"))
 
 
+def test_the_file_of_a_recording_names_it_too(tmp_path: Path) -> None:
+    assert check(recording("coord-limit") / "trace.ndjson").coverage == check(recording("coord-limit")).coverage
+    events = tmp_path / "trace.ndjson"  # a name that events may have, too
+    gapless("trace", recording("coord-limit"), "--out", events)
+    assert check(events, profile="pulsar").sources[0].kind == "event-trace"
+
+
 def test_each_source_is_judged_by_the_profile_of_its_broker(tmp_path: Path) -> None:
     out = tmp_path / "events.parquet"
     gapless("trace", recording("coord-limit"), "--out", out)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 from gapless.traces.options import Options
-from gapless.traces.parts import Parts, Progress, is_event_file, is_recording
+from gapless.traces.parts import Parts, Progress, is_event_file, recording_folder
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.rocketmq import evidence, pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
@@ -126,7 +126,10 @@ def check(
 
 def default_profile(path: Path) -> str:
     """Whose deviations are known ways of the broker that wrote this."""
-    return "pulsar" if is_recording(path) else PROFILE_OF_STORES
+    try:
+        return PROFILE_OF_STORES if recording_folder(path) is None else "pulsar"
+    except OSError:  # whoever reads it will say so
+        return PROFILE_OF_STORES
 
 
 def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Table | None]:
@@ -174,10 +177,10 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
     path: Path, beside: Beside, options: Options, engine: Engine, table: tuple[Path, str] | None
 ) -> Parts:
     try:
+        if recording := recording_folder(path):
+            return _check_recording(recording, options, engine, table)
         if is_event_file(path) and path.is_file():
             return _check_events(path, options, engine, table)
-        if is_recording(path):
-            return _check_recording(path, options, engine, table)
         folder = store_folder(path)
         if folder is None:
             return _no_store(path)

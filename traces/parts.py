@@ -43,6 +43,9 @@ def is_event_file(path: Path) -> bool:
 RECORDING = "trace.ndjson"  # the file by which a recording of a Pulsar coordinator is known
 
 
-def is_recording(path: Path) -> bool:
-    """Whether a recording of a Pulsar coordinator is in the folder, rather than a store."""
-    return (path / RECORDING).is_file() and not (path / "commitlog").is_dir()
+def recording_folder(path: Path) -> Path | None:
+    """The folder of a recording: `path` itself, or where it names the file in it; None where it is something else."""
+    if path.name == RECORDING and path.is_file():
+        with path.open("rb") as file:
+            return None if b'"schema"' in file.read(64) else path.parent  # as a file of events begins
+    return path if (path / RECORDING).is_file() and not (path / "commitlog").is_dir() else None
