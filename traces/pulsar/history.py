@@ -164,10 +164,8 @@ class _History:
 
     def _table(self, epoch: Epoch) -> tuple[Ints, Ints, Ints, Ints]:
         """Of every transaction that was found: its number, status, beginning and life."""
-        rows: Any = pc.list_flatten(
-            self.lines.kinds["table"].slice(max(epoch.row, 0), 1).column("rows")
-        ).combine_chunks()
-        rows = rows.slice(0, len(rows) if epoch.row >= 0 else 0)
+        tables: Any = self.lines.kinds["table"]
+        rows = tables.slice(max(epoch.row, 0), int(epoch.row >= 0)).column("rows").combine_chunks().flatten()
         txn, start, ttl = (
             rows.field(name).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
             for name in ("txn", "start", "ttl")
