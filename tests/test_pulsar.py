@@ -341,6 +341,33 @@ def test_garbage_is_told_with_its_line(tmp_path: Path, garbage: bytes, reason: s
     assert reason in unreadable(folder)
 
 
+def test_a_load_that_nobody_tells_of_is_told(tmp_path: Path) -> None:
+    lines = lines_of("coord-recover")
+    tables = [at for at, line in enumerate(lines) if line["k"] == "table"]
+    for at in tables[:3]:
+        lines[at] = {**lines[at], "k": "mark"}
+    assert "no table before that says what it found" in unreadable(written(tmp_path, lines))
+
+
+def test_an_epoch_that_nobody_opened_is_told(tmp_path: Path) -> None:
+    def damage(lines: list[Line]) -> None:
+        records(lines, op="ADD_PARTITION")[7]["ep"] = 77
+
+    report = check(changed(tmp_path, "coord-limit", damage))
+    assert report.verdict == "inconclusive"
+    assert "an epoch that nobody opened" in report.sources[0].reasons[0]
+
+
+@pytest.mark.parametrize("epoch", [1, 3, 6, 9])
+def test_what_was_there_before_the_recording_is_taken_for_granted(tmp_path: Path, epoch: int) -> None:
+    """The later part of a life: it begins with a table that is not empty. What a lost instance answers is left out."""
+    lines = lines_of("coord-recover")
+    begin = next(at for at, line in enumerate(lines) if line.get("ev") == "opening" and line["ep"] == epoch)
+    report = check(written(tmp_path, [line for line in lines[begin:] if line.get("ep", epoch) >= epoch]))
+    assert (report.verdict, report.sources[0].reasons) == ("conforms", [])
+    assert report.coverage["coordinator.recover"] >= 5
+
+
 def test_nothing_in_it_is_inconclusive(tmp_path: Path) -> None:
     (tmp_path / "trace.ndjson").touch()
     assert gapless("check", tmp_path).exit_code == 3

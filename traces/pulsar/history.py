@@ -124,12 +124,8 @@ class _History:
         self.epochs = sorted(epochs, key=lambda epoch: epoch.key)
         self.keys = np.array([epoch.key for epoch in self.epochs], np.int64)
         self.loaded = [epoch for epoch in epochs if epoch.ready]
-        read = self._of_mine("replay")
-        if self.loaded:  # what was there before is told by the first table
-            key = pair(lines.ints("replay", "source"), lines.ints("replay", "ep"))
-            read = read[key[read] != self.loaded[0].key]
         self.calls = Calls(lines, self._of_mine("call"))
-        self.records = Records(lines, self._of_mine("log"), read, self.loaded, self.calls)
+        self.records = Records(lines, self._of_mine("log"), self._of_mine("replay"), self.loaded, self.calls)
         self.at_first = 0  # transactions that were active before the recording began
 
     def _of_mine(self, kind: str) -> Ints:
@@ -145,15 +141,17 @@ class _History:
     # -- loading -------------------------------------------------------------------------------------------------------
 
     def _beginning(self) -> Steps:
+        """The first limit; none for what was there before the recording began."""
         first = min(self.loaded or self.epochs, key=lambda epoch: epoch.opening)
-        return steps("open", _at(first.opening), np.array([first.opening]), limit=first.limit)
+        limit = 0 if self.loaded and len(self._table(first)[0]) else first.limit
+        return steps("open", _at(first.opening), np.array([first.opening]), limit=limit)
 
     def _epochs(self) -> list[Steps]:
         """What each load found, and the limit that holds from then on."""
         parts: list[Steps] = []
         for number, epoch in enumerate(self.loaded):
             txn, status, start, ttl = self._table(epoch)
-            line = epoch.read
+            line = epoch.table
             if number == 0 and len(txn):
                 parts += self._found(line, txn, status, start, ttl)
             if number or len(txn):
@@ -165,7 +163,7 @@ class _History:
     def _table(self, epoch: Epoch) -> tuple[Ints, Ints, Ints, Ints]:
         """Of every transaction that was found: its number, status, beginning and life."""
         tables: Any = self.lines.kinds["table"]
-        rows = tables.slice(max(epoch.row, 0), int(epoch.row >= 0)).column("rows").combine_chunks().flatten()
+        rows = tables.slice(epoch.row, 1).column("rows").combine_chunks().flatten()
         txn, start, ttl = (
             rows.field(name).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
             for name in ("txn", "start", "ttl")
@@ -251,7 +249,7 @@ class _History:
 
         What an instance answers that was replaced, it answers from what it knew then.
         """
-        reads = np.array([*(e.read for e in self.loaded), NEVER], np.int64)
+        reads = np.array([*(e.table for e in self.loaded), NEVER], np.int64)
         known = np.array([e.ready or e.opening for e in self.epochs], np.int64)
         until = reads[np.searchsorted(reads, known, side="right")]
         return np.asarray(until[np.searchsorted(self.keys, epoch)], np.int64)

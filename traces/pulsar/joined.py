@@ -34,8 +34,8 @@ GIVEN, FAILED, IGNORED = range(len(ANSWERS))
 class Epoch:
     """One time that a coordinator was loaded: by whom, with which limit, and the lines that tell of it.
 
-    `table`: the line of what it found, and which row of the lines of that kind; -1 if it never said so · `ready`: 0 if
-    it failed.
+    `table`: the line of what it found · `row`: which of the lines of that kind; -1 where it never said so · `ready`: 0
+    where it failed.
     """
 
     source: int
@@ -50,11 +50,6 @@ class Epoch:
     def key(self) -> int:
         """The epoch in one number."""
         return int(pair(np.int64(self.source), np.int64(self.number)))
-
-    @property
-    def read(self) -> int:
-        """The line at which the log was read."""
-        return self.table if self.table >= 0 else self.ready
 
 
 def coordinators(lines: Lines) -> dict[int, list[Epoch]]:
@@ -105,7 +100,7 @@ class Records:
     """Every record of the log, in its order: as it was acknowledged, or else as it was found when the log was read."""
 
     def __init__(self, lines: Lines, rows: Ints, read: Ints, loaded: Sequence[Epoch], calls: Calls) -> None:
-        later = _unacknowledged(lines, rows, read)
+        later = _unacknowledged(lines, rows, read, loaded[0].key if loaded else 0)
 
         def both(name: str) -> Ints:
             return np.concatenate([lines.ints("log", name, 0)[rows], lines.ints("replay", name, 0)[later]])
@@ -130,7 +125,7 @@ class Records:
             mine = np.flatnonzero(self.epoch == epoch.key)
             mine = mine[mine >= acknowledged]
             self.epoch[mine] = before.key
-            self.key[mine] = np.minimum(self.key[mine], epoch.read * BESIDE - 2)
+            self.key[mine] = np.minimum(self.key[mine], epoch.table * BESIDE - 2)
 
     def _answered(self, calls: Calls, acknowledged: int) -> None:
         """What was answered to who asked for a record: of equal ones, the first answer is for the first record.
@@ -207,10 +202,11 @@ def _grouped(keys: Sequence[Ints]) -> Ints:
     return found
 
 
-def _unacknowledged(lines: Lines, rows: Ints, read: Ints) -> Ints:
+def _unacknowledged(lines: Lines, rows: Ints, read: Ints, first: int) -> Ints:
     """Records that were found in the log, once each, and of which nobody said that they are in it.
 
-    What is alone in its batch is written with and without its place there.
+    What is in the log up to where it was read for the `first` epoch was there before the recording began. What is alone
+    in its batch is written with and without its place there.
     """
 
     def positions(kind: str, some: Ints) -> Any:
@@ -218,7 +214,22 @@ def _unacknowledged(lines: Lines, rows: Ints, read: Ints) -> Ints:
         column = column.take(pa.array(some))
         return pc.replace_substring_regex(column, pattern=":0/1$", replacement="")
 
-    there = positions("replay", read).dictionary_encode()
-    _, first = np.unique(there.indices.to_numpy(), return_index=True)
-    known: Flags = pc.is_in(there.dictionary, value_set=positions("log", rows)).to_numpy(zero_copy_only=False)
-    return np.asarray(read[np.sort(first[~known])], np.int64)
+    at_first = pair(lines.ints("replay", "source"), lines.ints("replay", "ep"))[read] == first
+    before = _places(positions("replay", read[at_first])).max(initial=-1)
+    read = read[~at_first]
+    there = positions("replay", read)
+    names = there.dictionary_encode()
+    _, once = np.unique(names.indices.to_numpy(), return_index=True)
+    known: Flags = pc.is_in(names.dictionary, value_set=positions("log", rows)).to_numpy(zero_copy_only=False)
+    found = np.sort(once[~known])
+    return np.asarray(read[found[_places(there)[found] > before]], np.int64)
+
+
+def _places(positions: Any) -> Ints:
+    """Where entries lie in the log: ledger and entry as one number, which grows."""
+    parts: Any = pc.extract_regex(positions, r"^(?P<ledger>\d{1,9}):(?P<entry>\d{1,9})(?::|$)")
+    ledger, entry = (
+        pc.struct_field(parts, name).fill_null("0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+        for name in ("ledger", "entry")
+    )
+    return pair(ledger.astype(np.int64), entry.astype(np.int64))

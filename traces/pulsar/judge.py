@@ -88,6 +88,11 @@ def recorded(path: Path, progress: Progress | None) -> Recording:
     if not lines.count:
         raise NothingThere(f"{shown(file)} is empty: nothing was checked")
     found = coordinators(lines)
+    for epoch in (epoch for epochs in found.values() for epoch in epochs if epoch.ready and epoch.row < 0):
+        raise Unreadable(
+            f"{shown(file)}, line {epoch.ready}: a coordinator is loaded, and no table before that says what it found: "
+            "whether anything is lost cannot be judged; record it with its tables (traces/README.md)"
+        )
     parts: list[tuple[str, Steps]] = []
     told = []
     for tc, epochs in sorted(found.items()):
