@@ -318,7 +318,8 @@ def a_number_is_used_once(s: State, number: Number) -> bool:
 def numbers_to_come_are_unused(s: State, number: Number) -> bool:
     """Otherwise a transaction begins with what another has left behind."""
     return 0 <= s.end and implies(
-        number < 0 or s.end <= number, s.log[number] == Status.ABSENT and s.begun[number] == 0
+        number < 0 or s.end <= number,
+        s.log[number] == Status.ABSENT and s.begun[number] == 0 and s.left[number] == 0,
     )
 
 

@@ -19,8 +19,9 @@ from gapless.traces.options import Options
 from gapless.traces.parts import RECORDING, Parts, Progress, is_event_file
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.pulsar import history, requests
+from gapless.traces.pulsar.fitting import misfits
 from gapless.traces.pulsar.history import SPEC, Steps
-from gapless.traces.pulsar.joined import OK, REFUSED, Epoch, coordinators, pair
+from gapless.traces.pulsar.joined import OK, REFUSED, Epoch, coordinators
 from gapless.traces.pulsar.lines import Ints, Lines, read
 from gapless.traces.replay import Departure, Step, changes, named
 from gapless.traces.specs import State
@@ -104,36 +105,14 @@ def recorded(path: Path, progress: Progress | None) -> Recording:
     for name, steps in requests.of_clients(lines):
         batches.append(history.batch(steps, name, str(path)))
         line.append(steps.line)
-    reasons = list(_reasons(lines, found))
-    return Recording(lines, batches, np.concatenate([np.zeros(0, np.int64), *line]), told, reasons)
+    told_by = np.concatenate([np.zeros(0, np.int64), *line])
+    return Recording(lines, batches, told_by, told, list(misfits(lines, found)))
 
 
 NOT_READ = [
     "what topics and subscriptions made of the outcomes: markers, horizons and deliveries are not judged",
     "what the log holds when it is read back (log.ndjson): records are taken from the trace",
 ]
-
-
-def _reasons(lines: Lines, found: dict[int, list[Epoch]]) -> Iterator[str]:
-    """Why not all of it could be judged."""
-    if not found:
-        yield "no coordinator is loaded in it: nothing was checked"
-    known = np.array([epoch.key for epochs in found.values() for epoch in epochs], np.int64)
-    for kind in ("call", "log", "replay") if found else ():
-        key = pair(lines.ints(kind, "source"), lines.ints(kind, "ep"))
-        if len(strange := np.flatnonzero(~np.isin(key, known))):
-            line = int(lines.ints(kind, "line")[strange[0]])
-            yield f"line {line} and {len(strange) - 1} more of kind {kind} are of an epoch that nobody opened"
-    call = pair(lines.ints("call", "source"), lines.ints("call", "c"))
-    for kind in ("adm", "ret"):
-        theirs = pair(lines.ints(kind, "source"), lines.ints(kind, "c"))
-        if len(strange := np.flatnonzero(~np.isin(theirs, call))):
-            line = int(lines.ints(kind, "line")[strange[0]])
-            yield f"line {line} and {len(strange) - 1} more of kind {kind} are of a call that nobody made"
-    last = {epochs[-1].source for epochs in found.values()} | set(np.unique(lines.ints("op_call", "source")).tolist())
-    for source in sorted(lines.sources[number] for number in last):
-        if source not in lines.ended:
-            yield f"{source} does not end in order: its last lines may be missing, and what they tell was not judged"
 
 
 def _with_reasons(parts: Parts, reasons: Sequence[str]) -> Parts:
