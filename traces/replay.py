@@ -12,7 +12,7 @@ from inspect import signature
 
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.kernels import Reason, kernel
-from gapless.traces.notation import Change, call_of, changes, column, told
+from gapless.traces.notation import Change, by_name, call_of, changes, column, told
 from gapless.traces.specs import SPECS, State
 
 REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
