@@ -299,9 +299,7 @@ COORDINATOR_OF_PULSAR = replace(
 
 PERMITS = Bound(
     says="two permits, three requests, a timeout of two or none that is known, two ticks, one cut, one answer each",
-    within=lambda s: (
-        s.clock <= 2 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or s == permits.INITIAL)
-    ),
+    within=lambda s: s.clock <= 2 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or s == permits.INITIAL),
     numbers={
         "permits": (0, 2),
         "timeout": (0, 2),

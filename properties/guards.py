@@ -65,7 +65,7 @@ ARGUED: dict[tuple[str, str, str], str] = {
         "the state keeps what is set aside of the newest version only: the need is the only judge of it"
     ),
 }
-"""Of a spec, a step and its need: why it stays though no property breaks without it, where that takes a human to say."""
+"""Of a spec, a step and its need: why it stays though no property breaks without it, where only a human can say."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ class _Change:
         refused = z3.Or([z3.And(way.facts) for way in mine])
         found: dict[str, None] = {}
         for way in reversed(self.there.ways(self.step)[1]):
-            if isinstance(way.outcome, Refused) and way.outcome.because not in found:
-                if ask((*self.known, refused, *way.facts), work=WORK).said != "unsat":
-                    found[way.outcome.because] = None
+            new = isinstance(way.outcome, Refused) and way.outcome.because not in found
+            if new and ask((*self.known, refused, *way.facts), work=WORK).said != "unsat":
+                found[way.outcome.because] = None
         return tuple(found)
 
     def leaves_no_mark(self) -> bool:
@@ -192,7 +192,6 @@ class _Change:
         lawful = z3.substitute(symbolic.taken(ways), *zip(claims, others, strict=True))
         never = z3.ForAll(others, z3.Not(lawful)) if others else z3.Not(lawful)
         return ask((*self.known, symbolic.taken(self.there.ways(self.step)[1]), never), work=WORK).said == "unsat"
-
 
     def hides_an_anomaly(self) -> bool:
         """Whether all that it lets through is what a deviation stands for: lawful then, and counted by nobody."""
@@ -232,15 +231,15 @@ COLUMNS: dict[Why, str] = {
 
 INTRODUCTION = """# Every guard, and what breaks without it
 
-Each need of each step is dropped in turn. Made by `python -m gapless.properties.guards --write`, which looks again at the
-specs that have changed.
+Each need of each step is dropped in turn. Made by `python -m gapless.properties.guards --write`, which looks again at
+the specs that have changed.
 
 - **load-bearing**: without it these properties break; Z3 finds an example of each, and the plain functions confirm it.
-- **judges the event alone**: it leaves no mark in any state, for what it lets through is what the step would have come to,
-  had the event claimed something else. The need itself is the rule.
+- **judges the event alone**: it leaves no mark in any state, for what it lets through is what the step would have come
+  to, had the event claimed something else. The need itself is the rule.
 - **tells an anomaly**: what it refuses is what a deviation stands for. Without it that would count as lawful.
-- **implied**: proved: the step accepts the same without it, for these needs refuse instead; it says better what is wrong.
-  Where none is named, it is always met.
+- **implied**: proved: the step accepts the same without it, for these needs refuse instead; it says better what is
+  wrong. Where none is named, it is always met.
 - **argued**: no property breaks, and why it stays all the same takes a sentence.
 """
 
@@ -274,7 +273,10 @@ def read(text: str) -> dict[str, Audited]:
     for part in text.split("\n## ")[1:]:
         name, mark, *rows = [line for line in part.splitlines() if line]
         cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
-        guards = (Guard(name, step, need, cast("Why", why), tuple(filter(None, says.split("; ")))) for step, need, why, says in cells)
+        guards = (
+            Guard(name, step, need, cast("Why", why), tuple(filter(None, says.split("; "))))
+            for step, need, why, says in cells
+        )
         found[name] = Audited(mark.split()[1], tuple(guards))
     return found
 

@@ -6,10 +6,19 @@ second is proved: in every state the step accepts the same, and leads to the sam
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import multiprocessing
+import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import groupby
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
 
 from gapless.properties import examples, liveness, pieces, planting, proofs, sameness
 from gapless.properties.bounds import NoBound, bound_of
@@ -18,9 +27,25 @@ from gapless.properties.exploration import explore
 from gapless.properties.planting import Fault
 from gapless.properties.proofs import CAN_HAPPEN, Obligation, theory
 from gapless.spec.language import Refused
-from gapless.traces.specs import Spec, State
+from gapless.traces.specs import SPECS, Spec, State
+
+Check = Literal["refuted", "unproved", "never", "explored"]
+
+CHUNK = 8  # faults that one process judges at a time, of one spec mostly
 
 QUICK = ((range(-1, 4), 2**32),)  # keys and numbers among which examples are looked for first
+
+
+BAR = 0.95  # of the faults that make a difference, so many must be caught
+CHECKS: dict[Check, str] = {
+    "refuted": "a proof fails: there is an example",
+    "unproved": "a proof fails: Z3 does not know",
+    "never": "a step cannot happen any more",
+    "explored": "exploration finds a step that is taken, or refused, otherwise",
+}
+
+SAME: dict[tuple[str, str], str] = {}
+"""Of a spec and a fault: why it makes no difference, where Z3 does not prove that by itself."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +63,17 @@ class Judged:
     @property
     def caught(self) -> bool:
         """Whether anything catches it."""
-        return bool(self.refuted or self.unproved or self.never or self.explored)
+        return bool(self.by)
+
+    @property
+    def by(self) -> tuple[Check, ...]:
+        """The checks that catch it."""
+        return tuple(check for check in CHECKS if getattr(self, check))
+
+    @property
+    def makes_a_difference(self) -> bool:
+        """Whether there is anything to catch."""
+        return not self.same and (self.spec, self.fault.name) not in SAME
 
 
 def judge(spec: Spec, fault: Fault) -> Judged:
@@ -63,6 +98,7 @@ def judge(spec: Spec, fault: Fault) -> Judged:
 
 
 def told(obligation: Obligation) -> str:
+    """A step, and what must be shown of it."""
     return f"{obligation.step}: {obligation.invariant}"
 
 
@@ -145,3 +181,86 @@ def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profil
         except Refused as refusal:
             reason += refusal.because
     return reason
+
+
+# -- all of them ---------------------------------------------------------------------------------------------------
+
+
+def judged(chosen: Sequence[tuple[str, int]], jobs: int = 2) -> Iterator[Judged]:
+    """What catches each of the faults, named by spec and number, as it is found out."""
+    chunks = [chosen[at : at + CHUNK] for at in range(0, len(chosen), CHUNK)]
+    if jobs == 1:
+        for chunk in chunks:
+            yield from _judged_here(chunk)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:  # Z3 survives no fork
+        for some in pool.map(_judged_here, chunks):
+            yield from some
+
+
+def _judged_here(chosen: Sequence[tuple[str, int]]) -> list[Judged]:
+    found = []
+    for name, number in chosen:
+        found.append(judge(SPECS[name], planting.faults(SPECS[name])[number]))
+        proofs.theory.cache_clear()  # what is known of one mutant is of no use to the next
+    return found
+
+
+def every(names: Sequence[str] = ()) -> list[tuple[str, int]]:
+    """All faults of these specs, by default of all."""
+    return [(name, n) for name in names or SPECS for n in range(len(planting.faults(SPECS[name])))]
+
+
+def sample(count: int) -> list[tuple[str, int]]:
+    """So many of all faults, the same ones each time until a spec changes, and then mostly the same."""
+
+    def lot(one: tuple[str, int]) -> str:
+        name = planting.faults(SPECS[one[0]])[one[1]].name
+        return hashlib.sha256(f"{one[0]} {name}".encode()).hexdigest()
+
+    return sorted(sorted(every(), key=lot)[:count])
+
+
+def table(found: Sequence[Judged]) -> Table:
+    """How many faults each kind of check catches, and how many it alone catches."""
+    lines = Table("spec", "planted", "no difference", "caught", *CHECKS, *(f"{c} alone" for c in CHECKS), "survive")
+    for name in (*dict.fromkeys(one.spec for one in found), "all"):
+        mine = [one for one in found if name in {one.spec, "all"}]
+        real = [one for one in mine if one.makes_a_difference or one.caught]
+        numbers = [len(mine), len(mine) - len(real), sum(one.caught for one in real)]
+        numbers += [sum(check in one.by for one in real) for check in CHECKS]
+        numbers += [sum(one.by == (check,) for one in real) for check in CHECKS]
+        lines.add_row(name, *map(str, [*numbers, sum(not one.caught for one in real)]))
+    return lines
+
+
+def share_caught(found: Sequence[Judged]) -> float:
+    """Of the faults that make a difference, the share that some check catches."""
+    real = [one for one in found if one.makes_a_difference or one.caught]
+    return sum(one.caught for one in real) / len(real) if real else 0.0
+
+
+def main() -> int:
+    """Plant every fault in every spec, and tell what catches each; 1 where fewer are caught than must be."""
+    parser = argparse.ArgumentParser(prog="python -m gapless.properties.mutants", description=main.__doc__)
+    parser.add_argument("spec", nargs="*", help="of these specs only")
+    parser.add_argument("--sample", type=int, default=0, help="only so many faults, the same ones each time")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--all", action="store_true", help="tell of every fault, not only of those that survive")
+    asked = parser.parse_args()
+    out = Console(soft_wrap=True, highlight=False)
+    found = []
+    for one in judged(sample(asked.sample) if asked.sample else every(asked.spec), asked.jobs):
+        found.append(one)
+        if asked.all or not one.caught:
+            fate = ", ".join(f"{check}: {getattr(one, check)}" for check in one.by)
+            why = SAME.get((one.spec, one.fault.name), "proved to make no difference" if one.same else "SURVIVES")
+            out.print(f"{one.spec}: {one.fault.name}: {fate or why}", markup=False)
+    out.print(table(found))
+    share = share_caught(found)
+    out.print(f"{share:.1%} of the faults that make a difference are caught; {BAR:.0%} must be.")
+    return 0 if share >= BAR else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

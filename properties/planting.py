@@ -1,8 +1,8 @@
 """Faults planted in a spec, mechanically, from its syntax tree: what somebody might write by mistake.
 
-A guard is missing, a comparison is off by one or at the wrong boundary, an effect forgets a field. Faults are planted in
-steps, deviations and what they call; the properties that judge them stay those of the spec. A spec with a fault is a
-`Spec` like any other.
+A guard is missing, a comparison is off by one or at the wrong boundary, an effect forgets a field. Faults are planted
+in steps, deviations and what they call; the properties that judge them stay those of the spec. A spec with a fault is
+a `Spec` like any other.
 """
 
 from __future__ import annotations
