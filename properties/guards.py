@@ -23,8 +23,8 @@ import z3
 
 from gapless.properties import examples, ledger, proofs, sameness, symbolic
 from gapless.properties.proofs import CAN_HAPPEN, Obligation, Step, ask, theory
-from gapless.properties.symbolic import State, UnknownMap
-from gapless.spec.language import Refused
+from gapless.properties.symbolic import State, UnknownMap, Way
+from gapless.spec.language import Refused, waived
 from gapless.traces.specs import SPECS, Spec
 
 WINDOW, VALUES = range(-1, 4), 2**32  # keys and numbers among which what breaks is looked for
@@ -81,10 +81,14 @@ class Guard:
 
 def audit(spec: Spec) -> Iterator[Guard]:
     """Every need of every action and deviation."""
-    for step in (*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations)):
-        dropped = _Step(spec, step)
-        for because in dropped.needs:
-            yield dropped.without(because)
+    for step in steps(spec):
+        for because in step.needs:
+            yield step.without(because)
+
+
+def steps(spec: Spec) -> list[_Step]:
+    """The actions and deviations of a spec."""
+    return [_Step(spec, step) for step in (*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations))]
 
 
 @dataclass(frozen=True)
@@ -113,12 +117,18 @@ class _Step:
         every = proofs.inductive(self.spec, weak=weak, only=(self.step,))
         return (obligation for obligation in every if obligation.invariant != CAN_HAPPEN)
 
-    @property
+    @cached_property
     def needs(self) -> tuple[str, ...]:
-        """Its needs, in the order of the text."""
-        ways = theory(self.spec, self.weak, None).ways(self.step)[1]
-        refusals = [way.outcome for way in reversed(ways) if isinstance(way.outcome, Refused)]
-        return tuple(dict.fromkeys(refusal.because for refusal in refusals))
+        """Its needs, in the order of the text, those that are always met here among them."""
+        heard = _Heard()
+        token = waived.set(heard)
+        try:
+            of = theory(self.spec, self.weak, None)
+            with symbolic.read(of.reading):
+                symbolic.ways(self.step, of.before, symbolic.unknown_arguments(self.step))
+        finally:
+            waived.reset(token)
+        return tuple(heard.needs)
 
     def without(self, because: str) -> Guard:
         """What becomes of it without a need."""
@@ -126,10 +136,12 @@ class _Step:
         def guard(why: Why, *says: str) -> Guard:
             return Guard(self.spec.name, self.step.__name__, because, why, says)
 
+        change = _Change(self.spec, self.step, because)
+        if not change.refusals:
+            return guard("implied")
         broken = self.broken(because)
         if broken:
             return guard("load-bearing", *(name.replace("_", " ") for name in broken))
-        change = _Change(self.spec, self.step, because)
         if change.makes_no_difference():
             return guard("implied", *change.refused_instead())
         if change.leaves_no_mark():
@@ -143,10 +155,20 @@ class _Step:
         """The properties that break without a need, each shown by an example; by the design, if any does."""
         for obligations in self.obligations:
             asked = [replace(o, dropped=(self.step, because)) for o in obligations]
-            found = [o.invariant for o in asked if examples.refuted([o], WINDOW, VALUES)]
-            if found:
-                return tuple(dict.fromkeys(found))
+            if examples.refuted(asked, WINDOW, VALUES):
+                return tuple(dict.fromkeys(o.invariant for o in asked if examples.refuted([o], WINDOW, VALUES)))
         return ()
+
+
+class _Heard(frozenset[str]):
+    """Hears of every need that is asked whether it is waived, and waives none."""
+
+    def __init__(self) -> None:
+        self.needs: dict[str, None] = {}
+
+    def __contains__(self, because: object) -> bool:
+        self.needs[str(because)] = None
+        return False
 
 
 class _Change:
@@ -161,15 +183,19 @@ class _Change:
         self.here, self.there = (one(None) for one in self.theories)
         self.known = (*self.here.known, *self.here.tried(step))
 
+    @property
+    def refusals(self) -> list[Way]:
+        """The ways on which the need refuses."""
+        ways = self.here.ways(self.step)[1]
+        return [w for w in ways if isinstance(w.outcome, Refused) and w.outcome.because == self.because]
+
     def makes_no_difference(self) -> bool:
         """Whether it is proved that the step accepts the same without the need."""
         return sameness.same(self.step, self.step, *self.theories)
 
     def refused_instead(self) -> tuple[str, ...]:
         """The needs that refuse in its place; none where it is always met."""
-        ways = self.here.ways(self.step)[1]
-        mine = [w for w in ways if isinstance(w.outcome, Refused) and w.outcome.because == self.because]
-        refused = z3.Or([z3.And(way.facts) for way in mine])
+        refused = z3.Or([z3.And(way.facts) for way in self.refusals])
         found: dict[str, None] = {}
         for way in reversed(self.there.ways(self.step)[1]):
             new = isinstance(way.outcome, Refused) and way.outcome.because not in found

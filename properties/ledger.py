@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
@@ -101,9 +100,8 @@ def digest(subject: str) -> str:
 
 def behind(spec: Spec) -> list[ModuleType]:
     """A spec's module, and those that it is made of."""
-    own = vars(spec.module).values()
-    names = {value.__name__ for value in own if isinstance(value, ModuleType)} | {spec.module.__name__}
-    return [import_module(name) for name in sorted(names)]
+    found = {spec.module, *(value for value in vars(spec.module).values() if isinstance(value, ModuleType))}
+    return sorted(found, key=lambda module: module.__name__)
 
 
 def _text(module: ModuleType) -> str:

@@ -92,8 +92,8 @@ def judge(spec: Spec, fault: Fault) -> Judged:
         if obligation.wanted == "unsat":
             verdict = settled(obligation).verdict
             if verdict != "proved":
-                what = told(obligation)
-                return Judged(spec.name, fault, **{"refuted" if verdict == "refuted" else "unproved": what})
+                refuted, unproved = (told(obligation) if verdict == said else "" for said in ("refuted", "unknown"))
+                return Judged(spec.name, fault, refuted=refuted, unproved=unproved)
     return Judged(spec.name, fault)
 
 
