@@ -37,6 +37,8 @@ Examples:
 
   gapless trace store --out events.parquet         the events of a store, to query or to check again
 
+  gapless check recording                          a recorded Pulsar coordinator: its limit, one outcome for each
+
   gapless rules                                    what is checked, and what goes wrong without it
 
   gapless prove transaction                        that the model keeps its own invariants, from any state
@@ -64,15 +66,25 @@ class Engine(StrEnum):
 Paths = Annotated[
     list[Path],
     typer.Argument(
-        help="Store directories, folders that hold a store/, or files of events (.parquet, .ndjson).",
+        help="Store directories, folders that hold a store/ or a Pulsar recording, or files of events (.parquet, "
+        ".ndjson).",
         show_default=False,
     ),
 ]
 OnePath = Annotated[
     Path,
-    typer.Argument(help="A store directory, a folder that holds a store/, or a file of events.", show_default=False),
+    typer.Argument(
+        help="A store directory, a folder that holds a store/ or a Pulsar recording, or a file of events.",
+        show_default=False,
+    ),
 ]
-ProfileOption = Annotated[Profile, typer.Option(help="Whose known deviations are anomalies rather than violations.")]
+ProfileOption = Annotated[
+    Profile | None,
+    typer.Option(
+        help="Whose known deviations are anomalies rather than violations; by default the broker's that wrote it.",
+        show_default=False,
+    ),
+]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(
@@ -99,7 +111,7 @@ ClientOption = Annotated[
 @app.command()
 def check(
     paths: Paths,
-    profile: ProfileOption = Profile.rocketmq,  # type: ignore[attr-defined]
+    profile: ProfileOption = None,
     config: ConfigOption = None,
     client: ClientOption = None,
     topic: Annotated[str | None, typer.Option(help="Judge only this topic's queues.", show_default=False)] = None,
@@ -136,7 +148,7 @@ def check(
         with _progress() as progress:
             found = run(
                 paths,
-                profile=profile.value,
+                profile=profile.value if profile else None,
                 config=config,
                 client=client,
                 topic=topic,
@@ -168,9 +180,9 @@ def check(
 def explain(
     path: OnePath,
     trace: Annotated[
-        str, typer.Option(help="commitlog, TOPIC/QUEUE, or the key of a transaction.", show_default=False)
+        str, typer.Option(help="commitlog, TOPIC/QUEUE, the key of a transaction, or tc0.", show_default=False)
     ],
-    profile: ProfileOption = Profile.rocketmq,  # type: ignore[attr-defined]
+    profile: ProfileOption = None,
     config: ConfigOption = None,
     client: ClientOption = None,
 ) -> None:
@@ -178,7 +190,14 @@ def explain(
     from gapless.traces.check import check as run
 
     with _progress() as progress:
-        found = run([path], profile=profile.value, config=config, client=client, trace=trace, progress=progress)
+        found = run(
+            [path],
+            profile=profile.value if profile else None,
+            config=config,
+            client=client,
+            trace=trace,
+            progress=progress,
+        )
     with _printing(found.exit_code):
         _told(found, trace)
     raise typer.Exit(found.exit_code)
@@ -202,7 +221,7 @@ def _told(found: Report, trace: str) -> None:
                 f"{row.topic}/{row.queue} conforms: numbers from {row.first} up to, not including, {row.end}; "
                 f"{row.messages:,} messages in the log; entries up to, not including, {row.indexed}."
             )
-        if source.kind == "event-trace":
+        if source.kind in ("event-trace", "pulsar-recording"):
             print(f"{shown(trace)} conforms: {found.counts.events:,} events.")
         elif not found.queues and trace.startswith("RMQ_SYS_TRANS_"):
             print(f"{shown(trace)} conforms, if there is such an op: {found.sources[0].records:,} records were read.")
@@ -219,14 +238,18 @@ def trace(
     out: Annotated[Path, typer.Option(help="A file that ends in .parquet or .ndjson.", show_default=False)],
     config: ConfigOption = None,
 ) -> None:
-    """Write the events of a store, for queries or to check them again elsewhere."""
-    from gapless.traces.check import UsageError
-    from gapless.traces.problems import NothingThere, Unreadable, shown
-    from gapless.traces.rocketmq.export import export
+    """Write the events of a store or a recording, for queries or to check them again elsewhere."""
+    from gapless.traces.parts import recording_folder
+    from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
+    from gapless.traces.pulsar.judge import export as export_recording
+    from gapless.traces.rocketmq.export import export as export_store
 
     try:
         with _progress() as progress:
-            events = export(path, out, config=config, progress=progress)
+            if recording := recording_folder(path):
+                events = export_recording(recording, out, progress=progress)
+            else:
+                events = export_store(path, out, config=config, progress=progress)
     except (UsageError, Unreadable) as error:
         raise _failed(str(error)) from None
     except NothingThere as error:

@@ -27,7 +27,7 @@ class Status(IntEnum):
 class State:
     """What the log says of every transaction, what the table says, and what clients were told."""
 
-    opened: int = 0  # 1 once the coordinator is looked at
+    opened: int = 0  # how many coordinators are looked at: 1, or 0 before that
     running: int = 0  # 1 while its table is there
     limit: int = 0  # of active transactions; 0: none; below 0: every request is ignored
     loaded: int = 0  # transactions that were active when the coordinator was last loaded
@@ -61,7 +61,7 @@ def open(s: State, limit: int) -> State:  # noqa: A001 - the step's name in ever
     Source: proposal 2 (maxActiveTransactions); reference 2.1.
     """
     require(s.opened == 0, because="the coordinator is new", otherwise="two coordinators are taken for one")
-    return replace(_loaded(s, limit), opened=1)
+    return replace(_loaded(s, limit), opened=s.opened + 1)
 
 
 def _loaded(s: State, limit: int) -> State:
@@ -76,7 +76,7 @@ def unload(s: State) -> State:
     return replace(s, running=0, table=s.table.cleared())
 
 
-def load(s: State, number: Number, status: int) -> State:
+def load(s: State, number: Number, status: Status) -> State:
     """The log is read, and has a transaction that is so far.
 
     Source: reference 2.8, P-4, P-6, 15.2; apache/pulsar#20150.
@@ -197,7 +197,7 @@ def add(s: State, number: Number) -> State:
     return replace(s, added=s.added.set(number, s.added[number] + 1))
 
 
-def decide(s: State, number: Number, to: int) -> State:
+def decide(s: State, number: Number, to: Status) -> State:
     """The end begins: the transaction is COMMITTING or ABORTING, and still takes its slot.
 
     Source: reference 2.5, P-3.
@@ -247,7 +247,7 @@ def time_out_at_birth(s: State, number: Number, time: int) -> State:
     return _time_out(s, number, time)
 
 
-def finish(s: State, number: Number, to: int) -> State:
+def finish(s: State, number: Number, to: Status) -> State:
     """All that take part know the outcome: the transaction is COMMITTED or ABORTED, and its slot is free.
 
     Source: reference 2.5, P-3, P-4.
@@ -267,7 +267,7 @@ def finish(s: State, number: Number, to: int) -> State:
     )
 
 
-def acknowledge(s: State, number: Number, status: int) -> State:
+def acknowledge(s: State, number: Number, status: Status) -> State:
     """The client is told that its transaction is COMMITTED or ABORTED.
 
     Source: reference P-7.
@@ -278,6 +278,11 @@ def acknowledge(s: State, number: Number, status: int) -> State:
         otherwise="a client believes in an outcome that may never be, or be another",
     )
     return replace(s, told=s.told.set(number, status))
+
+
+def a_log_is_of_one_coordinator(s: State) -> bool:
+    """Otherwise what one coordinator promised is held against another."""
+    return s.opened <= 1
 
 
 def the_active_stay_within_the_limit(s: State) -> bool:
@@ -313,7 +318,8 @@ def a_number_is_used_once(s: State, number: Number) -> bool:
 def numbers_to_come_are_unused(s: State, number: Number) -> bool:
     """Otherwise a transaction begins with what another has left behind."""
     return 0 <= s.end and implies(
-        number < 0 or s.end <= number, s.log[number] == Status.ABSENT and s.begun[number] == 0
+        number < 0 or s.end <= number,
+        s.log[number] == Status.ABSENT and s.begun[number] == 0 and s.left[number] == 0,
     )
 
 
@@ -347,6 +353,11 @@ def no_active_transaction_is_forgotten(s: State, number: Number) -> bool:
 def who_takes_part_is_settled_before_the_end(s: State, number: Number) -> bool:
     """Otherwise a topic is never told the outcome."""
     return implies(Status.OPEN < s.log[number], s.added[number] == s.settled[number])
+
+
+def only_a_short_life_ends_early(s: State, number: Number) -> bool:
+    """Otherwise the work of a client that is in time is thrown away."""
+    return implies(0 < s.left[number], s.lives[number] < AT_BIRTH)
 
 
 def a_transaction_lives_its_time(s: State, number: Number) -> bool:
@@ -406,6 +417,7 @@ DEVIATIONS = (
     Deviation(time_out_at_birth, time_out, PULSAR, "reference N-14: TransactionTimeoutTrackerImpl ticks every 100 ms"),
 )
 WEAK_INVARIANTS = (
+    a_log_is_of_one_coordinator,
     only_a_crowd_passes_the_limit,
     the_peak_is_the_most,
     silence_means_that_the_limit_was_reached,
@@ -418,6 +430,7 @@ WEAK_INVARIANTS = (
     nothing_that_ended_comes_back,
     no_active_transaction_is_forgotten,
     who_takes_part_is_settled_before_the_end,
+    only_a_short_life_ends_early,
 )
 INVARIANTS = (the_active_stay_within_the_limit, *WEAK_INVARIANTS, a_transaction_lives_its_time)
 STEP_PROPERTIES = (

@@ -175,7 +175,7 @@ def test_nobody_reads_on_or_nothing_can_be_written(damaged: Path, sink: str, cod
 
 
 def test_a_question_that_cannot_be_asked_is_told() -> None:
-    for wrong in ({"profile": "pulsar"}, {"jobs": 0}):
+    for wrong in ({"profile": "nobody"}, {"jobs": 0}):
         with pytest.raises(UsageError):
             check([], **wrong)
     assert check(str(recording("lmq"))).verdict == "conforms"

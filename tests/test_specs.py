@@ -16,7 +16,7 @@ from gapless.spec.ring import Batch
 from gapless.traces.kernels import kernel
 from gapless.traces.rules import rules
 from gapless.traces.specs import SPECS, Spec, rule_id
-from tests.test_kernels import walks
+from tests.test_kernels import broker, walks
 
 SPEC_LIST = tuple(SPECS.values())
 STEPS = 14  # of a walk
@@ -74,7 +74,7 @@ def test_every_step_keeps_every_invariant(spec: Spec, data: st.DataObject) -> No
 def test_a_deviation_is_tried_only_where_its_action_refuses(spec: Spec, data: st.DataObject) -> None:
     """And at most one of them accepts."""
     state = spec.initial
-    for before, _after in walk(spec, data, profile="rocketmq"):
+    for before, _after in walk(spec, data, profile=broker(spec)):
         state = before
     for deviation in spec.deviations:
         args = [data.draw(nearby(state)) for _ in list(signature(deviation.step).parameters)[1:]]
@@ -99,7 +99,7 @@ def test_every_deviation_takes_the_arguments_of_its_action() -> None:
 @pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
 def test_likely_steps_keep_the_invariants_too(spec: Spec) -> None:
     """Long walks of steps that are likely to be taken meet every action and deviation; see `test_kernels`."""
-    for profile, invariants in (("nobody", spec.invariants()), ("rocketmq", spec.invariants(weak=True))):
+    for profile, invariants in (("nobody", spec.invariants()), (broker(spec), spec.invariants(weak=True))):
         for offer in walks(spec, profile, 60):
             for invariant in invariants:
                 assert holds(invariant, offer.after), (invariant.__name__, offer)
@@ -152,6 +152,11 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "no op names the half yet",
         [("open", (0, 0)), ("enqueue", (0, 2, 1)), ("enqueue", (0, 2, 1))],
     ),
+    "coordinator": (
+        "a slot is free",
+        [("open", (1,)), ("admit", ()), ("admit", ()), ("begin", (0, 0, 9)), ("begin", (1, 0, 9))],
+    ),
+    "permits": ("a permit is free", [("open", (1, 0)), ("acquire", (0,)), ("acquire", (1,))]),
 }
 
 
@@ -202,7 +207,7 @@ def test_a_truncation_that_begins_anew_keeps_the_invariants() -> None:
 @pytest.mark.parametrize("spec", [spec for spec in SPEC_LIST if spec.deviations], ids=named)
 @given(data=st.data())
 def test_with_deviations_the_weak_invariants_are_left(spec: Spec, data: st.DataObject) -> None:
-    for before, after in walk(spec, data, profile="rocketmq"):
+    for before, after in walk(spec, data, profile=broker(spec)):
         for invariant in spec.invariants(weak=True):
             assert holds(invariant, after), invariant.__name__
         for step_property in spec.step_properties(weak=True):

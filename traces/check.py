@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 from gapless.traces.options import Options
-from gapless.traces.parts import Parts, Progress, is_event_file
+from gapless.traces.parts import Parts, Progress, is_event_file, recording_folder
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.rocketmq import evidence, pieces, places, scan
 from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
@@ -53,13 +53,14 @@ ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 ONE_PROCESS = 48 << 20  # bytes: below this a pool costs more than it gives
 AHEAD = 4  # splits per process that may wait to be joined: bounds memory
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
+PROFILE_OF_STORES = "rocketmq"
 TRACES = 5  # traces named in a cluster of findings
 
 
 def check(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    profile: str = "rocketmq",
+    profile: str | None = None,
     config: str | os.PathLike[str] | None = None,
     client: str | os.PathLike[str] | None = None,
     topic: str | None = None,
@@ -75,7 +76,8 @@ def check(
 ) -> Report:
     """Hold stores against the specs, and report.
 
-    `paths`: store directories, or folders that hold a `store/` · `profile`: whose deviations count as anomalies ·
+    `paths`: store directories, or folders that hold a `store/`, recordings of coordinators, files of events ·
+    `profile`: whose deviations count as anomalies; by default those of the broker that a source is of ·
     `config`: a broker.conf, for what a store does not say · `client`: a client log, for what producers were promised;
     without them, those beside a store are used · `topic`: judge only this topic's queues · `trace`: judge
     only this trace, `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules ·
@@ -86,7 +88,7 @@ def check(
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
-    if profile not in PROFILES:
+    if profile is not None and profile not in PROFILES:
         raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
     if jobs is not None and jobs < 1:
         raise UsageError(f"jobs: {jobs}, expected at least 1")
@@ -97,7 +99,7 @@ def check(
     if split is not None and split < 1:
         raise UsageError(f"split: {split}, expected at least 1 byte")
     options = Options(
-        profile=profile,
+        profile=profile or PROFILE_OF_STORES,
         topic=topic,
         trace=trace,
         ignored=ignored_rules(only, ignore),
@@ -108,15 +110,26 @@ def check(
     with _table(verdicts) as table, _engine(engine, master, jobs, progress) as run:
         pieces.load_kernels(options)
         began = time.perf_counter()
+        profiles: dict[str, None] = {}
         parts: list[Parts] = []
         for number, path in enumerate(run.located(Path(path)) for path in paths):
+            mine = replace(options, profile=profile or default_profile(path))
             if parts and parts[-1].interrupted:  # one interrupt ends the whole check
                 parts.append(_unread(path))
             else:
-                parts.append(_check_one(path, beside, options, run, _part(table, number)))
+                parts.append(_check_one(path, beside, mine, run, _part(table, number)))
+            profiles[mine.profile] = None
         if table and parts and parts[-1].interrupted:
             table.discard()
-        return _report(parts, options, run.name, time.perf_counter() - began)
+        return _report(parts, ", ".join(profiles) or options.profile, run.name, time.perf_counter() - began)
+
+
+def default_profile(path: Path) -> str:
+    """Whose deviations are known ways of the broker that wrote this."""
+    try:
+        return PROFILE_OF_STORES if recording_folder(path) is None else "pulsar"
+    except OSError:  # whoever reads it will say so
+        return PROFILE_OF_STORES
 
 
 def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Table | None]:
@@ -164,6 +177,8 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
     path: Path, beside: Beside, options: Options, engine: Engine, table: tuple[Path, str] | None
 ) -> Parts:
     try:
+        if recording := recording_folder(path):
+            return _check_recording(recording, options, engine, table)
         if is_event_file(path) and path.is_file():
             return _check_events(path, options, engine, table)
         folder = store_folder(path)
@@ -235,6 +250,12 @@ def _check_events(path: Path, options: Options, engine: Engine, table: tuple[Pat
     return parts
 
 
+def _check_recording(path: Path, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
+    from gapless.traces.pulsar.judge import check_recording  # noqa: PLC0415 - see above
+
+    return check_recording(path, options, progress=engine.progress, table=table)
+
+
 def _no_store(path: Path) -> Parts:
     if not path.exists():
         return _nothing(path, "unreadable", "no such file or directory")
@@ -242,7 +263,10 @@ def _no_store(path: Path) -> Parts:
         return _nothing(path, "inconclusive", "the directory is empty: nothing was checked")
     if path.is_dir():
         return _nothing(
-            path, "unreadable", "not a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it"
+            path,
+            "unreadable",
+            "not a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it; nor a recording of a Pulsar "
+            "coordinator: there is no trace.ndjson",
         )
     return _nothing(
         path, "unreadable", "not a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
@@ -665,7 +689,7 @@ def _marks(judged: Judged, source: str, findings: list[Finding]) -> list[Mark]:
     return marks
 
 
-def _report(parts: list[Parts], options: Options, engine: str, seconds: float) -> Report:
+def _report(parts: list[Parts], profile: str, engine: str, seconds: float) -> Report:
     def added(dicts: Iterator[dict[str, int]]) -> dict[str, int]:
         total: dict[str, int] = {}
         for one in dicts:
@@ -677,7 +701,7 @@ def _report(parts: list[Parts], options: Options, engine: str, seconds: float) -
     coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}
     return Report(
         verdict=worst(p.source.verdict for p in parts),
-        profile=options.profile,
+        profile=profile,
         engine=engine,
         sources=[p.source for p in parts],
         counts=Counts(
@@ -694,6 +718,7 @@ def _report(parts: list[Parts], options: Options, engine: str, seconds: float) -
         queues=[row for p in parts for row in p.queues],
         transactions=[row for p in parts for row in p.transactions],
         clients=[row for p in parts for row in p.clients],
+        coordinators=[row for p in parts for row in p.coordinators],
         life=[line for p in parts for line in p.life],
         marks=[mark for p in parts for mark in p.marks],
         seconds=seconds,

@@ -38,7 +38,7 @@ from gapless.traces.rules import SEEN
 from gapless.traces.schema import OUTCOMES, TAKEN, Stretch
 from gapless.traces.specs import SPECS, Spec, rule_id
 from gapless.traces.tallies import NO_HASHES, TRACES, Cluster, Judged, Suspect, Tally, added
-from gapless.traces.verdicts import Finding, Source, VerdictName, Where
+from gapless.traces.verdicts import Finding, Source, SourceKind, VerdictName, Where
 from gapless.traces.worlds import STATES, Departs, Replay, TooMany
 
 SLICE = 1 << 20  # events that are replayed at once, or one trace if it has more
@@ -131,7 +131,8 @@ def check_events(
     except KeyboardInterrupt:
         found.interrupted = True
         found.scattered()
-    return _Teller(path, options, trace).parts(found)
+    teller = Teller(of_events(path, found.records), options, trace)
+    return teller.parts(found.tallies(), listed=found.listed, interrupted=found.interrupted)
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ def judge_stretch(work: Work, shared: Hashes | None, stretch: Stretch) -> Judged
         judged.problem = str(problem)
         return judged
     judged.records = sum(len(traces.of) for traces in every)
-    judge = _Judge(work)
+    judge = Judge(work)
     try:
         for traces in every:
             judge.take(traces, ~_loose(work, traces, shared, stretch, judged))
@@ -291,7 +292,7 @@ def _loose(
 def judge_packed(work: Work, first_rows: Ints, parts: Sequence[Packed]) -> Judged:
     """Judge the traces of one bucket, put together from what several stretches handed on."""
     judged = Judged(None)
-    judge = _Judge(work)
+    judge = Judge(work)
     try:
         for traces in unpacked(parts, first_rows):
             judge.take(traces, np.ones(len(traces.names), np.bool_))
@@ -305,7 +306,7 @@ def judge_packed(work: Work, first_rows: Ints, parts: Sequence[Packed]) -> Judge
 # -- every trace ---------------------------------------------------------------------------------------------------
 
 
-class _Judge:
+class Judge:
     """Takes traces, those of one spec after those of the other."""
 
     def __init__(self, work: Work) -> None:
@@ -578,21 +579,44 @@ def _is_map(hint: Any) -> bool:
 # -- what it comes to ----------------------------------------------------------------------------------------------
 
 
-class _Teller:
-    """Tells of one file what was found out."""
+@dataclass(frozen=True)
+class Recorded:
+    """Where events were recorded.
 
-    def __init__(self, path: Path, options: Options, only: str | None) -> None:
-        self.path = path
+    `path`: what a user names · `file`: where in it an event is told of · `place`: the kind and the number of a place in
+    that file, such as line 7, by the row of an event · `steps`: the same, for the numbers of a story's steps.
+    """
+
+    path: Path
+    kind: SourceKind
+    bytes: int
+    records: int
+    file: str
+    place: Callable[[int], tuple[str, int]]
+    steps: Callable[[int], str] | None = None
+    profile: str = "rocketmq"  # which it is judged by where nobody asks for another
+
+
+def of_events(path: Path, records: int) -> Recorded:
+    """A file of events."""
+    return Recorded(path, "event-trace", path.stat().st_size, records, path.name, partial(schema.place, path))
+
+
+class Teller:
+    """Tells of one source what was found out."""
+
+    def __init__(self, recorded: Recorded, options: Options, only: str | None) -> None:
+        self.recorded = recorded
+        self.path = recorded.path
         self.options = options
         self.only = only
 
-    def parts(self, found: _Found) -> Parts:
+    def parts(self, tallies: dict[str, Tally], *, listed: int = 0, interrupted: bool = False) -> Parts:
         """The verdict, the numbers and the findings. Raises Unreadable."""
-        tallies = found.tallies()
         self._check_order(tallies)
-        parts = Parts(Source(path=shown(self.path), kind="event-trace", verdict="inconclusive"))
-        parts.interrupted = found.interrupted
-        parts.listed = found.listed
+        parts = Parts(Source(path=shown(self.path), kind=self.recorded.kind, verdict="inconclusive"))
+        parts.interrupted = interrupted
+        parts.listed = listed
         for spec, tally in tallies.items():
             parts.events[spec] = tally.events
             parts.traces += tally.traces
@@ -606,10 +630,10 @@ class _Teller:
                     parts.anomalies[name] = count
                     parts.findings.append(self._anomaly(spec, name, count, first))
         parts.total = sum(f.count for f in parts.findings if f.severity == "violation")
-        reasons = list(self._reasons(found, tallies, parts))
+        reasons = list(self._reasons(tallies, parts))
         verdict: VerdictName = "departs" if parts.total else "inconclusive" if reasons else "conforms"
         parts.source = Source(
-            path=shown(self.path), kind="event-trace", bytes=self.path.stat().st_size, records=found.records,
+            path=shown(self.path), kind=self.recorded.kind, bytes=self.recorded.bytes, records=self.recorded.records,
             verdict=verdict, reasons=[shown(reason) for reason in reasons],
         )  # fmt: skip
         return parts
@@ -624,27 +648,27 @@ class _Teller:
             )
 
     def _place(self, first: First) -> str:
-        kind, number = schema.place(self.path, first.row)
+        kind, number = self.recorded.place(first.row)
         return f"{kind} {number}"
 
     def _not_exercised(self, spec: Spec, tally: Tally) -> list[str]:
         return [
-            f"{spec.name}.{action}: no such step in {shown(self.path.name)}"
+            f"{spec.name}.{action}: no such step in {shown(self.recorded.file)}"
             for action in spec.actions
             if tally.traces and action not in tally.covered
         ] + [
-            f"{spec.name}.{action}: every such step in {shown(self.path.name)} is inferred, and none was seen"
+            f"{spec.name}.{action}: every such step in {shown(self.recorded.file)} is inferred, and none was seen"
             for action, count in tally.inferred.items()
             if tally.covered.get(action, 0) <= count
         ]
 
-    def _reasons(self, found: _Found, tallies: dict[str, Tally], parts: Parts) -> Iterator[str]:
+    def _reasons(self, tallies: dict[str, Tally], parts: Parts) -> Iterator[str]:
         """Why not everything was checked. Vacuity is not conformance."""
         told = False
-        for reason in self._unjudged(found, tallies):
+        for reason in self._unjudged(tallies, parts):
             told = True
             yield reason
-        if not found.records and not found.interrupted:
+        if not self.recorded.records and not parts.interrupted:
             yield "no event in it: nothing was checked"
         elif not parts.traces and not told:
             what = f"of topic {self.options.topic}" if self.only is None else f"called {self.only}"
@@ -652,7 +676,7 @@ class _Teller:
         elif not parts.coverage and not told:
             yield "no step in it that was surely taken: nothing was checked"
 
-    def _unjudged(self, found: _Found, tallies: dict[str, Tally]) -> Iterator[str]:
+    def _unjudged(self, tallies: dict[str, Tally], parts: Parts) -> Iterator[str]:
         for spec, tally in tallies.items():
             if tally.unopened:
                 count, first = tally.unopened
@@ -661,7 +685,7 @@ class _Teller:
                     f"{first.trace} at {self._place(first)} is one: open says which state a trace begins in, mid-life "
                     "or new"
                 )
-        if found.interrupted:
+        if parts.interrupted:
             yield "interrupted: what was judged until then is reported"
         given_up = [tally.given_up for tally in tallies.values() if tally.given_up]
         if given_up:
@@ -676,13 +700,14 @@ class _Teller:
         first = cluster.first[0]
         departure = first.departure
         assert departure is not None  # noqa: S101 - for the type checker: the first of a cluster is explained
-        trace, (kind, number) = shown(first.at.trace), schema.place(self.path, first.at.row)
-        file = shown(self.path.name)
+        trace, (kind, number) = shown(first.at.trace), self.recorded.place(first.at.row)
+        file = shown(self.recorded.file)
         lines = story(
             departure,
             title=f"{spec} {trace} departs at {file}, {kind} {number}.",
             also=first.also,
-            again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}",
+            where=self.recorded.steps,
+            again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}" + self._asked(),
         )
         if departure.because == SEEN:
             call = 2 + len(departure.steps)  # a title and an empty line come before the steps
@@ -697,13 +722,17 @@ class _Teller:
             traces=list(dict.fromkeys(shown(suspect.at.trace) for suspect in cluster.first)),
         )  # fmt: skip
 
+    def _asked(self) -> str:
+        """What must be asked for again."""
+        return "" if self.options.profile == self.recorded.profile else f" --profile {self.options.profile}"
+
     def _anomaly(self, spec: str, name: str, count: int, first: First) -> Finding:
         deviation = next(d for d in SPECS[spec].deviations if d.step.__name__ == name)
         sentence = name.replace("_", " ")
         return Finding(
             rule=rule_id(spec, sentence), severity="anomaly", spec=spec, trace=shown(first.trace),
             source=shown(self.path), position=first.position,
-            where=Where(file=shown(self.path.name), offset=schema.place(self.path, first.row)[1]),
+            where=Where(file=shown(self.recorded.file), offset=self.recorded.place(first.row)[1]),
             message=f"{sentence} ({deviation.seen})", needs=sentence,
             otherwise="nothing: this is legal, and counted", here={}, story=[], count=count,
             traces=[shown(first.trace)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
+from typing import Any
 
 from gapless.spec.language import Map
 from gapless.traces.specs import State
@@ -23,7 +24,11 @@ def changes(before: State, after: State) -> tuple[Change, ...]:
         old, new = getattr(before, f.name), getattr(after, f.name)
         if isinstance(old, Map):
             keys = {k for k, v in new.entries.items() if old[k] != v} | {k for k in old.entries if k not in new.entries}
-            found.extend((f"{f.name}[{key}]", int(old[key]), int(new[key])) for key in sorted(keys)[:KEYS])
+            kind = type(old.default)
+            found.extend(
+                (f"{f.name}[{key}]", by_name(kind, int(old[key])), by_name(kind, int(new[key])))
+                for key in sorted(keys)[:KEYS]
+            )
         elif old != new:
             found.append((f.name, called(old), called(new)))
     return tuple(found)
@@ -34,7 +39,14 @@ def called(value: int) -> int | str:
     return value.name if isinstance(value, IntEnum) else int(value)
 
 
-def call_of(action: str, args: Mapping[str, int]) -> str:
+def by_name(kind: Any, value: int) -> int | str:
+    """The name that `kind` has for the value, if it has one."""
+    if isinstance(kind, type) and issubclass(kind, IntEnum) and value in set(kind):
+        return kind(value).name
+    return value
+
+
+def call_of(action: str, args: Mapping[str, int | str]) -> str:
     """A step in the notation of stories: `append(number=17, position=40112)`."""
     return f"{action}({', '.join(f'{name}={value}' for name, value in args.items())})"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gapless.traces.verdicts import Client, Finding, Mark, QueueRow, Source, Transactions
+from gapless.traces.verdicts import Client, Coordinator, Finding, Mark, QueueRow, Source, Transactions
 
 Progress = Callable[[int, int], None]
 """Told, after every split, how many bytes are done and how many there are."""
@@ -26,6 +26,7 @@ class Parts:
     queues: list[QueueRow] = field(default_factory=list)
     transactions: list[Transactions] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
+    coordinators: list[Coordinator] = field(default_factory=list)
     queue_count: int = 0  # of a store, those without a row included
     marks: list[Mark] = field(default_factory=list)
     life: list[str] = field(default_factory=list)
@@ -37,3 +38,14 @@ class Parts:
 def is_event_file(path: Path) -> bool:
     """Whether the name says that events are in it, rather than a store."""
     return path.suffix.lower() in (".ndjson", ".jsonl", ".parquet")
+
+
+RECORDING = "trace.ndjson"  # the file by which a recording of a Pulsar coordinator is known
+
+
+def recording_folder(path: Path) -> Path | None:
+    """The folder of a recording: `path` itself, or where it names the file in it; None where it is something else."""
+    if path.name == RECORDING and path.is_file():
+        with path.open("rb") as file:
+            return None if b'"schema"' in file.read(64) else path.parent  # as a file of events begins
+    return path if (path / RECORDING).is_file() and not (path / "commitlog").is_dir() else None

@@ -6,13 +6,13 @@ This is the arbiter. The compiled kernels judge everything; what they refuse, or
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from inspect import signature
 
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.kernels import Reason, kernel
-from gapless.traces.notation import Change, call_of, called, changes, column, told
+from gapless.traces.notation import Change, by_name, call_of, changes, column, told
 from gapless.traces.specs import SPECS, State
 
 REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
@@ -165,7 +165,9 @@ def _that_made(
 
 def call(spec: str, event: Event) -> str:
     """An event in the notation of stories: `append(number=17, position=40112)`."""
-    return call_of(event[0], named(spec, event))
+    kinds = signature(SPECS[spec].actions[event[0]]).parameters
+    values = {name: by_name(kinds[name].annotation, value) for name, value in named(spec, event).items()}
+    return call_of(event[0], values)
 
 
 def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
@@ -188,10 +190,24 @@ def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset
     return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(lines, 1)]
 
 
-def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: str) -> list[str]:
-    """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again."""
-    calls = [(call(departure.spec, step.event), told(step.changes)) for step in departure.steps]
-    calls.append((call(departure.spec, departure.event), "refused"))
+def story(
+    departure: Departure,
+    *,
+    title: str,
+    also: Sequence[str] = (),
+    where: Callable[[int], str] | None = None,
+    again: str,
+) -> list[str]:
+    """The departure as lines: what led to it, what was refused and why, what can be left out, how to see it again.
+
+    `where`: tells of the number of a step in which place of its source it was recorded.
+    """
+
+    def at(event: Event, number: int) -> str:
+        return call(departure.spec, event) + (f" at {where(number)}" if where else "")
+
+    calls = [(at(step.event, step.number), told(step.changes)) for step in departure.steps]
+    calls.append((at(departure.event, departure.number), "refused"))
     width = column(calls)
     lines = [title, ""]
     lines += [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(calls, 1)]
@@ -207,5 +223,9 @@ def story(departure: Departure, *, title: str, also: Sequence[str] = (), again: 
 
 
 def _in_words(departure: Departure, name: str, value: int) -> int | str:
-    kind = type(getattr(SPECS[departure.spec].initial, name, value))
-    return called(kind(value)) if issubclass(kind, IntEnum) else value
+    of = SPECS[departure.spec]
+    step = signature(of.actions[departure.event[0]]).parameters
+    if name in step:
+        return by_name(step[name].annotation, value)
+    kept = getattr(of.initial, name.partition("[")[0], value)
+    return by_name(type(kept.default if isinstance(kept, Map) else kept), value)

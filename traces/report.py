@@ -20,11 +20,28 @@ from rich.console import Console
 from rich.text import Text
 
 from gapless.traces.charts import BARS, Bar, Chart, blocks, charts, clipped, outcomes, reached, span
-from gapless.traces.verdicts import Client, Finding, Mark, QueueRow, Report, Source, Transactions, VerdictName
+from gapless.traces.verdicts import (
+    Client,
+    Coordinator,
+    Finding,
+    Mark,
+    QueueRow,
+    Report,
+    Source,
+    Transactions,
+    VerdictName,
+)
 
 Item = TypeVar("Item")
 
-KINDS = {"rocketmq-store": "RocketMQ store", "event-trace": "event trace", "unknown": "not recognised"}
+KINDS = {
+    "rocketmq-store": "RocketMQ store",
+    "pulsar-recording": "Pulsar recording",
+    "event-trace": "event trace",
+    "unknown": "not recognised",
+}
+RECORDS = {"pulsar-recording": "line", "event-trace": "event"}  # of what is read of a source; of a store, records
+TRACED = ("pulsar-recording", "event-trace")  # kinds that are judged trace by trace
 WORSE_FIRST: tuple[VerdictName, ...] = ("departs", "unreadable", "inconclusive", "conforms")
 
 # On a terminal, and without `verbose`: what lets verdict and story be seen without scrolling.
@@ -57,7 +74,7 @@ def sentence(report: Report) -> str:
     """How much was checked, and how, in one sentence."""
     counts = report.counts
     how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
-    stores = [source for source in report.sources if source.kind != "event-trace"]
+    stores = [source for source in report.sources if source.kind not in TRACED]
     judged = [plural(sum(s.records for s in stores), "record"), plural(queues_of(report), "queue")]
     if not stores:
         judged = [plural(counts.traces, "trace")]
@@ -208,6 +225,7 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
         _queues(report, verbose=verbose, terminal=console.is_terminal),
         _transactions(report, verbose=verbose, terminal=console.is_terminal),
         _clients(report, verbose=verbose),
+        _coordinators(report, verbose=verbose),
         _not_exercised(report, verbose=verbose),
         _given_away(report, verbose=verbose),
         _findings(report, verbose=verbose),
@@ -236,7 +254,7 @@ def _sources(report: Report, *, verbose: bool) -> list[Text]:
     for source in report.sources:
         about = [KINDS[source.kind]]
         if source.kind != "unknown":
-            what = "event" if source.kind == "event-trace" else "record"
+            what = RECORDS.get(source.kind, "record")
             about += [plural(source.records, what), size(source.bytes), left(source)]
         line = Text.assemble((source.path, "bold"), f": {', '.join(filter(None, about))}: ", _verdict(source.verdict))
         notes = source.notes if verbose else source.notes[:NOTES]
@@ -329,6 +347,26 @@ def _times(counts: dict[int, int]) -> Iterator[str]:
             yield f"{counts[times]:,} {word}"
     if often := {times: count for times, count in counts.items() if times >= len(SELDOM) and count}:
         yield f"{sum(often.values()):,} up to {plural(max(often), 'time')}"
+
+
+def _coordinators(report: Report, *, verbose: bool) -> list[Text]:
+    """What recorded coordinators did, a line for each."""
+    told = report.coordinators if verbose else report.coordinators[:FEW_LINES]
+    lines = [Text(coordinated(one, alone=len(report.sources) == 1)) for one in told]
+    if len(told) < len(report.coordinators):
+        lines.append(Text(f"and {plural(len(report.coordinators) - len(told), 'more coordinator')} (--verbose)"))
+    return lines
+
+
+def coordinated(one: Coordinator, *, alone: bool) -> str:
+    """What a coordinator did, in one sentence."""
+    whose = one.trace if alone else f"{one.source}: {one.trace}"
+    return (
+        f"{whose}: loaded {plural(one.loads, 'time')}; {plural(one.begun, 'transaction')} began, at most "
+        f"{one.most_active:,} active at once; {plural(one.ignored, 'request')} ignored at the limit; "
+        f"{one.committed:,} committed, {one.aborted:,} aborted, {one.timed_out:,} of them by the clock; "
+        f"{plural(one.rejected, 'record')} rejected"
+    )
 
 
 def _clients(report: Report, *, verbose: bool) -> list[Text]:
@@ -460,6 +498,7 @@ def html(report: Report) -> str:
         told_away={n for n, _ in fit},
         **_stores(report),
         clients=clients,
+        coordinators=[coordinated(one, alone=len(report.sources) == 1) for one in report.coordinators[:PAGE_CLIENTS]],
         queues=queues,
         unheard=unheard,
         unheard_count=len(reasons),

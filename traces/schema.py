@@ -195,12 +195,14 @@ def from_columns(
     position: Ints,
     action: npt.NDArray[np.int8],
     args: Ints,
+    outcome: npt.NDArray[np.int8] | None = None,
 ) -> pa.RecordBatch:
     """Events of one spec as a batch of `SCHEMA`, from columns as kernels take them.
 
     `traces`: names of the subjects · `trace`: int64 [events], the index of each
     one's subject; without it all are of the first · `position`: int64 [events] · `action`: int8 [events] · `args`:
-    int64 [arguments of the spec, events]. All are recorded as taken, and nothing was seen afterwards.
+    int64 [arguments of the spec, events] · `outcome`: int8 [events], of `OUTCOMES`; without it all are
+    recorded as taken. Nothing was seen afterwards.
     """
     of, count = SPECS[spec], len(action)
     step = np.array([STEPS.index((spec, name)) for name in of.actions])[action]
@@ -218,7 +220,7 @@ def from_columns(
             pa.array(position, pa.int64()),
             _spread(list(of.actions), action),
             pa.StructArray.from_arrays(columns, fields=list(SCHEMA.field("args").type)),
-            pa.repeat("ok", count),
+            pa.repeat("ok", count) if outcome is None else _spread(list(OUTCOMES), outcome),
             pa.nulls(count, pa.string()),
         ],
         schema=SCHEMA,

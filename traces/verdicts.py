@@ -54,11 +54,14 @@ class Finding(Model):
     traces: list[str] = Field(default=[], description="the first few traces of the cluster")
 
 
+SourceKind = Literal["rocketmq-store", "pulsar-recording", "event-trace", "unknown"]
+
+
 class Source(Model):
     """One input, and what was read of it."""
 
     path: str
-    kind: Literal["rocketmq-store", "event-trace", "unknown"]
+    kind: SourceKind
     bytes: int = 0
     records: int = 0
     clean: bool | None = None
@@ -130,6 +133,21 @@ class Client(Model):
     back_checks: int = Field(description="back-checks that clients received")
 
 
+class Coordinator(Model):
+    """One recorded transaction coordinator in numbers, as its log and its answers have them."""
+
+    source: str
+    trace: str
+    loads: int = Field(description="how often it was loaded")
+    begun: int = Field(description="transactions that began")
+    ignored: int = Field(description="requests to begin that nobody answered, at the limit")
+    committed: int
+    aborted: int
+    timed_out: int = Field(description="of these, aborted by the coordinator's own clock")
+    rejected: int = Field(description="records that were written, and answered with an error")
+    most_active: int = Field(description="at once")
+
+
 class Mark(Model):
     """A place on the picture of the log: a stretch `low:high` in bytes, and what it is."""
 
@@ -159,6 +177,7 @@ class Report(Model):
     queues: list[QueueRow] = []
     transactions: list[Transactions] = []
     clients: list[Client] = []
+    coordinators: list[Coordinator] = []
     marks: list[Mark] = []
     life: list[str] = Field(default=[], description="of the one transaction that was asked for, a line for each step")
     seconds: float

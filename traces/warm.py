@@ -14,7 +14,7 @@ def main() -> None:
     """Check an empty log, what one client asked of it, and events in several stretches: every kernel is compiled."""
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.ndjson"
-        write_events(events, [_opened("a"), _opened("b")])
+        write_events(events, [_opened("a"), _opened("b"), *OF_PULSAR])
         check([events], split=1)
         log = Path(folder) / "store" / "commitlog"
         log.mkdir(parents=True)
@@ -27,6 +27,12 @@ def main() -> None:
 
 def _opened(trace: str) -> Event:
     return Event(source="", spec="queue", trace=trace, position=0, action="open", args={"number": 0, "start": 0})
+
+
+OF_PULSAR = [
+    Event(source="", spec="coordinator", trace="c", position=0, action="open", args={"limit": 0}),
+    Event(source="", spec="permits", trace="d", position=0, action="open", args={"permits": 1, "timeout": 0}),
+]
 
 
 if __name__ == "__main__":
