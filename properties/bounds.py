@@ -208,7 +208,7 @@ TRANSACTION_OF_A_BROKER = replace(
     },
     worth={
         **TRANSACTION.worth,
-        "check": lambda a: a.position == 10 + 10 * a.number and one_wrong(a.asked, a.same),
+        "check": lambda a: a.parent < a.number and a.position == 20 and one_wrong(a.asked, a.same),
         "park": lambda a: a.position == 10 and one_wrong(a.same, a.aged),
         "commit": lambda a: a.position == 10 and one_wrong(a.same, 1 - a.twice),
     },
