@@ -18,14 +18,14 @@ from gapless.properties.exploration import Call, Explored
 from gapless.properties.layout import Place, around, curve, lay_out
 from gapless.properties.telling import called, differing, outcome, story
 
-DRAWN = 60  # states, and those on the way to what is broken
+DRAWN = 60  # states, those beyond the bound last, and those on the way to what is broken
 LETTER = 6.7  # px, how wide one is at most
 LINE = 15.0  # px
 LEFT, TOP, BOTTOM = 28.0, 112.0, 60.0  # px around the states
 NARROWEST = 860.0  # px: room for the words below
 LINES = 5  # of a state; what it holds beyond that is told when it is pointed at
 ACROSS = 26  # letters of a line
-LABEL = 30  # letters of a call beside its arrow
+LABEL = 33  # letters of a call beside its arrow
 CALLS = 12  # that are told when an arrow is pointed at
 
 Pair = tuple[int, int]
@@ -115,7 +115,8 @@ def _templates() -> Environment:
 def picture(one: Explored) -> Picture:
     """The first states of an exploration, laid out."""
     known = len(one.graph.states)
-    shown = sorted({*range(min(DRAWN, known)), *(one.broken.way if one.broken else ())})
+    inner_first = sorted(range(known), key=one.graph.beyond.__contains__)
+    shown = sorted({*inner_first[:DRAWN], *(one.broken.way if one.broken else ())})
     boxes = {number: _box(one, number) for number in shown}
     between = _between(one, boxes)
     lay_out({number: box.place for number, box in boxes.items()}, between, LEFT, TOP)
@@ -144,7 +145,10 @@ def _counts(one: Explored) -> str:
 def _left_out(drawn: int, known: int) -> str:
     if drawn == known:
         return ""
-    return f"Too large to draw: these are the first {drawn:,} of {known:,} states met; {known - drawn:,} are left out."
+    return (
+        f"Too large to draw: these are the first {drawn:,} of {known:,} states met; {known - drawn:,} are left out, "
+        "and those beyond the bound before others."
+    )
 
 
 # -- states --------------------------------------------------------------------------------------------------------

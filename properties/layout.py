@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 BESIDE = 14.0  # px between states of a column
-BETWEEN = 210.0  # px between columns: room for a call
+BETWEEN = 230.0  # px between columns: room for a call
 SWEEPS = 6  # over all columns, to put those that belong together at one height
 
 
@@ -92,8 +92,9 @@ def _stack(column: Sequence[Place]) -> None:
 def curve(source: Place, target: Place) -> str:
     """The path of an arrow: onwards from right edge to left edge, or back around the right side."""
     if source.right < target.x:
-        bend = min((target.x - source.right) / 2, 90.0)
-        return _path((source.right, source.y), bend, -bend, (target.x - 5, target.y))
+        # It climbs near its source, and arrives level: its call stands there, and would be crossed out.
+        gap = target.x - source.right
+        return _path((source.right, source.y), 0.2 * gap, -0.9 * gap, (target.x - 5, target.y))
     out = max(source.right, target.right) + around(source, target)
     start, end = (source.right, source.y + 5), (target.right + 5, target.y - 5)
     return _path(start, out - start[0], out - end[0], end)
