@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from functools import cache
 from inspect import getdoc, signature
@@ -97,6 +97,33 @@ def smallest(obligation: Obligation, *, work: int = proofs.WORK, seed: int = 0) 
                 if found:
                     return found, spent
     return None, spent
+
+
+def refuted(obligations: Sequence[Obligation], window: range, bound: int, *, work: int = proofs.WORK) -> Result | None:
+    """One of several obligations of one step that an example in small numbers speaks against, all asked at once."""
+    began = time.perf_counter()
+    questions = [obligation.question(window) for obligation in obligations]
+    shared = sum(all(a is b for a in column) for b, *column in zip(*(q.terms for q in questions), strict=False))
+    wrong = [z3.And(question.terms[shared:]) for question in questions]
+    near = small(obligations, questions, window, bound)
+    answer = ask((*questions[0].terms[:shared], *near, z3.Or(wrong)), work=work)
+    if answer.model is None:
+        return None
+    for obligation, question, case in zip(obligations, questions, wrong, strict=True):
+        if z3.is_true(answer.model.eval(case, model_completion=True)):
+            found = _decoded(obligation, question, answer.model, window)
+            if found:
+                return Result(obligation, "refuted", 1000 * (time.perf_counter() - began), answer.work, found)
+    return None
+
+
+def small(obligations: Sequence[Obligation], questions: Sequence[Question], window: range, bound: int) -> list[Any]:
+    """That keys lie in the window and numbers within the bound, in the questions of some obligations of one step."""
+    free = {name: value for question in questions for name, value in question.free.items()}
+    found = [*_values_within(replace(questions[0], free=free), window, bound)]
+    for obligation, question in zip(obligations, questions, strict=True):
+        found += _keys_within(obligation.spec, obligation, question, window)
+    return found
 
 
 def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any], model: Any) -> Any:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
@@ -95,15 +94,14 @@ def every(subject: str) -> Iterator[Obligation]:
 def digest(subject: str) -> str:
     """What proofs of a subject are proofs of: change anything in it, and they are stale."""
     parts = [z3.get_full_version(), *(_text(module) for module in READERS)]
-    parts += [_text(module) for module in ([] if subject == pieces.LAWS else _behind(SPECS[subject]))]
+    parts += [_text(module) for module in ([] if subject == pieces.LAWS else behind(SPECS[subject]))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _behind(spec: Spec) -> list[ModuleType]:
+def behind(spec: Spec) -> list[ModuleType]:
     """A spec's module, and those that it is made of."""
-    own = vars(spec.module).values()
-    names = {value.__name__ for value in own if isinstance(value, ModuleType)} | {spec.module.__name__}
-    return [import_module(name) for name in sorted(names)]
+    found = {spec.module, *(value for value in vars(spec.module).values() if isinstance(value, ModuleType))}
+    return sorted(found, key=lambda module: module.__name__)
 
 
 def _text(module: ModuleType) -> str:

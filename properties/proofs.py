@@ -67,8 +67,7 @@ class Theory:
     @cached_property
     def known(self) -> tuple[Any, ...]:
         """That every invariant holds of the state before the step."""
-        with symbolic.read(self.reading):
-            return tuple(self.reading.everywhere(invariant, self.before) for invariant in self.invariants)
+        return _known(self.spec.initial, self.invariants, self.reading)
 
     def ways(self, step: Step) -> tuple[dict[str, Unknown], list[Way]]:
         """The arguments of a step, and every way through it."""
@@ -124,6 +123,14 @@ class Theory:
         args = self.ways(steps[0])[0]
         terms = [term for step in steps for term in (*self.tried(step), symbolic.taken(self.ways(step)[1]))]
         return Question((*self.known, *terms), self.before, args)
+
+
+@cache
+def _known(initial: State, invariants: tuple[Predicate, ...], reading: Reading) -> tuple[Any, ...]:
+    """That every invariant holds of a state of which nothing else is known; faults planted in steps change nothing."""
+    before = symbolic.unknown_state(initial)
+    with symbolic.read(reading):
+        return tuple(reading.everywhere(invariant, before) for invariant in invariants)
 
 
 @cache

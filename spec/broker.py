@@ -367,6 +367,11 @@ def nothing_flushed_is_lost(before: State, after: State) -> bool:
     return before.flushed <= after.flushed
 
 
+def nobody_is_asked_about_what_is_decided(before: State, after: State) -> bool:
+    """Otherwise a producer is asked what it has said already, and may say something else."""
+    return implies(before.checks < after.checks, before.phase == Phase.PREPARED)
+
+
 INITIAL = State()
 ACTIONS = (open, prepare, answer, run, check, commit, roll_back, mark, park, flush, dispatch, crash)
 DEVIATIONS = ()
@@ -389,6 +394,7 @@ INVARIANTS = (
     who_is_asked_knows,
 )
 STEP_PROPERTIES = (
+    nobody_is_asked_about_what_is_decided,
     what_consumers_saw_is_never_taken_back,
     a_decision_is_as_durable_as_its_op,
     a_flushed_half_is_not_forgotten,

@@ -30,7 +30,7 @@ def open(s: State, half: Number, op: Number) -> State:  # noqa: A001 - the step'
         otherwise="two check services are taken for one",
     )
     require(0 <= half and 0 <= op, because="numbers begin at 0", otherwise="a half can never be asked for")
-    return replace(s, opened=1, half_end=half, half_cursor=half, op_end=op, op_cursor=op)
+    return replace(s, opened=s.opened + 1, half_end=half, half_cursor=half, op_end=op, op_cursor=op)
 
 
 def half(s: State, number: Number) -> State:
@@ -143,6 +143,11 @@ def cursors_stay_within_their_queues(s: State) -> bool:
     return 0 <= s.half_cursor and s.half_cursor <= s.half_end and 0 <= s.op_cursor and s.op_cursor <= s.op_end
 
 
+def the_queues_are_found_once(s: State) -> bool:
+    """Otherwise two check services are taken for one."""
+    return 0 <= s.opened and s.opened <= 1
+
+
 def only_halves_of_the_log_are_resolved(s: State, number: Number) -> bool:
     """Otherwise a half is skipped that is yet to come."""
     return implies(s.resolved[number] != 0, 0 <= number and number < s.half_end)
@@ -194,12 +199,14 @@ DEVIATIONS = (
 )
 INVARIANTS = (
     cursors_stay_within_their_queues,
+    the_queues_are_found_once,
     only_halves_of_the_log_are_resolved,
     only_ops_of_the_log_are_consumed,
     an_op_is_needed_until_its_halves_are_passed,
 )
 WEAK_INVARIANTS = (
     cursors_stay_within_their_queues,
+    the_queues_are_found_once,
     only_halves_of_the_log_are_resolved,
     only_ops_of_the_log_are_consumed,
 )

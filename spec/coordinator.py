@@ -282,7 +282,7 @@ def acknowledge(s: State, number: Number, status: Status) -> State:
 
 def a_log_is_of_one_coordinator(s: State) -> bool:
     """Otherwise what one coordinator promised is held against another."""
-    return s.opened <= 1
+    return 0 <= s.opened and s.opened <= 1
 
 
 def the_active_stay_within_the_limit(s: State) -> bool:

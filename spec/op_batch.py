@@ -166,6 +166,11 @@ def nobody_waits_too_long(s: State) -> bool:
     return implies(0 < s.interval and 0 < s.count, s.clock - s.since <= s.interval)
 
 
+def all_is_counted_from_zero(s: State, number: Number) -> bool:
+    """Otherwise a half can be named once too often, and a batcher opened twice."""
+    return 0 <= s.opened and 0 <= s.named[number]
+
+
 def a_half_is_named_once(s: State, number: Number) -> bool:
     """Otherwise the op cursor waits for a half that was done with before."""
     return s.named[number] <= 1
@@ -212,8 +217,8 @@ DEVIATIONS = (
         stop_with_entries_waiting, stop, ROCKETMQ, "reference D.3: what is younger than the interval is lost in a stop"
     ),
 )
-INVARIANTS = (what_waits_has_bytes, nobody_waits_too_long, a_half_is_named_once)
-WEAK_INVARIANTS = (what_waits_has_bytes,)
+INVARIANTS = (what_waits_has_bytes, nobody_waits_too_long, all_is_counted_from_zero, a_half_is_named_once)
+WEAK_INVARIANTS = (what_waits_has_bytes, nobody_waits_too_long, all_is_counted_from_zero)
 STEP_PROPERTIES = (
     an_op_is_full_or_takes_all,
     a_body_is_bounded,

@@ -213,6 +213,12 @@ def a_permit_is_held_while_its_request_is_out(before: State, after: State, numbe
     return implies(out != 0, after.held == before.held + out)
 
 
+def nobody_is_given_up_before_the_timeout(before: State, after: State, number: Number) -> bool:
+    """Otherwise a client that is met with silence asks again and again."""
+    given_up = before.returned[number] < after.returned[number] and after.answers[number] == before.answers[number]
+    return implies(given_up, before.timeout <= before.clock - before.since[number])
+
+
 def all_who_wait_are_counted(before: State, after: State, number: Number) -> bool:
     """Otherwise a wake-up is lost, and nobody knows."""
     more = after.waits[number] - before.waits[number]
@@ -245,6 +251,7 @@ WEAK_INVARIANTS = (
 INVARIANTS = (*WEAK_INVARIANTS, nobody_waits_for_a_free_permit)
 STEP_PROPERTIES = (
     a_permit_is_held_while_its_request_is_out,
+    nobody_is_given_up_before_the_timeout,
     all_who_wait_are_counted,
     a_lost_connection_frees_no_permit,
 )

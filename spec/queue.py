@@ -265,6 +265,17 @@ def entries_have_messages(s: State, number: Number) -> bool:
     return implies(s.end <= number, message and entry)
 
 
+def a_queue_of_a_whole_log_begins_at_number_0(before: State, after: State) -> bool:
+    """Otherwise the first messages of the queue are lost."""
+    return implies(before.end == 0 and after.start == 0, after.first == 0)
+
+
+def a_blank_slot_takes_no_entry_away(before: State, after: State) -> bool:
+    """Otherwise an entry that consumers need is lost."""
+    more = before.blank < after.blank and 0 < after.blank
+    return implies(more, before.first == before.indexed and after.first == before.first + 1)
+
+
 def a_message_keeps_its_place(before: State, after: State, number: Number) -> bool:
     """Otherwise a consumer that reads the same number twice receives two different messages."""
     return implies(
@@ -305,8 +316,9 @@ DEVIATIONS = (
 INVARIANTS = (numbers_are_ordered, an_entry_is_its_message, entries_have_messages)
 WEAK_INVARIANTS = INVARIANTS
 STEP_PROPERTIES = (
+    a_queue_of_a_whole_log_begins_at_number_0,
     a_message_keeps_its_place,
     what_left_the_queue_stays_away,
     what_leaves_the_queue_has_left_the_log,
 )
-WEAK_STEP_PROPERTIES = ()
+WEAK_STEP_PROPERTIES = (a_blank_slot_takes_no_entry_away,)

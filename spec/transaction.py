@@ -555,12 +555,22 @@ def all_is_counted_from_zero(s: State, number: Number) -> bool:
     """Otherwise a decision is undone that nobody made."""
     decided = 0 <= s.commits[number] and 0 <= s.rollbacks[number]
     asked = 0 <= s.commits_asked[number] and 0 <= s.rollbacks_asked[number]
-    return decided and asked and 0 <= s.times[number]
+    return decided and asked and 0 <= s.times[number] and 0 <= s.marks[number]
+
+
+def a_phase_is_one_of_five(s: State) -> bool:
+    """Otherwise nobody can say how far the transaction is."""
+    return Phase.ABSENT <= s.phase and s.phase <= Phase.PARKED
 
 
 def nothing_is_decided_of_what_is_absent(s: State, number: Number) -> bool:
     """Otherwise a transaction is decided before it is there."""
     return implies(s.phase == Phase.ABSENT, s.commits[number] + s.rollbacks[number] == 0)
+
+
+def nothing_is_in_the_log_of_what_is_absent(s: State, number: Number) -> bool:
+    """Otherwise a version is set aside, or decided, of which nobody knows that it is there."""
+    return implies(s.phase == Phase.ABSENT, s.positions[number] < 0)
 
 
 def the_newest_version_is_decided_once(s: State, number: Number) -> bool:
@@ -684,7 +694,9 @@ INVARIANTS = (
     there_is_one_outcome,
     a_decision_names_a_half,
     all_is_counted_from_zero,
+    a_phase_is_one_of_five,
     nothing_is_decided_of_what_is_absent,
+    nothing_is_in_the_log_of_what_is_absent,
     the_newest_version_is_decided_once,
     the_newest_version_can_be_found,
     the_counter_is_that_of_the_newest_version,
@@ -699,7 +711,10 @@ WEAK_INVARIANTS = (
     an_op_follows_a_decision,
     a_decision_names_a_half,
     all_is_counted_from_zero,
+    a_phase_is_one_of_five,
     nothing_is_decided_of_what_is_absent,
+    nothing_is_in_the_log_of_what_is_absent,
+    the_newest_version_can_be_found,
     nothing_is_decided_unasked,
     a_producer_is_told_the_truth,
 )
