@@ -307,10 +307,12 @@ def _print_entry(entry: Entry) -> None:
 def _print_ledger(found: Ledger) -> None:
     from rich.table import Table
 
+    told = set()
     for entry in found.obligations:
-        if entry.story:
-            print("", *entry.story, sep="\n")
-        elif entry.result in ("refuted", "unknown"):
+        if entry.story and "\n".join(entry.story) not in told:  # once, where it does not hold with deviations either
+            told.add("\n".join(entry.story))
+            print("", *entry.story, f"Again: gapless prove {entry.spec}", sep="\n")
+        elif entry.result in ("refuted", "unknown") and not entry.story:
             print(f"\n{entry.spec}: {entry.step}: {entry.invariant}: {entry.result}. {entry.why}")
     table = Table(box=None, pad_edge=False)
     for name in ("spec", "obligations", "proved", "refuted", "unknown", "budget", "ms", "slowest", "definitions"):

@@ -17,7 +17,6 @@ from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
-from gapless.spec import broker, coordinator, dispatch, half_cache, permits, ring
 from gapless.spec.coordinator import AT_BIRTH
 from gapless.spec.language import Map
 from gapless.spec.queue import BLANK_SLOT
@@ -64,6 +63,11 @@ class NoBound(Exception):  # noqa: N818 - its message says all.
 def one_wrong(*flags: int) -> bool:
     """At most one of the flags is 0: what is wrong in two ways is refused for the first of them."""
     return flags.count(0) <= 1
+
+
+def untouched(s: State) -> bool:
+    """Whether nothing has happened yet."""
+    return bool(s == type(s)())
 
 
 def most(counts: Map[Any, int]) -> int:
@@ -130,7 +134,7 @@ QUEUE = Bound(
 
 DISPATCH = Bound(
     says="messages 1 to 5 of a queue found at 1, one worker or several, one crash",
-    within=lambda s: s.scanned <= 6 and s.lives <= 2 and (s.start == 1 or s == dispatch.INITIAL),
+    within=lambda s: s.scanned <= 6 and s.lives <= 2 and (s.start == 1 or untouched(s)),
     numbers={
         "number": range(7),
         "open.number": (-1, 1),
@@ -144,7 +148,7 @@ DISPATCH = Bound(
 
 RING = Bound(
     says="rings of one to three slots, six batches: three go twice round, two truncations",
-    within=lambda s: s.cut <= 6 and s.services <= 2 and (s.slots > 0 or s == ring.INITIAL),
+    within=lambda s: s.cut <= 6 and s.services <= 2 and (s.slots > 0 or untouched(s)),
     numbers={
         "slots": (0, 1, 2, 3),
         "batch": range(-1, 8),
@@ -204,7 +208,7 @@ TRANSACTION_OF_A_BROKER = replace(
     },
     worth={
         **TRANSACTION.worth,
-        "check": lambda a: a.position == 10 + 10 * a.number and one_wrong(a.asked, a.same),
+        "check": lambda a: a.parent < a.number and a.position == 20 and one_wrong(a.asked, a.same),
         "park": lambda a: a.position == 10 and one_wrong(a.same, a.aged),
         "commit": lambda a: a.position == 10 and one_wrong(a.same, 1 - a.twice),
     },
@@ -248,7 +252,7 @@ OP_BATCH = Bound(
 
 HALF_CACHE = Bound(
     says="halves 1 to 3 of a cache found at 1, room for none, one or two, one question or one restart",
-    within=lambda s: s.end <= 4 and s.lives + s.answers <= 2 and (s.start == 1 or s == half_cache.INITIAL),
+    within=lambda s: s.end <= 4 and s.lives + s.answers <= 2 and (s.start == 1 or untouched(s)),
     numbers={
         "number": range(5),
         "open.number": (-1, 1),
@@ -264,11 +268,7 @@ HALF_CACHE = Bound(
 COORDINATOR = Bound(
     says="limits -1 to 2, and 1 after a recovery; two transactions, all that can befall the first; one is ignored",
     within=lambda s: (
-        (s.opened == 1 or s == coordinator.INITIAL)
-        and s.end <= 2
-        and s.peak <= 2
-        and s.ignored <= 1
-        and s.added[0] <= s.handed[0]
+        (s.opened == 1 or untouched(s)) and s.end <= 2 and s.peak <= 2 and s.ignored <= 1 and s.added[0] <= s.handed[0]
     ),
     numbers={
         "number": (0, 1, 2),
@@ -299,7 +299,7 @@ COORDINATOR_OF_PULSAR = replace(
 
 PERMITS = Bound(
     says="two permits, three requests, a timeout of two or none that is known, two ticks, one cut, one answer each",
-    within=lambda s: s.clock <= 2 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or s == permits.INITIAL),
+    within=lambda s: s.clock <= 2 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or untouched(s)),
     numbers={
         "permits": (0, 2),
         "timeout": (0, 2),
@@ -320,7 +320,7 @@ PERMITS_OF_PULSAR = replace(
 
 BROKER = Bound(
     says="half 0, six records, two checks, two restarts",
-    within=lambda s: s.end <= 6 and s.checks <= 2 and s.lives <= 3 and (s.lives > 0 or s == broker.INITIAL),
+    within=lambda s: s.end <= 6 and s.checks <= 2 and s.lives <= 3 and (s.lives > 0 or untouched(s)),
     numbers={
         "number": (-1, 0, 1),
         "prepare.number": (-1, 0),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
@@ -183,14 +183,21 @@ def differs(theory: Theory, step: Step, of: Kernel | None = None) -> Question:
     """A state and arguments with which the kernel does otherwise than the spec, and does not give up."""
     of = of or kernel(theory.spec.name)
     args, _ = theory.ways(of.spec.actions[step.action])
-    plain = list(expected(of.spec, step, theory))
-    cases = [
-        z3.And(*facts, *ours, z3.Not(_same(of, why, state, outcome)))
-        for facts, why, state in runs(of, step, theory)
-        if why != EXACT
-        for ours, outcome in plain
-    ]
+    plain = [(_answers(facts), z3.And(facts), outcome) for facts, outcome in expected(of.spec, step, theory)]
+    cases = []
+    for facts, why, state in runs(of, step, theory):
+        answers, ours = _answers(facts), z3.And(facts)
+        for others, theirs, outcome in plain if why != EXACT else ():
+            if not any((question, not answer) in others for question, answer in answers):
+                cases.append(z3.And(ours, theirs, z3.Not(_same(of, why, state, outcome))))
     return Question((*within(theory, args), z3.Or(cases)), theory.before, args)
+
+
+def _answers(facts: Sequence[Any]) -> frozenset[tuple[int, bool]]:
+    """The questions, by Z3's number, and their answers: two ways that answer one otherwise have no case in common."""
+    return frozenset(
+        (fact.children()[0].get_id(), False) if z3.is_not(fact) else (fact.get_id(), True) for fact in facts
+    )
 
 
 def _same(of: Kernel, why: int, state: dict[str, Any], outcome: Any) -> Any:

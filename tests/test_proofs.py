@@ -222,6 +222,17 @@ def called(step: Callable[..., Any], state: Any, args: tuple[int, ...]) -> Any:
         return refusal
 
 
+@given(a=st.integers(-30, 30), b=st.integers(-30, 30), by=st.integers(1, 7))
+@settings(max_examples=40)
+def test_sums_and_quotients_are_pythons(a: int, b: int, by: int) -> None:
+    def every(x: Any, y: Any, z: Any) -> tuple[Any, ...]:
+        return x + y, y - x, x * z, x // z, x % z, -x, 7 - x, 2 * y
+
+    terms = every(*(Unknown(z3.IntVal(value)) for value in (a, b, by)))
+    for term, plain in zip(terms, every(a, b, by), strict=True):
+        assert proofs.ask((number(term) != plain,)).said == "unsat"
+
+
 ENTRIES = st.dictionaries(st.integers(-3, 6), st.integers(-2, 3), max_size=5)
 
 
