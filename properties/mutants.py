@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
@@ -36,6 +37,7 @@ CHUNK = 8  # faults that one process judges at a time, of one spec mostly
 QUICK = ((range(-1, 4), 2**32),)  # keys and numbers among which examples are looked for first
 
 
+ROOT = Path(__file__).resolve().parent.parent
 BAR = 0.95  # of the faults that make a difference, so many must be caught
 CHECKS: dict[Check, str] = {
     "refuted": "a proof fails: there is an example",
@@ -80,10 +82,18 @@ def judge(spec: Spec, fault: Fault) -> Judged:
     """What catches a fault. What no cheaper check refutes has all its proofs tried again."""
     mutant = planting.planted(spec, fault)
     names = touched(spec, fault)
+    explored = otherwise(spec, mutant, names)
+    try:
+        return _proved(spec, fault, mutant, names, explored)
+    except TypeError as error:  # a state is known in part and unknown in part: this is no spec that Z3 can read
+        return Judged(spec.name, fault, unproved=f"Z3 cannot read it: {error}", explored=explored)
+
+
+def _proved(spec: Spec, fault: Fault, mutant: Spec, names: frozenset[str], explored: str) -> Judged:
+    """What proofs say of a mutant, as far as need be."""
     shown = list(obligations(mutant, names))
     refuted = quickly(shown)
     never = next((o.step for o in shown if o.wanted == "sat" and settled(o).verdict != "proved"), "")
-    explored = otherwise(spec, mutant, names)
     if refuted or never or explored:
         return Judged(spec.name, fault, refuted=refuted, never=never, explored=explored)
     if no_difference(spec, mutant, names):
@@ -224,14 +234,49 @@ def sample(count: int) -> list[tuple[str, int]]:
 def table(found: Sequence[Judged]) -> Table:
     """How many faults each kind of check catches, and how many it alone catches."""
     lines = Table("spec", "planted", "no difference", "caught", *CHECKS, *(f"{c} alone" for c in CHECKS), "survive")
+    for row in _rows(found):
+        lines.add_row(*row)
+    return lines
+
+
+def _rows(found: Sequence[Judged]) -> Iterator[list[str]]:
     for name in (*dict.fromkeys(one.spec for one in found), "all"):
         mine = [one for one in found if name in {one.spec, "all"}]
         real = [one for one in mine if one.makes_a_difference or one.caught]
         numbers = [len(mine), len(mine) - len(real), sum(one.caught for one in real)]
         numbers += [sum(check in one.by for one in real) for check in CHECKS]
         numbers += [sum(one.by == (check,) for one in real) for check in CHECKS]
-        lines.add_row(name, *map(str, [*numbers, sum(not one.caught for one in real)]))
-    return lines
+        yield [name, *map(str, [*numbers, sum(not one.caught for one in real)])]
+
+
+PAGE = Path("properties/mutants.md")
+INTRODUCTION = """# Faults that were planted, and what became of them
+
+Made by `python -m gapless.properties.mutants --write`, which takes some minutes. A fault is a missing guard, a
+comparison that is off by one or at the wrong boundary, or an effect that forgets a field. *No difference* is proved by
+Z3: wherever what is left of the invariants holds, every step accepts the same, and leads to the same state.
+"""
+
+
+def page(found: Sequence[Judged]) -> str:
+    """How many are caught by what, those that make no difference, and those that survive."""
+    heads = ["spec", "planted", "no difference", "caught", *CHECKS, *(f"{check} alone" for check in CHECKS), "survive"]
+    rows = ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *_rows(found))]
+    meanings = [f"- *{check}*: {meaning}." for check, meaning in CHECKS.items()]
+    meanings.append("- *alone*: nothing else catches it. All checks but *unproved* are tried on every fault.")
+    same = [f"- {_name(one)}" for one in found if one.same and not one.caught]
+    same += [
+        f"- {_name(one)}: {SAME[one.spec, one.fault.name]}." for one in found if (one.spec, one.fault.name) in SAME
+    ]
+    survive = [f"- {_name(one)}" for one in found if one.makes_a_difference and not one.caught]
+    share = f"{share_caught(found):.1%} of the faults that make a difference are caught; {BAR:.0%} must be."
+    parts = ["\n".join(rows), "\n".join(meanings), share]
+    parts += ["## They survive", "\n".join(survive), "## They make no difference", "\n".join(same)]
+    return INTRODUCTION + "\n" + "\n\n".join(parts) + "\n"
+
+
+def _name(one: Judged) -> str:
+    return f"{one.spec}: {one.fault.name.replace('_', chr(92) + '_')}"
 
 
 def share_caught(found: Sequence[Judged]) -> float:
@@ -245,6 +290,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m gapless.properties.mutants", description=main.__doc__)
     parser.add_argument("spec", nargs="*", help="of these specs only")
     parser.add_argument("--sample", type=int, default=0, help="only so many faults, the same ones each time")
+    parser.add_argument("--write", action="store_true", help="write properties/mutants.md")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="tell of every fault, not only of those that survive")
     asked = parser.parse_args()
@@ -257,6 +303,8 @@ def main() -> int:
             why = SAME.get((one.spec, one.fault.name), "proved to make no difference" if one.same else "SURVIVES")
             out.print(f"{one.spec}: {one.fault.name}: {fate or why}", markup=False)
     out.print(table(found))
+    if asked.write:
+        (ROOT / PAGE).write_text(page(found), encoding="utf-8")
     share = share_caught(found)
     out.print(f"{share:.1%} of the faults that make a difference are caught; {BAR:.0%} must be.")
     return 0 if share >= BAR else 1

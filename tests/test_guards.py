@@ -40,7 +40,7 @@ def test_every_need_is_on_the_page(spec: Spec, found: dict[str, Audited]) -> Non
 def test_a_sample_is_audited_again_and_comes_to_the_same(found: dict[str, Audited]) -> None:
     every = [(spec, step) for spec in SPECS.values() for step in guards.steps(spec)]
     every.sort(key=lambda one: hashlib.sha256(f"{one[0].name} {one[1].step.__name__}".encode()).digest())
-    for spec, step in every[:5]:
+    for spec, step in every[:3]:
         again = [step.without(because) for because in step.needs]
         assert again == [guard for guard in found[spec.name].guards if guard.step == step.step.__name__], AGAIN
 
