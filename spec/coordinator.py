@@ -382,7 +382,8 @@ def a_slot_is_freed_with_the_outcome(before: State, after: State, number: Number
 
 def what_the_table_holds_is_counted(before: State, after: State, number: Number) -> bool:
     """Otherwise a transaction is forgotten, and nobody misses it."""
-    held, holds = takes_a_slot(before.table[number]), takes_a_slot(after.table[number])
+    held = takes_a_slot(before.table[number])
+    holds = takes_a_slot(after.table[number])
     gone = held and after.table[number] == Status.ABSENT
     return implies(holds and not held, after.found == before.found + 1) and implies(gone, after.found == 0)
 
