@@ -84,6 +84,9 @@ def load(s: State, number: Number, status: Status) -> State:
     Source: reference 2.8, P-4, P-6, 15.2; apache/pulsar#20150.
     """
     require(
+        s.running == 0, because="the table is gone", otherwise="what the coordinator goes by changes under its feet"
+    )
+    require(
         status == s.log[number],
         because="a transaction comes back as it was",
         otherwise="one that has ended holds a slot again and may end otherwise, or a decision is forgotten",
