@@ -39,6 +39,7 @@ bench: .venv/ready
 
 night: .venv/ready
 	GAPLESS_FUZZ=10000 HYPOTHESIS_PROFILE=night $(PYTEST)
+	$(VENV) -m gapless.properties.mutants --jobs $(JOBS)
 	$(PIP) install --quiet --no-deps --upgrade --target .venv/older-z3 z3-solver==$(OLDER_Z3)
 	$(call PROVED,.venv/older-z3)
 	$(call PROVED,)

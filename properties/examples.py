@@ -114,7 +114,9 @@ def refuted(obligations: Sequence[Obligation], window: range, bound: int, *, wor
             found = _decoded(obligation, question, answer.model, window)
             if found:
                 return Result(obligation, "refuted", 1000 * (time.perf_counter() - began), answer.work, found)
-    return None
+    if len(obligations) == 1:
+        return None  # what was found is not confirmed; each alone may have an example that is
+    return next(filter(None, (refuted([one], window, bound, work=work) for one in obligations)), None)
 
 
 def small(obligations: Sequence[Obligation], questions: Sequence[Question], window: range, bound: int) -> list[Any]:

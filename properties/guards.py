@@ -244,7 +244,7 @@ def _constants(term: Any) -> set[str]:
 
 # -- the page ------------------------------------------------------------------------------------------------------
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 PAGE = Path("properties/guards.md")
 BEGIN, END = "<!-- made by python -m gapless.properties.guards --write -->\n", "<!-- end -->\n"
 COLUMNS: dict[Why, str] = {
