@@ -7,7 +7,7 @@ rank falls to its floor, however the other steps are interleaved. That is weak f
 A rank needs a *witness*, such as the first gap. It is passed in, not searched for: everything is shown for whatever
 satisfies its definition, and that there is one, for a gap, by induction over the numbers.
 
-Claims are written in the words of the spec language, and read by Z3 as specs are.
+Claims are of the design's own steps, written in the words of the spec language, and read by Z3 as specs are.
 """
 
 from __future__ import annotations
@@ -332,9 +332,10 @@ class _Shown:
     def __init__(self, claim: Claim, theory: Theory) -> None:
         self.claim = claim
         self.theory = theory
-        self.subject = Unknown(z3.Int("its subject"))
-        self.mark = Unknown(z3.Int("its witness"))
-        self.later = Unknown(z3.Int("its next witness"))
+        # Fresh, for fields of a state are called as they are, and arguments "its" so and so.
+        self.subject, self.mark, self.later = (
+            Unknown(z3.FreshConst(z3.IntSort(), name)) for name in ("subject", "witness", "next witness")
+        )
         self.known = (*theory.known, self.says(claim.pending, theory.before), self.is_witness(theory.before, self.mark))
 
     def says(self, predicate: Callable[..., Any], state: State, *marks: Unknown) -> Any:
@@ -361,9 +362,9 @@ class _Shown:
         """Induction over the numbers: were there no first gap, all up to the end would be done, and one beyond it."""
         assert self.claim.gap is not None  # noqa: S101 - asked of gaps only
         low, high, done = self.claim.gap
-        state, k = self.theory.before, z3.Int("k")
+        state, k = self.theory.before, z3.FreshConst(z3.IntSort(), "k")
         with symbolic.read(self.theory.reading):
-            g = z3.Int("g")
+            g = z3.FreshConst(z3.IntSort(), "g")
             none = z3.ForAll([g], z3.Not(symbolic.formula(self.claim.witness, state, self.subject, Unknown(g))))
 
             def all_up_to(end: Any) -> Any:
