@@ -168,14 +168,14 @@ def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda
         if len(found[name]) < len(wanted):
             waiting.append(name)
     deadline = None if asked.budget is None else began + asked.budget
-    _in_processes(waiting, asked, deadline, found, told)
+    in_time = _in_processes(waiting, asked, deadline, found, told)
     for name in waiting:
         remember(name, found[name])
     return Ledger(
         z3=z3.get_version_string(),
         digests={name: digest(name) for name in names},
         obligations=[
-            found[name].get(key(obligation)) or _out_of_budget(obligation)
+            found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
             for name in names
             for obligation in every(name)
         ],
@@ -185,8 +185,8 @@ def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda
 
 def _in_processes(
     names: Sequence[str], asked: Asked, deadline: float | None, found: dict[str, dict[str, Entry]], told: Told
-) -> None:
-    """A process for each of the names, `jobs` at a time, until the deadline; the largest first."""
+) -> bool:
+    """A process for each of the names, `jobs` at a time, the largest first; whether all ended before the deadline."""
     waiting = sorted(names, key=lambda name: sum(1 for _ in every(name)))
     running: dict[Connection, tuple[str, Any]] = {}
     try:
@@ -201,9 +201,10 @@ def _in_processes(
             left = None if deadline is None else deadline - time.monotonic()
             ready = wait(list(running), left) if left is None or left > 0 else []
             if not ready:
-                return
+                return False
             for one in ready:
                 _take(one, running, found, told)  # type: ignore[arg-type] # a pipe's end, as all of ours
+        return True
     finally:
         for _, worker in running.values():
             worker.kill()
@@ -234,8 +235,16 @@ def _worker(name: str, known: tuple[str, ...], asked: Asked, out: Connection) ->
     with suppress(KeyboardInterrupt, BrokenPipeError):
         for obligation in every(name):
             if key(obligation) not in known:
-                out.send((key(obligation), settle(obligation, work=asked.work, seed=asked.seed)))
+                out.send((key(obligation), _settled(obligation, asked)))
     out.close()
+
+
+def _settled(obligation: Obligation, asked: Asked) -> Entry:
+    """The same as `settle`; what cannot even be asked is unknown, and the others are asked all the same."""
+    try:
+        return settle(obligation, work=asked.work, seed=asked.seed)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a spec, it is said of the obligation that met it
+        return _entry(obligation, "unknown", 0.0, 0, f"it cannot be read: {type(error).__name__}: {error}", [])
 
 
 def settle(obligation: Obligation, *, work: int = proofs.WORK, seed: int = 0) -> Entry:
@@ -245,7 +254,9 @@ def settle(obligation: Obligation, *, work: int = proofs.WORK, seed: int = 0) ->
     return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, story)
 
 
-def _out_of_budget(obligation: Obligation) -> Entry:
+def _missing(obligation: Obligation, *, in_time: bool) -> Entry:
+    if in_time:
+        return _entry(obligation, "unknown", 0.0, 0, "the process that should have proved it ended before", [])
     return _entry(obligation, "budget", 0.0, 0, "the wall limit was reached before", [])
 
 

@@ -7,7 +7,7 @@ rank falls to its floor, however the other steps are interleaved. That is weak f
 A rank needs a *witness*, such as the first gap. It is passed in, not searched for: everything is shown for whatever
 satisfies its definition, and that there is one, for a gap, by induction over the numbers.
 
-Claims are written in the words of the spec language, and read by Z3 as specs are.
+Claims are of the design's own steps, written in the words of the spec language, and read by Z3 as specs are.
 """
 
 from __future__ import annotations
@@ -89,38 +89,53 @@ def _way_to(_s: State, subject: Any, gap: Any) -> Any:
     return greatest(0, subject + 1 - gap) + 1
 
 
-HALF_CURSOR = Claim(
+def _cursor(
+    sentence: str,
+    otherwise: str,
+    spec: str,
+    low: Callable[[State], Any],
+    high: Callable[[State], Any],
+    done: Callable[[State, Any], Any],
+    steps: tuple[str, str],
+    given: Callable[[State, Any], Any] = lambda _s, _subject: True,
+) -> Claim:
+    """A cursor passes every number before `high`: the first of `steps` closes the first gap, the second moves it on."""
+    close, move = steps
+    return Claim(
+        sentence,
+        otherwise,
+        spec,
+        pending=lambda s, subject: low(s) <= subject and subject < high(s) and given(s, subject),
+        witness=_gap(low, done),
+        rank=_way_to,
+        helpful=(
+            Helpful(close, _not_beyond, lambda _s, _subject, gap: (gap,)),
+            Helpful(move, _beyond, lambda _s, _subject, gap: (gap,), looks_first=True),
+        ),
+        disturbances={},
+        gap=(low, high, done),
+    )
+
+
+HALF_CURSOR = _cursor(
     "the half cursor moves on",
     "halves behind it are asked about again after every start",
     "checkpoint",
-    pending=lambda s, half: s.half_cursor <= half and half < s.half_end,
-    witness=_gap(lambda s: s.half_cursor, lambda s, n: s.resolved[n] == 1),
-    rank=_way_to,
-    helpful=(
-        Helpful("resolve", _not_beyond, lambda _s, _half, gap: (gap,)),
-        Helpful("advance", _beyond, lambda _s, _half, gap: (gap,), looks_first=True),
-    ),
-    disturbances={},
-    gap=(lambda s: s.half_cursor, lambda s: s.half_end, lambda s, n: s.resolved[n] == 1),
+    low=lambda s: s.half_cursor,
+    high=lambda s: s.half_end,
+    done=lambda s, n: s.resolved[n] == 1,
+    steps=("resolve", "advance"),
 )
 
-OP_CURSOR = Claim(
+OP_CURSOR = _cursor(
     "the op cursor moves on once the half cursor has passed what ops name",
     "every op is read again after every start",
     "checkpoint",
-    pending=lambda s, op: (
-        s.op_cursor <= op
-        and op < s.op_end
-        and all_between(s.op_cursor, op + 1, lambda n: s.reaches[n] <= s.half_cursor)
-    ),
-    witness=_gap(lambda s: s.op_cursor, lambda s, n: s.consumed[n] == 1),
-    rank=_way_to,
-    helpful=(
-        Helpful("consume_op", _not_beyond, lambda _s, _op, gap: (gap,)),
-        Helpful("advance_ops", _beyond, lambda _s, _op, gap: (gap,), looks_first=True),
-    ),
-    disturbances={},
-    gap=(lambda s: s.op_cursor, lambda s: s.op_end, lambda s, n: s.consumed[n] == 1),
+    low=lambda s: s.op_cursor,
+    high=lambda s: s.op_end,
+    done=lambda s, n: s.consumed[n] == 1,
+    steps=("consume_op", "advance_ops"),
+    given=lambda s, op: all_between(s.op_cursor, op + 1, lambda n: s.reaches[n] <= s.half_cursor),
 )
 
 EVERY_HALF_RESOLVES = Claim(
@@ -317,9 +332,10 @@ class _Shown:
     def __init__(self, claim: Claim, theory: Theory) -> None:
         self.claim = claim
         self.theory = theory
-        self.subject = Unknown(z3.Int("its subject"))
-        self.mark = Unknown(z3.Int("its witness"))
-        self.later = Unknown(z3.Int("its next witness"))
+        # Fresh, for fields of a state are called as they are, and arguments "its" so and so.
+        self.subject, self.mark, self.later = (
+            Unknown(z3.FreshConst(z3.IntSort(), name)) for name in ("subject", "witness", "next witness")
+        )
         self.known = (*theory.known, self.says(claim.pending, theory.before), self.is_witness(theory.before, self.mark))
 
     def says(self, predicate: Callable[..., Any], state: State, *marks: Unknown) -> Any:
@@ -346,9 +362,9 @@ class _Shown:
         """Induction over the numbers: were there no first gap, all up to the end would be done, and one beyond it."""
         assert self.claim.gap is not None  # noqa: S101 - asked of gaps only
         low, high, done = self.claim.gap
-        state, k = self.theory.before, z3.Int("k")
+        state, k = self.theory.before, z3.FreshConst(z3.IntSort(), "k")
         with symbolic.read(self.theory.reading):
-            g = z3.Int("g")
+            g = z3.FreshConst(z3.IntSort(), "g")
             none = z3.ForAll([g], z3.Not(symbolic.formula(self.claim.witness, state, self.subject, Unknown(g))))
 
             def all_up_to(end: Any) -> Any:

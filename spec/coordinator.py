@@ -7,9 +7,10 @@ the number of a transaction.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Deviation, Map, Number, all_between, greatest, implies, replace, require
+from gapless.spec.language import Deviation, Map, Number, greatest, implies, replace, require
 
 AT_BIRTH = 100  # ms: with less to live, a transaction is aborted as soon as it begins
+FOR_EVER = 2**59  # ms: with so much to live, its deadline may be beyond 64 bits, and come at once
 
 
 class Status(IntEnum):
@@ -36,6 +37,7 @@ class State:
     crowd: int = 0  # the most that were admitted at once since then
     peak: int = 0  # the most that were active or admitted at once since then
     ignored: int = 0  # requests since then that nobody will answer
+    found: int = 0  # transactions in the table that take a slot
     end: Number = Number(0)  # exclusive end of the numbers given
     log: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: how far it is by the log
     table: Map[Number, int] = Map(Status.ABSENT)  # of transaction n: how far it is by the table
@@ -73,7 +75,7 @@ def unload(s: State) -> State:
 
     Source: reference 2.1.
     """
-    return replace(s, running=0, table=s.table.cleared())
+    return replace(s, running=0, found=0, table=s.table.cleared())
 
 
 def load(s: State, number: Number, status: Status) -> State:
@@ -82,11 +84,15 @@ def load(s: State, number: Number, status: Status) -> State:
     Source: reference 2.8, P-4, P-6, 15.2; apache/pulsar#20150.
     """
     require(
+        s.running == 0, because="the table is gone", otherwise="what the coordinator goes by changes under its feet"
+    )
+    require(
         status == s.log[number],
         because="a transaction comes back as it was",
         otherwise="one that has ended holds a slot again and may end otherwise, or a decision is forgotten",
     )
-    return replace(s, table=s.table.set(number, status))
+    more = 1 if takes_a_slot(status) and not takes_a_slot(s.table[number]) else 0
+    return replace(s, found=s.found + more, table=s.table.set(number, status))
 
 
 def recover(s: State, limit: int) -> State:
@@ -95,9 +101,7 @@ def recover(s: State, limit: int) -> State:
     More may be active than the limit: nothing that began is given up for it. Source: reference 2.8, P-6, N-2.
     """
     require(
-        all_between(
-            0, s.end, lambda n: implies(takes_a_slot(s.log[Number(n)]), s.table[Number(n)] == s.log[Number(n)])
-        ),
+        s.found == s.active,
         because="every active transaction comes back",
         otherwise="nobody will ever end it, and consumers wait for ever behind its messages",
     )
@@ -160,6 +164,7 @@ def _begin(s: State, number: Number, time: int, life: int) -> State:
         s,
         active=s.active + 1,
         admitted=s.admitted - 1,
+        found=s.found + 1,
         end=Number(number + 1),
         log=s.log.set(number, Status.OPEN),
         table=s.table.set(number, Status.OPEN),
@@ -215,7 +220,7 @@ def decide(s: State, number: Number, to: Status) -> State:
     return replace(
         s,
         log=s.log.set(number, to),
-        table=s.table.set(number, to),
+        table=s.table.set(number, to) if takes_a_slot(s.table[number]) else s.table,
         settled=s.settled.set(number, s.added[number]),
     )
 
@@ -241,8 +246,9 @@ def _time_out(s: State, number: Number, time: int) -> State:
 
 
 def time_out_at_birth(s: State, number: Number, time: int) -> State:
-    """A life of less than a tick of the clock is over as soon as it begins."""
-    require(s.lives[number] < AT_BIRTH, because="its life is shorter than a tick", otherwise="nothing is amiss")
+    """A life that is shorter than a tick of the clock, or longer than it can count, is over as soon as it begins."""
+    life = s.lives[number]
+    require(life < AT_BIRTH or FOR_EVER <= life, because="no clock measures its life", otherwise="nothing is amiss")
     require(time < s.times[number] + s.lives[number], because="it has time left", otherwise="nothing is amiss")
     return _time_out(s, number, time)
 
@@ -261,6 +267,7 @@ def finish(s: State, number: Number, to: Status) -> State:
     return replace(
         s,
         active=s.active - 1,
+        found=s.found - 1,
         log=s.log.set(number, to),
         table=s.table.set(number, to),
         outcomes=s.outcomes.set(number, s.outcomes[number] + 1),
@@ -345,9 +352,9 @@ def nothing_that_ended_comes_back(s: State, number: Number) -> bool:
     return implies(takes_a_slot(s.table[number]), s.table[number] == s.log[number])
 
 
-def no_active_transaction_is_forgotten(s: State, number: Number) -> bool:
-    """Otherwise nobody ever ends it, and consumers wait for ever behind its messages."""
-    return implies(0 < s.running and takes_a_slot(s.log[number]), s.table[number] == s.log[number])
+def no_active_transaction_is_forgotten(s: State) -> bool:
+    """Otherwise nobody ever ends it. What the table holds is in the log, so where they are as many, they are alike."""
+    return implies(0 < s.running, s.found == s.active)
 
 
 def who_takes_part_is_settled_before_the_end(s: State, number: Number) -> bool:
@@ -355,9 +362,9 @@ def who_takes_part_is_settled_before_the_end(s: State, number: Number) -> bool:
     return implies(Status.OPEN < s.log[number], s.added[number] == s.settled[number])
 
 
-def only_a_short_life_ends_early(s: State, number: Number) -> bool:
+def only_a_life_that_no_clock_measures_ends_early(s: State, number: Number) -> bool:
     """Otherwise the work of a client that is in time is thrown away."""
-    return implies(0 < s.left[number], s.lives[number] < AT_BIRTH)
+    return implies(0 < s.left[number], s.lives[number] < AT_BIRTH or FOR_EVER <= s.lives[number])
 
 
 def a_transaction_lives_its_time(s: State, number: Number) -> bool:
@@ -374,6 +381,14 @@ def a_slot_is_freed_with_the_outcome(before: State, after: State, number: Number
     """Otherwise slots leak until every request is ignored; or one is freed too early, and the limit counts too few."""
     moved = before.log[number] != after.log[number] and takes_a_slot(before.log[number])
     return implies(moved, after.active == before.active - (1 if Status.COMMITTED <= after.log[number] else 0))
+
+
+def what_the_table_holds_is_counted(before: State, after: State, number: Number) -> bool:
+    """Otherwise a transaction is forgotten, and nobody misses it."""
+    held = takes_a_slot(before.table[number])
+    holds = takes_a_slot(after.table[number])
+    gone = held and after.table[number] == Status.ABSENT
+    return implies(holds and not held, after.found == before.found + 1) and implies(gone, after.found == 0)
 
 
 def an_ignored_request_leaves_nothing_behind(before: State, after: State, number: Number) -> bool:
@@ -414,7 +429,12 @@ DEVIATIONS = (
         PULSAR,
         "reference N-1, P-10: ServerCnx.handleNewTxn asks, and the log is written later; apache/pulsar#15157",
     ),
-    Deviation(time_out_at_birth, time_out, PULSAR, "reference N-14: TransactionTimeoutTrackerImpl ticks every 100 ms"),
+    Deviation(
+        time_out_at_birth,
+        time_out,
+        PULSAR,
+        "reference N-14, 2.7: TransactionTimeoutTrackerImpl ticks every 100 ms, and adds up unchecked",
+    ),
 )
 WEAK_INVARIANTS = (
     a_log_is_of_one_coordinator,
@@ -430,11 +450,12 @@ WEAK_INVARIANTS = (
     nothing_that_ended_comes_back,
     no_active_transaction_is_forgotten,
     who_takes_part_is_settled_before_the_end,
-    only_a_short_life_ends_early,
+    only_a_life_that_no_clock_measures_ends_early,
 )
 INVARIANTS = (the_active_stay_within_the_limit, *WEAK_INVARIANTS, a_transaction_lives_its_time)
 STEP_PROPERTIES = (
     a_slot_is_taken_with_the_beginning,
     a_slot_is_freed_with_the_outcome,
+    what_the_table_holds_is_counted,
     an_ignored_request_leaves_nothing_behind,
 )

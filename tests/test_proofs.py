@@ -328,6 +328,20 @@ def test_a_budget_is_kept_and_what_is_left_is_said() -> None:
     assert found.exit_code == 3
 
 
+def test_what_cannot_be_read_is_unknown_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An invariant that raises is no proof, and no reason to fall silent about the others."""
+
+    def raises(_theory: proofs.Theory) -> Question:
+        raise TypeError("no such thing")
+
+    entry = ledger._settled(Obligation(SPECS["log"], "odd", "append", raises), ledger.Asked())
+    assert (entry.result, entry.why) == ("unknown", "it cannot be read: TypeError: no such thing")
+    monkeypatch.setattr(ledger, "_in_processes", lambda *_args: True)  # every process ended, and none said anything
+    found = ledger.prove(["joining"], ledger.Asked(fresh=True))
+    assert {entry.result for entry in found.obligations} == {"unknown"}
+    assert found.exit_code == 3
+
+
 def test_the_exit_code_is_that_of_the_worst() -> None:
     def ledger_of(*results: ledger.Outcome) -> int:
         entries = [

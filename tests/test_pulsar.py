@@ -366,6 +366,19 @@ def added_without_a_record(lines: list[Line]) -> None:
     lines.remove(records(lines, op="ADD_PARTITION")[7])
 
 
+def ended_without_a_record(lines: list[Line]) -> list[Line]:
+    """Of a transaction that its coordinator timed out, so that no client was told."""
+    clocked = {line["txn"] for line in lines if line.get("timeout")}
+    end = [line for line in records(lines, new="ABORTED") if line["txn"] in clocked][-1]
+    return [line for line in lines if line is not end]
+
+
+def test_an_outcome_without_a_record_is_told_even_if_no_client_heard_of_it(tmp_path: Path) -> None:
+    report = check(changed(tmp_path, "coord-timeouts", ended_without_a_record))
+    assert report.verdict == "inconclusive"
+    assert "update calls to ABORTED were answered well" in report.sources[0].reasons[0]
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from inspect import signature
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -222,6 +223,13 @@ def test_a_map_forgets_from_a_key_on(entries: dict[int, int], low: int) -> None:
         whole = whole.set(key, value)
         kept = kept.set(key, value) if key < low else kept
     assert whole.forget_from(low) == kept
+
+
+def test_the_page_of_specs_names_every_step() -> None:
+    page = (Path(ring.__file__).parent / "README.md").read_text(encoding="utf-8")
+    for spec in SPEC_LIST:
+        row = next(line for line in page.splitlines() if line.startswith(f"| [{spec.name}.py]({spec.name}.py) |"))
+        assert row.endswith(f"| {', '.join(spec.actions)} |")
 
 
 def test_every_need_is_a_rule_with_a_reason() -> None:

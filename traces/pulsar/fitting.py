@@ -1,4 +1,4 @@
-"""Whether the lines of a recording fit together. Where they do not, some are lost or altered, and there is no pass."""
+"""Whether the lines of a recording fit together. Where they do not, some are lost or altered: that is no pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from gapless.traces.pulsar.joined import CALLS, RECORDS, Epoch, pair
+from gapless.traces.pulsar.joined import Epoch, pair
 from gapless.traces.pulsar.lines import Ints, Lines
 
 ONE_EACH = {  # the field that tells lines of these kinds apart, and what they are of
@@ -55,20 +55,41 @@ def _unasked(lines: Lines) -> Iterator[str]:
         yield from _told(lines, kind, np.flatnonzero(strange), "an answer to what nobody asked")
 
 
+WRITTEN = (  # what is never answered well without a record: a call, its record, and the status that both name
+    ("add_part", "ADD_PARTITION", ""),
+    ("add_sub", "ADD_SUBSCRIPTION", ""),
+    ("update", "UPDATE", "COMMITTED"),
+    ("update", "UPDATE", "ABORTED"),
+)
+
+
 def _unwritten(lines: Lines) -> Iterator[str]:
-    """Topics and subscriptions are never added without a record."""
     answered = pair(lines.ints("ret", "source"), lines.ints("ret", "c"))[lines.codes("ret", "res", ("ok",)) == 0]
     well = np.isin(pair(lines.ints("call", "source"), lines.ints("call", "c")), answered)
-    for call, record in zip(CALLS[1:3], RECORDS[1:3], strict=True):
-        asked = np.flatnonzero(well & (lines.codes("call", "op", (call,)) == 0))
-        written = np.flatnonzero(lines.codes("log", "op", (record,)) == 0)
-        wanted = np.sort(pair(lines.ints("call", "ep"), lines.ints("call", "txn"))[asked])
-        there = np.sort(pair(lines.ints("log", "ep"), lines.ints("log", "txn"))[written])
-        missing = np.searchsorted(there, wanted, "right") - np.searchsorted(there, wanted, "left")
-        needed = np.searchsorted(wanted, wanted, "right") - np.searchsorted(wanted, wanted, "left")
-        if (lost := wanted[missing < needed]).size:
-            txn = int(lost[0]) & (1 << 40) - 1
-            yield f"transaction {txn}: more {call} calls were answered well than records of them are there"
+    for call, record, status in WRITTEN:
+        asked = _of(lines, "call", call, status)[well[_rows(lines, "call", call, status)]]
+        there = _of(lines, "log", record, status)
+        short = _count(there, asked) < _count(asked, asked)
+        if short.any():
+            txn = int(asked[short][0]) & (1 << 40) - 1
+            what = f"{call} calls{f' to {status}' if status else ''}"
+            yield f"transaction {txn}: more {what} were answered well than records of them are there"
+
+
+def _rows(lines: Lines, kind: str, op: str, status: str) -> Ints:
+    mine = lines.codes(kind, "op", (op,)) == 0
+    return np.flatnonzero(mine & (lines.codes(kind, "new", (status,)) == 0) if status else mine)
+
+
+def _of(lines: Lines, kind: str, op: str, status: str) -> Ints:
+    """The epoch and transaction of every such line."""
+    return pair(lines.ints(kind, "ep"), lines.ints(kind, "txn"))[_rows(lines, kind, op, status)]
+
+
+def _count(among: Ints, values: Ints) -> Ints:
+    """How often each value occurs."""
+    among = np.sort(among)
+    return np.searchsorted(among, values, "right") - np.searchsorted(among, values, "left")
 
 
 def _cut_off(lines: Lines, found: Mapping[int, Sequence[Epoch]]) -> Iterator[str]:
