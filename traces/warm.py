@@ -8,13 +8,14 @@ from pathlib import Path
 from gapless.traces.check import check
 from gapless.traces.rocketmq.layout import CLIENT_LOG, HALF_TOPIC
 from gapless.traces.schema import Event, write_events
+from gapless.traces.specs import SPECS
 
 
 def main() -> None:
     """Check an empty log, what one client asked of it, and events in several stretches: every kernel is compiled."""
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.ndjson"
-        write_events(events, [_opened("a"), _opened("b"), *OF_PULSAR])
+        write_events(events, [_opened("queue", "a"), _opened("queue", "b"), *(_opened(name, name) for name in SPECS)])
         check([events], split=1)
         log = Path(folder) / "store" / "commitlog"
         log.mkdir(parents=True)
@@ -25,14 +26,9 @@ def main() -> None:
         check([folder])
 
 
-def _opened(trace: str) -> Event:
-    return Event(source="", spec="queue", trace=trace, position=0, action="open", args={"number": 0, "start": 0})
-
-
-OF_PULSAR = [
-    Event(source="", spec="coordinator", trace="c", position=0, action="open", args={"limit": 0}),
-    Event(source="", spec="permits", trace="d", position=0, action="open", args={"permits": 1, "timeout": 0}),
-]
+def _opened(spec: str, trace: str) -> Event:
+    args = dict.fromkeys(SPECS[spec].parameters["open"], 0)
+    return Event(source="", spec=spec, trace=trace, position=0, action="open", args=args)
 
 
 if __name__ == "__main__":
