@@ -257,7 +257,7 @@ def trace(
         raise typer.Exit(3) from None
     except OSError as error:
         raise _failed(f"{shown(error.filename or path)}: {error.strerror}") from None
-    print(f"{events:,} events in {out}")
+    print(f"{events:,} events in {out}{'; to check them: --profile pulsar' if recording else ''}")
 
 
 @app.command()
@@ -289,8 +289,11 @@ def prove(
         raise _failed(f"no such spec: {', '.join(strange)} ({', '.join(ledger.subjects())})")
     asked = ledger.Asked(work=work or WORK, seed=seed, budget=budget, fresh=fresh, jobs=jobs)
     quiet = str(json) == "-"
-    with _printing(0):
-        found = ledger.prove(names, asked, told=(lambda _entry: None) if quiet else _print_entry)
+    try:
+        with _printing(0):
+            found = ledger.prove(names, asked, told=(lambda _entry: None) if quiet else _print_entry)
+    except (TypeError, ValueError) as error:  # a spec that Z3 cannot read
+        raise _failed(str(error)) from None
     with _printing(found.exit_code):
         if json:
             _write(json, found.model_dump_json(by_alias=True, indent=1) + "\n")

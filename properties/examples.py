@@ -23,7 +23,7 @@ from gapless.properties import proofs, symbolic
 from gapless.properties.proofs import Obligation, Question, ask
 from gapless.properties.symbolic import State, Unknown, UnknownMap
 from gapless.spec.language import Map, Refused, waived
-from gapless.traces.notation import called, changes, told
+from gapless.traces.notation import by_name, call_of, called, changes, told
 from gapless.traces.specs import Spec
 
 WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
@@ -219,10 +219,7 @@ def _confirmed(
     obligation: Obligation, before: State, args: dict[str, int], free: dict[str, int], window: range
 ) -> Example | None:
     """The example, if the plain functions say so too."""
-    theory = proofs.theory(obligation.spec, obligation.weak, None)
-    if obligation.step != proofs.INITIAL and not all(
-        _holds_around(invariant, before, window) for invariant in theory.invariants
-    ):
+    if obligation.step != proofs.INITIAL and not _is_good(obligation, before, window):
         return None
     after = before
     for step in obligation.steps:
@@ -238,6 +235,17 @@ def _confirmed(
     if obligation.holds and obligation.holds(*(before, after)[2 - obligation.states :], *free.values()):
         return None
     return Example(before, args, after, free)
+
+
+def _is_good(obligation: Obligation, state: State, window: range) -> bool:
+    """Whether all invariants hold: as they are called, around the window, and as Z3 reads them, for every number."""
+    of = proofs.theory(obligation.spec, obligation.weak, None)
+    if not all(_holds_around(invariant, state, window) for invariant in of.invariants):
+        return False
+    known = symbolic.symbolic(state)
+    with symbolic.read(of.reading):
+        every = [of.reading.everywhere(invariant, known) for invariant in of.invariants]
+    return ask((z3.Not(z3.And(every)),)).said == "unsat"
 
 
 def _holds_around(invariant: Callable[..., Any], state: State, window: range) -> bool:
@@ -274,7 +282,7 @@ def story(result: Result) -> list[str]:
         title = f"{spec.name}: {obligation.step}: not so: {sentence}."
     lines = [title, "", f"  In a state with {_state(spec, example.before)},"]
     lines += [
-        f"  1. {step.__name__}({', '.join(f'{name}={value:d}' for name, value in example.args.items())})   "
+        f"  1. {call_of(step.__name__, _arguments(step, example.args))}   "
         f"{told(changes(example.before, example.after))}"
         for step in obligation.steps
     ]
@@ -286,13 +294,19 @@ def story(result: Result) -> list[str]:
     return lines
 
 
+def _arguments(step: Callable[..., State], args: Mapping[str, int]) -> dict[str, int | str]:
+    kinds = signature(step).parameters
+    return {name: by_name(kinds[name].annotation, int(value)) for name, value in args.items()}
+
+
 def _state(spec: Spec, state: State) -> str:
     """What a state differs in from the initial one."""
     parts: list[str] = []
     for field in fields(state):
         value, plain = getattr(state, field.name), getattr(spec.initial, field.name)
         if isinstance(value, Map):
-            parts += [f"{field.name}[{key}]={entry}" for key, entry in sorted(value.entries.items())]
+            kind = type(value.default)
+            parts += [f"{field.name}[{key}]={by_name(kind, entry)}" for key, entry in sorted(value.entries.items())]
         elif value != plain:
             parts.append(f"{field.name}={called(value)}")
     return ", ".join(parts) or "nothing in it yet"

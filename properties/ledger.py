@@ -11,6 +11,7 @@ import hashlib
 import json
 import multiprocessing
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,16 +23,16 @@ from typing import Any, Literal
 
 import platformdirs
 import z3
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from gapless.properties import examples, liveness, pieces, proofs, symbolic, translation
 from gapless.properties.proofs import Obligation
 from gapless.spec import forking, language
-from gapless.traces import kernels
+from gapless.traces import kernels, specs
 from gapless.traces.specs import SPECS, Spec
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
-READERS = (language, forking, symbolic, proofs, examples, liveness, pieces, translation, kernels)
+READERS = (language, forking, symbolic, proofs, examples, liveness, pieces, translation, kernels, specs)
 
 
 class Entry(BaseModel):
@@ -114,10 +115,15 @@ def _remembered(subject: str) -> Path:
 
 def recall(subject: str) -> dict[str, Entry]:
     """What is proved of these very definitions already."""
-    with suppress(OSError, ValueError):
-        entries = json.loads(_remembered(subject).read_text(encoding="utf-8"))
-        return {key: Entry.model_validate(entry) for key, entry in entries.items()}
-    return {}
+    try:
+        entries = REMEMBERED.validate_json(_remembered(subject).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {
+        which: entry
+        for which, entry in entries.items()
+        if (entry.result, entry.spec, which) == ("proved", subject, _which(entry.under, entry.step, entry.invariant))
+    }
 
 
 def remember(subject: str, entries: dict[str, Entry]) -> None:
@@ -133,7 +139,14 @@ def remember(subject: str, entries: dict[str, Entry]) -> None:
 
 def key(obligation: Obligation) -> str:
     """Which obligation of its spec it is."""
-    return f"{_under(obligation)}: {obligation.step}: {obligation.invariant}"
+    return _which(_under(obligation), obligation.step, obligation.invariant)
+
+
+def _which(under: str, step: str, invariant: str) -> str:
+    return f"{under}: {step}: {invariant.replace(' ', '_')}"
+
+
+REMEMBERED = TypeAdapter(dict[str, Entry])
 
 
 # -- proving -------------------------------------------------------------------------------------------------------
@@ -162,15 +175,19 @@ def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda
     for name in names:
         known = {} if asked.fresh else recall(name)
         wanted = [key(obligation) for obligation in every(name)]
+        if twice := [one for one, count in Counter(wanted).items() if count > 1]:
+            raise ValueError(f"{name}: there are two obligations called {twice[0]!r}: give each a name of its own")
         found[name] = {one: known[one] for one in wanted if one in known}
         for entry in found[name].values():
             told(entry)
         if len(found[name]) < len(wanted):
             waiting.append(name)
     deadline = None if asked.budget is None else began + asked.budget
-    in_time = _in_processes(waiting, asked, deadline, found, told)
-    for name in waiting:
-        remember(name, found[name])
+    try:
+        in_time = _in_processes(waiting, asked, deadline, found, told)
+    finally:
+        for name in waiting:
+            remember(name, recall(name) | found[name])
     return Ledger(
         z3=z3.get_version_string(),
         digests={name: digest(name) for name in names},

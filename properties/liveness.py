@@ -51,7 +51,8 @@ class Claim:
     """One thing that happens in the end.
 
     `pending(s, subject)`: what is to be done still is · `witness(s, subject, mark)`: that `mark` is the witness ·
-    `rank(s, subject, mark)`: how far it is · `disturbances`: steps that may raise the rank, each with the reason.
+    `rank(s, subject, mark)`: how far it is · `done(s, subject)`: that it is done; what is not pending any more without
+    being done, is lost · `disturbances`: steps that may raise the rank, or lose what is pending, each with the reason.
     """
 
     sentence: str
@@ -61,6 +62,7 @@ class Claim:
     witness: Callable[[State, Any, Any], Any]
     rank: Callable[[State, Any, Any], Any]
     helpful: tuple[Helpful, ...]
+    done: Callable[[State, Any], Any]
     disturbances: dict[str, str]
     gap: tuple[Callable[[State], Any], Callable[[State], Any], Callable[[State, Any], Any]] | None = None
     # where the witness is the first gap: the low and the high end of the numbers, and what is so of all before it
@@ -112,6 +114,7 @@ def _cursor(
             Helpful(close, _not_beyond, lambda _s, _subject, gap: (gap,)),
             Helpful(move, _beyond, lambda _s, _subject, gap: (gap,), looks_first=True),
         ),
+        done=lambda s, subject: subject < low(s),
         disturbances={},
         gap=(low, high, done),
     )
@@ -157,6 +160,7 @@ EVERY_HALF_RESOLVES = Claim(
             lambda s, _half, _none: (s.newest, s.positions[s.newest], s.checks, True, False),
         ),
     ),
+    done=lambda s, _half: s.phase > Phase.PREPARED,
     disturbances={},
 )
 
@@ -197,6 +201,7 @@ def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturb
             ),
             Helpful("commit", _beyond, lambda _s, _number, gap: (gap,), looks_first=True),
         ),
+        done=lambda s, number: number < s.committed,
         disturbances=disturbances,
         gap=(lambda s: s.committed, lambda s: s.scanned, lambda s, n: s.bits[n] == 1),
     )
@@ -233,6 +238,7 @@ EVERY_PERMIT = Claim(
             lambda _s, request, _none: (request,),
         ),
     ),
+    done=lambda s, request: s.taken[request] <= s.returned[request] or s.held <= 0,
     disturbances={},
 )
 
@@ -257,7 +263,8 @@ END_TO_END = Claim(
             looks_first=True,
         ),
     ),
-    disturbances={},
+    done=lambda s, _half: s.phase > Phase.PREPARED,
+    disturbances={"crash": "a half that was not on disk is gone; its producer was not told that it is safe"},
 )
 
 WHAT_IS_COMMITTED_IS_SEEN = Claim(
@@ -280,7 +287,8 @@ WHAT_IS_COMMITTED_IS_SEEN = Claim(
             lambda s, _half, _none: (s.final,),
         ),
     ),
-    disturbances={},
+    done=lambda s, _half: s.visible > 0,
+    disturbances={"crash": "a final that was not on disk is gone, and its half is asked about again"},
 )
 
 CLAIMS: tuple[Claim, ...] = (
@@ -321,6 +329,7 @@ def shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
     for name in spec.actions:
         if name not in claim.disturbances:
             yield one(f"{name} does not raise the rank", "raises", name)
+            yield one(f"{name} loses nothing", "loses", name)
             for helpful in claim.helpful:
                 words = f"{name} leaves {helpful.step} to be taken"
                 yield one(words, "withdraws", name, helpful)
@@ -422,6 +431,15 @@ class _Shown:
                 ]
             )
         )
+
+    def loses(self, name: str) -> Question:
+        """That some step ends what is pending, and it is not done."""
+        cases = []
+        for way in self.theory.ways(self.theory.spec.actions[name])[1]:
+            if way.accepted:
+                pending, done = self.says(self.claim.pending, way.outcome), self.says(self.claim.done, way.outcome)
+                cases.append(z3.And(*way.facts, z3.Not(pending), z3.Not(done)))
+        return self.question(z3.Or(cases))
 
     def withdraws(self, name: str, helpful: Helpful) -> Question:
         """That some step leaves the rank as it is, and the helpful step is not the one to take any more, or another."""

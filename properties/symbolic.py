@@ -64,22 +64,42 @@ def _overloaded(name: str) -> Callable[[Any, Any], Unknown]:
     return lambda a, b: Unknown(getattr(number(a), name)(number(b)))
 
 
-for _name in ("add", "sub", "mul", "mod", "eq", "ne", "lt", "le", "gt", "ge"):
+for _name in ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Unknown, f"__{_name}__", _overloaded(f"__{_name}__"))
-for _name in ("add", "sub", "mul", "mod"):
+for _name in ("add", "sub", "mul"):
     setattr(Unknown, f"__r{_name}__", _overloaded(f"__r{_name}__"))
-for _name, _z3 in (("floordiv", "div"), ("rfloordiv", "rdiv")):  # of integers: both round down by positive ones
-    setattr(Unknown, f"__{_name}__", _overloaded(f"__{_z3}__"))
+
+
+def _divided(name: str) -> Callable[[Any, Any], Unknown]:
+    def by(dividend: Any, divisor: Any) -> Unknown:
+        if isinstance(divisor, int) and divisor > 0:
+            return Unknown(getattr(number(dividend), name)(number(divisor)))
+        return _by_an_unknown(divisor, dividend)
+
+    return by
+
+
+def _by_an_unknown(_divisor: Any, _dividend: Any) -> Unknown:
+    raise TypeError("divide by a positive constant: by other numbers, Python and Z3 do not round alike")
+
+
+for _name, _z3 in (("floordiv", "div"), ("mod", "mod")):
+    setattr(Unknown, f"__{_name}__", _divided(f"__{_z3}__"))
+    setattr(Unknown, f"__r{_name}__", _by_an_unknown)
 
 
 class UnknownMap:
     """A `Map` that is known only as a Z3 array from integers to integers."""
 
     __slots__ = ("default", "term")
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, default: int, term: Any) -> None:
         self.default = default
         self.term = term
+
+    def __eq__(self, _other: object) -> bool:
+        raise TypeError("compare Maps key by key: an invariant speaks of all keys by a parameter")
 
     def __getitem__(self, key: Any) -> Unknown:
         return Unknown(z3.Select(self.term, number(key)))
@@ -148,6 +168,8 @@ def unknown_state(initial: State, tag: str = "") -> State:
     found: dict[str, Any] = {}
     for field in fields(initial):
         value = getattr(initial, field.name)
+        if isinstance(value, Map) and not isinstance(value.default, int):
+            raise TypeError(f"{type(initial).__qualname__}.{field.name} is a Map of {value.default!r}: say numbers")
         found[field.name] = (
             UnknownMap(int(value.default), z3.Array(tag + field.name, z3.IntSort(), z3.IntSort()))
             if isinstance(value, Map)

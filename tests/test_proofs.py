@@ -7,7 +7,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -225,12 +225,81 @@ def called(step: Callable[..., Any], state: Any, args: tuple[int, ...]) -> Any:
 @given(a=st.integers(-30, 30), b=st.integers(-30, 30), by=st.integers(1, 7))
 @settings(max_examples=40)
 def test_sums_and_quotients_are_pythons(a: int, b: int, by: int) -> None:
-    def every(x: Any, y: Any, z: Any) -> tuple[Any, ...]:
-        return x + y, y - x, x * z, x // z, x % z, -x, 7 - x, 2 * y
+    def every(x: Any, y: Any) -> tuple[Any, ...]:
+        return x + y, y - x, x * y, x // by, x % by, -x, 7 - x, 2 * y
 
-    terms = every(*(Unknown(z3.IntVal(value)) for value in (a, b, by)))
-    for term, plain in zip(terms, every(a, b, by), strict=True):
+    terms = every(*(Unknown(z3.IntVal(value)) for value in (a, b)))
+    for term, plain in zip(terms, every(a, b), strict=True):
         assert proofs.ask((number(term) != plain,)).said == "unsat"
+
+
+def test_what_z3_would_read_otherwise_is_refused() -> None:
+    """Python rounds quotients by negative numbers otherwise; and two Maps are told apart by no formula of theirs."""
+    some: Any = Unknown(z3.Int("some"))
+    odd: list[Callable[[], Any]] = [
+        lambda: some // -3, lambda: some % 0, lambda: 7 // some, lambda: 7 % some, lambda: some // some,
+    ]  # fmt: skip
+    for quotient in odd:
+        with pytest.raises(TypeError, match="divide by a positive constant"):
+            quotient()
+    state = symbolic.unknown_state(SPECS["queue"].initial)
+    with pytest.raises(TypeError, match="compare Maps key by key"):
+        assert state.positions != state.sizes
+    with pytest.raises(TypeError, match="is a Map of"):
+        symbolic.unknown_state(Nested())
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A state that no reader understands."""
+
+    maps: Map[int, Map[int, int]] = Map(Map(0))
+
+
+def test_an_example_must_satisfy_the_invariants_for_every_number() -> None:
+    """Far from the window, an invariant forbids what the example does."""
+
+    def far(s: Any, number: int) -> bool:
+        return language.implies(number == 1000, s.end < 50)
+
+    module = types.ModuleType("gapless.spec.log")
+    module.__dict__.update(vars(SPECS["log"].module))
+    module.__dict__["INVARIANTS"] = (*module.__dict__["INVARIANTS"], far)
+    spec = Spec(module)
+    (obligation,) = (
+        o for o in proofs.inductive(spec, weak=False, only=[spec.actions["flush"]]) if o.invariant == proofs.CAN_HAPPEN
+    )
+
+    def ask(theory: proofs.Theory) -> Question:
+        question = obligation.ask(theory)
+        return replace(question, terms=(*question.terms, number(theory.before.end) == 60))
+
+    assert settled(obligation, work=WORK).verdict == "proved"
+    assert settled(replace(obligation, ask=ask), work=WORK).verdict != "proved"
+
+
+def test_two_obligations_of_one_name_are_no_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = [*pieces.laws(), *pieces.laws()]
+    monkeypatch.setattr(ledger, "every", lambda _subject: iter(twice))
+    with pytest.raises(ValueError, match="give each a name of its own"):
+        ledger.prove(["joining"])
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "{", '{"design: x: y": {}}', ""])
+def test_a_cache_that_is_damaged_is_not_believed(text: str) -> None:
+    path = ledger._remembered("joining")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert ledger.recall("joining") == {}
+    assert ledger.prove(["joining"]).exit_code == 0
+    path.write_text(path.read_text().replace('"proved"', '"refuted"'))
+    assert ledger.recall("joining") == {}
+
+
+def test_what_is_lost_is_not_done() -> None:
+    """A final that a crash takes is not pending any more, and was never seen."""
+    calm = replace(liveness.WHAT_IS_COMMITTED_IS_SEEN, disturbances={})
+    assert "crash loses nothing" in failing(liveness.shown(SPECS["broker"], calm))
 
 
 ENTRIES = st.dictionaries(st.integers(-3, 6), st.integers(-2, 3), max_size=5)

@@ -510,7 +510,7 @@ def _compiled(name: str, source: str) -> Callable[..., None]:
     """The loop, imported from a file: numba keeps machine code only for functions that have one."""
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     path = _cache_folder() / f"{name}_{digest}.py"
-    if not path.exists():
+    if not _holds(path, source):
         with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8") as file:
             file.write(source)
         Path(file.name).replace(path)
@@ -522,6 +522,14 @@ def _compiled(name: str, source: str) -> Callable[..., None]:
     found.loader.exec_module(module)
     loop: Callable[..., None] = module.replay
     return loop
+
+
+def _holds(path: Path, source: str) -> bool:
+    """Whether the file has this very text: it is going to be run."""
+    try:
+        return path.read_text(encoding="utf-8") == source
+    except (OSError, ValueError):
+        return False
 
 
 @cache
