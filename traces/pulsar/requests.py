@@ -29,9 +29,8 @@ def of_clients(lines: Lines) -> Iterator[tuple[str, Steps]]:
     source, number = lines.ints("op_call", "source"), lines.ints("op_call", "i")
     done_by, done = lines.ints("op_done", "source"), lines.ints("op_done", "i")
     for client in np.unique(source[asks]).tolist():
-        hidden = number[(source == client) & ~asks]
         asked = np.flatnonzero((source == client) & asks)
-        answered = np.flatnonzero((done_by == client) & ~np.isin(done, hidden))
+        answered = np.flatnonzero((done_by == client) & np.isin(done, number[asked]))  # others: see `fitting.py`
         yield lines.sources[client], _of_client(lines, asked, answered)
 
 
