@@ -134,7 +134,8 @@ def test_an_interrupt_gives_what_was_judged_so_far(tmp_path: Path) -> None:
 
 
 SLOW = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background, it is ignored
 from gapless.cli import app
 from gapless.traces.rocketmq import pieces
 judge = pieces.judge
