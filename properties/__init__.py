@@ -1,1 +1,1 @@
-"""Why we believe it: exploration, and in time proofs and mutants; README.md says what will be here."""
+"""Why we believe it: proofs, exploration, planted faults, false friends; README.md tells of each."""
