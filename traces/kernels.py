@@ -490,8 +490,12 @@ class Kernel:
 
 
 def kernel(name: str, ignored: frozenset[str] = frozenset()) -> Kernel:
-    """The kernel of the spec `name`, with the needs in `ignored` (by their sentence) left out."""
-    return _kernel(name, ignored)
+    """The kernel of the spec `name`, with the needs in `ignored` (by their sentence) left out.
+
+    What is ignored of other specs makes no other kernel: there is less to compile.
+    """
+    whole = _kernel(name, frozenset())
+    return _kernel(name, ignored & {reason.because for reason in whole.reasons})
 
 
 @cache
