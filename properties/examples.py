@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
-from functools import cache
 from inspect import getdoc, signature
 from itertools import product
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import immutables
 import z3
@@ -84,9 +83,8 @@ def smallest(obligation: Obligation, *, work: int = proofs.WORK, seed: int = 0) 
         question = obligation.question(window)
         if question.before is None:  # it is about no state
             return None, spent
-        solver_terms = (*question.terms, *_keys_within(obligation.spec, obligation, question, window))
         for bound in VALUES:
-            asked = (*solver_terms, *_values_within(question, window, bound))
+            asked = (*question.terms, *small([obligation], [question], window, bound))
             answer = ask(asked, work=work, seed=seed)
             spent += answer.work
             if answer.model is not None:
@@ -124,7 +122,7 @@ def small(obligations: Sequence[Obligation], questions: Sequence[Question], wind
     free = {name: value for question in questions for name, value in question.free.items()}
     found = [*_values_within(replace(questions[0], free=free), window, bound)]
     for obligation, question in zip(obligations, questions, strict=True):
-        found += _keys_within(obligation.spec, obligation, question, window)
+        found += _keys_within(obligation, question, window)
     return found
 
 
@@ -151,27 +149,21 @@ def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any
 # -- small numbers -------------------------------------------------------------------------------------------------
 
 
-@cache
-def key_types(spec: Spec) -> frozenset[Any]:
-    """The types of which a spec's Maps have their keys."""
-    hints = get_type_hints(type(spec.initial)).values()
-    return frozenset(get_args(hint)[0] for hint in hints if getattr(hint, "__origin__", None) is Map)
-
-
 def _keys(spec: Spec, of: Any) -> list[str]:
     """The fields of a state, or the parameters of a function, that have the type of a key."""
-    return [name for name, hint in get_type_hints(of).items() if hint in key_types(spec)]
+    return [name for name, hint in get_type_hints(of).items() if hint in spec.key_types]
 
 
-def _keys_within(spec: Spec, obligation: Obligation, question: Question, window: range) -> Iterator[Any]:
+def _keys_within(obligation: Obligation, question: Question, window: range) -> Iterator[Any]:
     """That all keys lie in the window, and the one behind each too."""
-    named = [(getattr(question.before, name), name) for name in _keys(spec, type(question.before))]
+    spec = obligation.spec
+    keys = [getattr(question.before, name) for name in _keys(spec, type(question.before))]
     for step in obligation.steps[:1]:
-        named += [(question.args[name], name) for name in _keys(spec, step) if name in question.args]
+        keys += [question.args[name] for name in _keys(spec, step) if name in question.args]
     if obligation.holds:
-        named += [(question.free[name], name) for name in _keys(spec, obligation.holds) if name in question.free]
-    for value, _ in named:
-        term = symbolic.number(value)
+        keys += [question.free[name] for name in _keys(spec, obligation.holds) if name in question.free]
+    for key in keys:
+        term = symbolic.number(key)
         yield window[0] <= term
         yield term < window[-1]
 

@@ -141,27 +141,58 @@ OP_CURSOR = _cursor(
     given=lambda s, op: all_between(s.op_cursor, op + 1, lambda n: s.reaches[n] <= s.half_cursor),
 )
 
-EVERY_HALF_RESOLVES = Claim(
+
+def _resolves(
+    sentence: str,
+    spec: str,
+    check: Callable[[State], Values],
+    park: Callable[[State], Values],
+    disturbances: dict[str, str],
+    *,
+    looks_first: bool = False,
+) -> Claim:
+    """A half is put back until its checks are spent, and is then set aside, unless it is decided before."""
+    return Claim(
+        sentence,
+        "a producer's money is held for ever",
+        spec,
+        pending=lambda s, _half: s.phase == Phase.PREPARED and 0 < s.max_checks,
+        witness=lambda _s, _half, _none: True,
+        rank=lambda s, _half, _none: greatest(0, s.max_checks - s.checks) + 1,
+        helpful=(
+            Helpful(
+                "check",
+                lambda s, _half, _none: s.checks < s.max_checks,
+                lambda s, _half, _none: check(s),
+                looks_first,
+            ),
+            Helpful(
+                "park",
+                lambda s, _half, _none: s.max_checks <= s.checks,
+                lambda s, _half, _none: park(s),
+                looks_first,
+            ),
+        ),
+        done=lambda s, _half: s.phase > Phase.PREPARED,
+        disturbances=disturbances,
+    )
+
+
+EVERY_HALF_RESOLVES = _resolves(
     "every half resolves",
-    "a producer's money is held for ever",
     "transaction",
-    pending=lambda s, _half: s.phase == Phase.PREPARED and 0 < s.max_checks,
-    witness=lambda _s, _half, _none: True,
-    rank=lambda s, _half, _none: greatest(0, s.max_checks - s.checks) + 1,
-    helpful=(
-        Helpful(
-            "check",
-            lambda s, _half, _none: s.checks < s.max_checks,
-            lambda s, _half, _none: (s.newest + 1, s.newest, s.positions[s.newest], s.checks + 1, True, True),
-        ),
-        Helpful(
-            "park",
-            lambda s, _half, _none: s.max_checks <= s.checks,
-            lambda s, _half, _none: (s.newest, s.positions[s.newest], s.checks, True, False),
-        ),
-    ),
-    done=lambda s, _half: s.phase > Phase.PREPARED,
+    check=lambda s: (s.newest + 1, s.newest, s.positions[s.newest], s.checks + 1, True, True),
+    park=lambda s: (s.newest, s.positions[s.newest], s.checks, True, False),
     disturbances={},
+)
+
+END_TO_END = _resolves(
+    "every half of a broker resolves",
+    "broker",
+    check=lambda s: (s.end, s.checks + 1, s.group),
+    park=lambda s: (s.end, s.checks),
+    disturbances={"crash": "a half that was not on disk is gone; its producer was not told that it is safe"},
+    looks_first=True,
 )
 
 COMMIT_GAP = _gap(lambda s: s.committed, lambda s, n: s.bits[n] == 1)
@@ -240,31 +271,6 @@ EVERY_PERMIT = Claim(
     ),
     done=lambda s, request: s.taken[request] <= s.returned[request] or s.held <= 0,
     disturbances={},
-)
-
-END_TO_END = Claim(
-    "every half of a broker resolves",
-    "a producer's money is held for ever",
-    "broker",
-    pending=lambda s, _half: s.phase == Phase.PREPARED and 0 < s.max_checks,
-    witness=lambda _s, _half, _none: True,
-    rank=lambda s, _half, _none: greatest(0, s.max_checks - s.checks) + 1,
-    helpful=(
-        Helpful(
-            "check",
-            lambda s, _half, _none: s.checks < s.max_checks,
-            lambda s, _half, _none: (s.end, s.checks + 1, s.group),
-            looks_first=True,
-        ),
-        Helpful(
-            "park",
-            lambda s, _half, _none: s.max_checks <= s.checks,
-            lambda s, _half, _none: (s.end, s.checks),
-            looks_first=True,
-        ),
-    ),
-    done=lambda s, _half: s.phase > Phase.PREPARED,
-    disturbances={"crash": "a half that was not on disk is gone; its producer was not told that it is safe"},
 )
 
 WHAT_IS_COMMITTED_IS_SEEN = Claim(

@@ -46,6 +46,8 @@ CHECKS: dict[Check, str] = {
     "explored": "exploration finds a step that is taken, or refused, otherwise",
 }
 
+HEADS = ["spec", "planted", "no difference", "caught", *CHECKS, *(f"{check} alone" for check in CHECKS), "survive"]
+
 SAME: dict[tuple[str, str], str] = {}
 """Of a spec and a fault: why it makes no difference, where Z3 does not prove that by itself."""
 
@@ -233,7 +235,7 @@ def sample(count: int) -> list[tuple[str, int]]:
 
 def table(found: Sequence[Judged]) -> Table:
     """How many faults each kind of check catches, and how many it alone catches."""
-    lines = Table("spec", "planted", "no difference", "caught", *CHECKS, *(f"{c} alone" for c in CHECKS), "survive")
+    lines = Table(*HEADS)
     for row in _rows(found):
         lines.add_row(*row)
     return lines
@@ -260,8 +262,7 @@ Z3: wherever what is left of the invariants holds, every step accepts the same, 
 
 def page(found: Sequence[Judged]) -> str:
     """How many are caught by what, those that make no difference, and those that survive."""
-    heads = ["spec", "planted", "no difference", "caught", *CHECKS, *(f"{check} alone" for check in CHECKS), "survive"]
-    rows = ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *_rows(found))]
+    rows = ["| " + " | ".join(row) + " |" for row in (HEADS, ["---"] * len(HEADS), *_rows(found))]
     meanings = [f"- *{check}*: {meaning}." for check, meaning in CHECKS.items()]
     meanings.append("- *alone*: nothing else catches it. All checks but *unproved* are tried on every fault.")
     same = [f"- {_name(one)}" for one in found if one.same and not one.caught]

@@ -19,13 +19,12 @@ from functools import partial
 from inspect import signature
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Protocol, get_args, get_type_hints
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gapless.spec.language import Map
 from gapless.traces import schema, tables
 from gapless.traces.columns import First, Hashes, Packed, Traces, gathered, hashed, packed, unpacked
 from gapless.traces.kernels import EXACT, LIMIT, Ints, Kernel, Replayed, kernel
@@ -564,16 +563,13 @@ class _Batch:
 
 def _keys(spec: Spec) -> npt.NDArray[np.bool_]:
     """Which arguments of which action have the type of a Map's key."""
-    types = {get_args(hint)[0] for hint in get_type_hints(type(spec.initial)).values() if _is_map(hint)}
     found = np.zeros((len(spec.actions), len(spec.arguments)), np.bool_)
     for code, (name, action) in enumerate(spec.actions.items()):
         for parameter in spec.parameters[name]:
-            found[code, spec.arguments.index(parameter)] = signature(action).parameters[parameter].annotation in types
+            found[code, spec.arguments.index(parameter)] = (
+                signature(action).parameters[parameter].annotation in spec.key_types
+            )
     return found
-
-
-def _is_map(hint: Any) -> bool:
-    return getattr(hint, "__origin__", None) is Map
 
 
 # -- what it comes to ----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from inspect import signature
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from gapless.spec import (
     broker,
@@ -79,6 +79,12 @@ class Spec:
     def maps(self) -> tuple[str, ...]:
         """The state's fields that are Maps."""
         return tuple(f.name for f in fields(self.initial) if isinstance(getattr(self.initial, f.name), Map))
+
+    @cached_property
+    def key_types(self) -> frozenset[Any]:
+        """The types of which the state's Maps have their keys."""
+        hints = get_type_hints(type(self.initial)).values()
+        return frozenset(get_args(hint)[0] for hint in hints if get_origin(hint) is Map)
 
     def invariants(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
         """What holds in every state; with `weak`, what is left of it where deviations are taken too."""
