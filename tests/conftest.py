@@ -6,7 +6,8 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("quick", max_examples=20, deadline=None)
-settings.register_profile("ci", derandomize=True, deadline=None)  # the same cases on every machine, every time
+# The same cases on every machine, every time.
+settings.register_profile("ci", max_examples=60, derandomize=True, deadline=None)
 settings.register_profile("night", max_examples=5_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

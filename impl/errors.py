@@ -1,0 +1,35 @@
+"""What can go wrong with a store, each with a name of its own: callers choose by type, people read the sentence."""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """Something about the store that its owner must know: which file, where, what was expected, what to do."""
+
+
+class NotAStore(StoreError):  # noqa: N818 - it names a finding.
+    """The folder holds something else, or a layout that this implementation does not open."""
+
+
+class WrongFileSize(StoreError):  # noqa: N818 - as above.
+    """A file has another length than the settings say."""
+
+
+class Damaged(StoreError):  # noqa: N818 - as above.
+    """Bytes that were safe are not what they were."""
+
+
+class InUse(StoreError):  # noqa: N818 - as above.
+    """Another writer, a broker perhaps, holds the store."""
+
+
+class DiskFull(StoreError):  # noqa: N818 - as above.
+    """There is no room for another file. What was written before is intact, and reading goes on."""
+
+
+class Stopped(StoreError):  # noqa: N818 - as above.
+    """The store takes no more steps: it was closed, or its disk failed and it can promise nothing any more."""
+
+
+class Refused(StoreError):  # noqa: N818 - as above.
+    """The step is not possible, and nothing has changed: a message too large, a number out of range."""

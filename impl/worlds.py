@@ -1,0 +1,341 @@
+"""The world that a store lives in: a disk and a clock. Both can be given; here are the real ones.
+
+A store asks its disk for little, so that a simulated one can do the same and lose whatever a real one may lose. Paths
+are relative to the store's folder, have `/` between their parts and never lead out of it: a disk answers EINVAL to one
+that would. What is durable is what survives a loss of power:
+
+* bytes of a file, once `File.sync` has returned;
+* a file's existence at its full length and of zeros, once `create` has returned (before that: absent, empty or whole);
+* its absence, once `delete` has returned (before that: either);
+* the whole new content, once `write` has returned (before that: all of the old or all of the new).
+
+Where one of them raises OSError, it is as before it returned: either may be found, now and after a loss of power.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import stat
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+
+Clock = Callable[[], int]
+"""Milliseconds since 1970. It may step back; a store's own times never do."""
+
+
+def wall_clock() -> int:
+    """The machine's time, in ms."""
+    return time.time_ns() // 1_000_000
+
+
+class File(Protocol):
+    """A file of a fixed length, mapped into memory.
+
+    `data`: uint8 [length], its bytes; what is written there is seen by every reader at once, and is safe after `sync`.
+    It may be used as long as somebody holds it, whatever became of the file. Read-only if the file was opened so.
+    """
+
+    data: Bytes
+
+    def sync(self) -> None:
+        """Everything written so far is durable. Raises OSError: then nobody knows what is, and none may be promised."""
+
+    def close(self) -> None:
+        """The file is not used through this object any more; nothing is made durable by it."""
+
+
+class Disk(Protocol):
+    """The folder of one store, and all that is asked of it."""
+
+    def names(self, folder: str) -> dict[str, int]:
+        """The files in a folder, sorted, and their lengths in bytes; none where there is no folder. Raises OSError."""
+
+    def folders(self, folder: str) -> list[str]:
+        """The folders in a folder, sorted; none where there is no such folder. Raises OSError."""
+
+    def create(self, path: str, length: int) -> File:
+        """A new file of zeros, with room on the disk for all of it. Raises OSError: ENOSPC where there is none."""
+
+    def open(self, path: str, *, write: bool) -> File:
+        """A file that is there; with `write`, its whole length has room on the disk. Raises OSError."""
+
+    def delete(self, path: str) -> None:
+        """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
+
+    def read(self, path: str) -> bytes | None:
+        """A small file's content; None if it is not there. Raises OSError."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """A small file's content is replaced, at once or not at all. Raises OSError."""
+
+    def lock(self) -> None:
+        """No other writer opens this store until `unlock`, or the end of the process. Raises BlockingIOError."""
+
+    def unlock(self) -> None:
+        """Others may write."""
+
+
+class MappedFile:
+    """A file of the real disk. It owns its descriptor; until Python 3.13 the mapping holds a second one."""
+
+    _descriptor = -1
+
+    def __init__(self, descriptor: int, length: int, *, write: bool) -> None:
+        access = mmap.ACCESS_WRITE if write else mmap.ACCESS_READ
+        self.data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
+        if length:
+            self.data = np.frombuffer(mmap.mmap(descriptor, length, access=access), np.uint8)
+        self.data.flags.writeable = write
+        self._descriptor = descriptor  # last: whose mapping failed does not own it
+
+    def sync(self) -> None:
+        """Everything written so far is durable; the interpreter lock is not held meanwhile. Raises OSError."""
+        if self._descriptor < 0:
+            raise OSError(errno.EBADF, "the file was closed")
+        if not os.fstat(self._descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
+            raise OSError(errno.ENOENT, "somebody has deleted the file")
+        os.fdatasync(self._descriptor)  # on Linux it takes mapped pages along
+
+    def close(self) -> None:
+        """The descriptor goes; the mapping goes with the last view of it."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class RealDisk:
+    """A folder of this machine."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder).absolute()
+        self._lock = -1
+        self._safe: set[Path] = set()  # folders whose names are durable
+
+    def names(self, folder: str) -> dict[str, int]:
+        """The files in a folder, sorted, and their lengths in bytes; none where there is no folder. Raises OSError."""
+        found = {}
+        for entry in self._entries(folder):
+            with suppress(FileNotFoundError):  # deleted while we look: the others are there all the same
+                if entry.is_file() and not _unfinished(entry.name):
+                    found[entry.name] = entry.stat().st_size
+        return found
+
+    def folders(self, folder: str) -> list[str]:
+        """The folders in a folder, sorted; none where there is no such folder. Raises OSError."""
+        return [entry.name for entry in self._entries(folder) if entry.is_dir()]
+
+    def create(self, path: str, length: int) -> MappedFile:
+        """A new file of zeros, with room on the disk for all of it. Raises OSError: ENOSPC where there is none."""
+        whole = self._place(path)
+        self._make_folder(whole.parent)
+        descriptor = os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        file = None
+        try:
+            os.ftruncate(descriptor, length)  # first, so that the length is never anything between
+            _reserve(descriptor, length)
+            os.fsync(descriptor)
+            _sync_folder(whole.parent)
+            file = MappedFile(descriptor, length, write=True)
+        finally:
+            if file is None:
+                os.close(descriptor)
+                with suppress(OSError):
+                    whole.unlink()
+        return file
+
+    def open(self, path: str, *, write: bool) -> MappedFile:
+        """A file that is there; with `write`, its whole length has room on the disk. Raises OSError."""
+        whole = self._place(path)
+        descriptor = os.open(whole, os.O_RDWR if write else os.O_RDONLY)
+        file = None
+        try:
+            status = os.fstat(descriptor)
+            if stat.S_ISDIR(status.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "a folder, not a file", str(whole))
+            if write:
+                _reserve(descriptor, status.st_size)
+            file = MappedFile(descriptor, status.st_size, write=write)
+        finally:
+            if file is None:
+                os.close(descriptor)
+        return file
+
+    def delete(self, path: str) -> None:
+        """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
+        whole = self._place(path)
+        try:
+            whole.unlink(missing_ok=True)
+            _sync_folder(whole.parent)
+        except FileNotFoundError:
+            return  # there is no such folder
+        if whole.parent != self.folder:
+            self._safe.discard(whole.parent)
+            with suppress(OSError):
+                whole.parent.rmdir()
+                _sync_folder(whole.parent.parent)
+
+    def read(self, path: str) -> bytes | None:
+        """A small file's content; None if it is not there. Raises OSError."""
+        try:
+            return self._place(path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, content: bytes) -> None:
+        """A small file's content is replaced, at once or not at all. Raises OSError."""
+        whole = self._place(path)
+        self._make_folder(whole.parent)
+        unfinished = whole.with_name(f".{whole.name}.tmp")
+        try:
+            with unfinished.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(whole)
+        except BaseException:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
+        _sync_folder(whole.parent)
+
+    def lock(self) -> None:
+        """No other writer opens this store until `unlock`, or the end of the process. Raises BlockingIOError.
+
+        The file and the byte are a broker's own, so that a broker and this implementation keep each other out. The lock
+        belongs to the open file, not to the process: it keeps out a second store of this process too, and stays when
+        somebody else here opens and closes the file, as `gapless check` does.
+        """
+        self._make_folder(self.folder)
+        descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock_first_byte(descriptor, fcntl.F_WRLCK)
+            os.pwrite(descriptor, b"lock", 0)
+            self._lock = descriptor
+        except OSError as error:
+            if error.errno in {errno.EAGAIN, errno.EACCES}:
+                raise BlockingIOError(errno.EAGAIN, _holder(descriptor), str(self.folder / "lock")) from error
+            raise
+        finally:
+            if self._lock != descriptor:
+                os.close(descriptor)
+
+    def unlock(self) -> None:
+        """Others may write."""
+        descriptor, self._lock = self._lock, -1
+        if descriptor >= 0:
+            with suppress(OSError):
+                _lock_first_byte(descriptor, fcntl.F_UNLCK)  # a child process may hold the descriptor as well
+            os.close(descriptor)
+
+    def _place(self, path: str) -> Path:
+        check_path(path)
+        return self.folder / path
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        """What is in a folder, sorted; nothing where there is none."""
+        if folder:
+            check_path(folder)
+        try:
+            with os.scandir(self.folder / folder) as found:
+                return sorted(found, key=lambda entry: entry.name)
+        except FileNotFoundError:
+            return []
+
+    def _make_folder(self, folder: Path) -> None:
+        """The folder is there, and its name is durable, and so are those that lead to it from the store's own.
+
+        A folder that is found is not believed: a process that was killed may have made it and no more.
+        """
+        if folder in self._safe:
+            return
+        if folder.is_dir() and self.folder not in folder.parents:
+            return  # the store's own or above: what was there before us is not ours to sync, nor always ours to read
+        self._make_folder(folder.parent)
+        try:
+            folder.mkdir(exist_ok=True)
+        except FileExistsError as error:
+            raise NotADirectoryError(errno.ENOTDIR, "a file, not a folder", str(folder)) from error
+        _sync_folder(folder.parent)
+        self._safe.add(folder)
+
+
+def check_path(path: str) -> None:
+    """Every part of it is a name. Raises OSError: EINVAL, or ENAMETOOLONG for a part above 255 bytes.
+
+    Names of queues come from records, and records from whoever wrote the store: `..` would lead out of its folder.
+    """
+    for part in path.split("/"):
+        if part in {"", ".", ".."} or "\0" in part:
+            raise OSError(errno.EINVAL, "no path within a store's folder", path)
+        if len(os.fsencode(part)) > LONGEST_NAME:
+            raise OSError(errno.ENAMETOOLONG, f"a name of more than {LONGEST_NAME} bytes", path)
+
+
+LONGEST_NAME = 255
+"""Bytes of a file's or folder's name, on all file systems that Linux people use."""
+
+
+def _unfinished(name: str) -> bool:
+    """Whether a process was stopped while it wrote this small file: its name is none that a store knows."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def _sync_folder(folder: Path) -> None:
+    """The names in a folder are durable. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EBADF, errno.EINVAL}:  # some file systems do not sync folders: no more can be done
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _reserve(descriptor: int, length: int) -> None:
+    """Blocks for the whole file, so that writing to its mapping never meets a full disk, which would be a signal.
+
+    Where nobody can reserve blocks (some file systems, under a C library that does not make up for it), what is in the
+    file is written once more. On file systems that write each change to a new place (btrfs, ZFS), neither is a promise.
+    """
+    if not length:
+        return
+    try:
+        os.posix_fallocate(descriptor, 0, length)
+    except OSError as error:
+        if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
+            raise
+        for start in range(0, length, 1 << 20):
+            content = os.pread(descriptor, min(1 << 20, length - start), start)
+            if os.pwrite(descriptor, content, start) != len(content):
+                raise OSError(errno.ENOSPC, "no room for the whole file") from error
+
+
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, process
+
+
+def _lock_first_byte(descriptor: int, kind: int) -> None:
+    """Locks or unlocks byte 0 for this open file. Raises OSError: EAGAIN where another holds it."""
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, 0, 1, 0))
+
+
+def _holder(descriptor: int) -> str:
+    """Who holds the lock on byte 0. A broker's lock names its process; one like ours belongs to none."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+    process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[-1]
+    return f"process {process} holds it" if process > 0 else "another writer holds it"
