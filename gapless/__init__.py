@@ -1,4 +1,4 @@
-"""Checks that log-based message brokers keep their promises. `check` is the way in.
+"""Checks that log-based message brokers keep their promises. `check` is the way in; `Store` is a log to embed.
 
 The names below are imported when they are first used: a command line that only prints its help need not load the
 compiler that checks are made with.
@@ -8,14 +8,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gapless.impl.core import Settings
+    from gapless.impl.errors import StoreError
+    from gapless.impl.store import Store
     from gapless.traces.check import UsageError, check
     from gapless.traces.verdicts import Finding, Report
 
-__all__ = ["Finding", "Report", "UsageError", "check"]
+__all__ = ["Finding", "Report", "Settings", "Store", "StoreError", "UsageError", "check"]
+
+_HOMES = {
+    **dict.fromkeys(("UsageError", "check"), "traces.check"),
+    **dict.fromkeys(("Finding", "Report"), "traces.verdicts"),
+    "Settings": "impl.core",
+    "Store": "impl.store",
+    "StoreError": "impl.errors",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gapless' has no attribute {name!r}")
-    room = "check" if name in ("UsageError", "check") else "verdicts"
-    return getattr(import_module(f"gapless.traces.{room}"), name)
+    return getattr(import_module(f"gapless.{_HOMES[name]}"), name)

@@ -1,1 +1,1 @@
-"""How it is done fast: an embeddable transactional log. Empty so far; README.md says what will be here."""
+"""How it is done fast: a crash-safe log with consume queues, in the files of a RocketMQ broker. README.md says more."""

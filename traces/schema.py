@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, Self, get_args
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -186,6 +186,18 @@ def from_events(events: Iterable[Event]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
+class Words(NamedTuple):
+    """What a spec calls its steps and their arguments, in the order in which `from_columns` takes them."""
+
+    actions: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+def words(spec: str) -> Words:
+    """The names of the steps and arguments of a spec: all that a recorder knows of it."""
+    return Words(tuple(SPECS[spec].actions), SPECS[spec].arguments)
+
+
 def from_columns(
     spec: str,
     *,
@@ -205,11 +217,10 @@ def from_columns(
     recorded as taken. Nothing was seen afterwards.
     """
     of, count = SPECS[spec], len(action)
+    nulls = pa.nulls(count, pa.int64())  # once: most columns are of no use to one spec
     step = np.array([STEPS.index((spec, name)) for name in of.actions])[action]
     columns = [
-        pa.array(args[of.arguments.index(name)], mask=~TAKES[step, at])
-        if name in of.arguments
-        else pa.nulls(count, pa.int64())
+        pa.array(args[of.arguments.index(name)], mask=~TAKES[step, at]) if name in of.arguments else nulls
         for at, name in enumerate(ARGUMENTS)
     ]
     return pa.RecordBatch.from_arrays(
@@ -545,12 +556,13 @@ def _check_version(path: Path, version: str) -> None:
 
 def _write_parquet(file: BinaryIO, batches: Iterable[pa.RecordBatch]) -> int:
     count = 0
-    words = ["source", "spec", "trace", "action", "outcome"]
+    names = ["source", "spec", "trace", "action", "outcome"]
     with parquet.ParquetWriter(
         file,
         SCHEMA,
         compression="zstd",
-        use_dictionary=words,  # type: ignore[arg-type]  # the stubs know only all columns, or none
+        use_dictionary=names,  # type: ignore[arg-type]  # the stubs know only all columns, or none
+        column_encoding=dict.fromkeys(("position", *(f"args.{name}" for name in ARGUMENTS)), "DELTA_BINARY_PACKED"),
         write_page_checksum=True,
     ) as writer:
         for table in _tables(batches):

@@ -1,0 +1,23 @@
+"""Compiles every kernel of the implementation once, so that the first store need not: `python -m gapless.impl.warm`."""
+
+from __future__ import annotations
+
+import tempfile
+
+from gapless.impl.records import Messages
+from gapless.impl.store import Store
+
+
+def main() -> None:
+    """Append, build, flush, read, and find everything again."""
+    with tempfile.TemporaryDirectory() as folder:
+        with Store.open(folder) as store:
+            store.append("orders", 0, b"one", tag="new")
+            store.append_batch(Messages.of_list([("orders", 0, b"many", {})]))
+            store.wait_for("orders", 0, 1)
+            store.flush()
+        Store.open(folder).close()
+
+
+if __name__ == "__main__":
+    main()
