@@ -39,6 +39,8 @@ Examples:
 
   gapless check recording                          a recorded Pulsar coordinator: its limit, one outcome for each
 
+  gapless record trial --faults crash,torn         run our own store, and leave it with its traces, to be checked
+
   gapless rules                                    what is checked, and what goes wrong without it
 
   gapless prove transaction                        that the model keeps its own invariants, from any state
@@ -61,6 +63,20 @@ class Engine(StrEnum):
     auto = "auto"
     local = "local"
     spark = "spark"
+
+
+class Flush(StrEnum):
+    """When a message counts as taken."""
+
+    asynchronous = "async"
+    synchronous = "sync"
+
+
+class Form(StrEnum):
+    """How events are written down."""
+
+    parquet = "parquet"
+    ndjson = "ndjson"
 
 
 Paths = Annotated[
@@ -258,6 +274,68 @@ def trace(
     except OSError as error:
         raise _failed(f"{shown(error.filename or path)}: {error.strerror}") from None
     print(f"{events:,} events in {out}{'; to check them: --profile pulsar' if recording else ''}")
+
+
+@app.command()
+def record(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new directory, or an empty one.", show_default=False)
+    ],
+    messages: Annotated[int, typer.Option(min=0, help="How many to send.")] = 100_000,
+    topics: Annotated[int, typer.Option(min=1, max=1000, help="Topics to send to.")] = 2,
+    queues: Annotated[int, typer.Option(min=1, max=1000, help="Queues of each topic.")] = 4,
+    sizes: Annotated[str, typer.Option(help="Bytes of a body: from..to, or one number.")] = "100..2000",
+    rate: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Messages a second; as fast as it goes by default.", show_default=False),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, max=100_000, help="Messages in one append.")] = 1,
+    flush: Annotated[Flush, typer.Option(help="sync: a message is taken when it is on disk.")] = Flush.asynchronous,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Threads that build the queues.")] = 2,
+    overlap: Annotated[  # noqa: FBT002 - a flag is what it is
+        bool, typer.Option("--overlap/--alone", help="Whether several workers may be at one queue.")
+    ] = True,
+    faults: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What goes wrong: crash, torn, eio, enospc, slow-worker, failing-worker; several with commas.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same store.")] = 0,
+    form: Annotated[Form, typer.Option("--format", help="Of the traces.")] = Form.parquet,
+) -> None:
+    """Run our own store on a workload, with faults if you like, and leave in DIR the store and its traces.
+
+    DIR/store is a store directory, DIR/traces has every step that it took, DIR/client.ndjson what producers were told.
+    Faults of the disk are those of a simulated one, whose content is then written to DIR/store.
+
+    Exit codes: 0 done, 2 wrong usage, or the disk or the store failed, 130 interrupted: what was sent is there.
+    """
+    from gapless import recording
+    from gapless.impl.errors import StoreError
+    from gapless.impl.workload import Workload
+
+    try:
+        shortest, longest = recording.sizes(sizes)
+        asked = recording.Asked(
+            Workload(messages, topics, queues, shortest, longest, rate, seed),
+            together=batch,
+            synchronous=flush is Flush.synchronous,
+            workers=workers,
+            overlap=overlap,
+            faults=recording.faults(faults or ()),
+            form=form.value,
+        )
+        done = recording.run(folder, asked)
+    except (recording.NoRun, StoreError) as error:
+        raise _failed(str(error)) from None
+    except OSError as error:
+        raise _failed(f"{error.filename or folder}: {error.strerror or error}") from None
+    code = 0 if done.whole else 130  # as of a process that SIGINT ended
+    with _printing(code):
+        print("\n".join(done.lines))
+    raise typer.Exit(code)
 
 
 @app.command()

@@ -1,0 +1,202 @@
+"""`gapless record`: run our own store on a workload, and leave it with its traces and what clients were told."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console
+
+from gapless.impl.core import Settings
+from gapless.impl.recorder import Recorder
+from gapless.impl.runs import FAULTS, OF_THE_DISK, Ran, Told, with_threads
+from gapless.impl.stepwise import Stepwise
+from gapless.impl.workload import ClientLog, Workload
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+STORE, TRACES, CLIENT = "store", "traces", "client.ndjson"
+ROOM = 2 << 30  # bytes of a workload that a simulated disk takes: it keeps every file twice in memory
+OVERHEAD = 400  # bytes of a record beside its body, at most: names and properties are short here
+
+
+class NoRun(Exception):  # noqa: N818 - it names a finding.
+    """What was asked for cannot be run; nothing was made."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to run. `form`: parquet or ndjson · `together`: messages in one append."""
+
+    workload: Workload
+    together: int
+    synchronous: bool
+    workers: int
+    overlap: bool
+    faults: frozenset[str]
+    form: str
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the disk is one that can be lost."""
+        return bool(self.faults & OF_THE_DISK)
+
+    def settings(self) -> Settings:
+        """A store whose files are of a size to be filled by a run, and small where a crash is to hit many of them."""
+        whole = 1 << 18 if self.simulated else 1 << 24
+        while whole < 4 * (self.workload.longest + OVERHEAD):
+            whole *= 2
+        return Settings(
+            file_size=whole,
+            queue_file_size=20 * (1000 if self.simulated else 30_000),
+            synchronous=self.synchronous,
+            workers=self.workers,
+            batch_records=64 if self.simulated else 1 << 14,
+            overlap=self.overlap,
+        )
+
+
+def sizes(text: str) -> tuple[int, int]:
+    """The shortest and the longest body: `100..2000`, or one number for both. Raises NoRun."""
+    low, dots, high = text.partition("..")
+    if not low.isdecimal() or not (high.isdecimal() if dots else not high):
+        raise NoRun(f"--sizes {text}: expected bytes, as in 100..2000, or one number")
+    shortest, longest = int(low), int(high or low)
+    if not shortest <= longest <= 4 << 20:
+        raise NoRun(f"--sizes {text}: expected the shorter first, and at most {4 << 20} bytes")
+    return shortest, longest
+
+
+def faults(names: Sequence[str]) -> frozenset[str]:
+    """The faults of these names, with or without commas between them. Raises NoRun."""
+    found = frozenset(name for words in names for name in words.split(",") if name)
+    if strange := sorted(found - FAULTS.keys()):
+        raise NoRun(f"there is no fault {strange[0]!r}: choose among {', '.join(FAULTS)}")
+    return found
+
+
+class Done(NamedTuple):
+    """What was done and what to do next, in a few lines. `whole`: nobody interrupted it."""
+
+    lines: list[str]
+    whole: bool
+
+
+def run(folder: Path, asked: Asked) -> Done:
+    """Run it.
+
+    Raises NoRun where the folder is not empty, or the run too large; StoreError, OSError.
+    """
+    _check(folder, asked)
+    traces = folder / TRACES / f"recorded.{asked.form}"
+    traces.parent.mkdir(parents=True)
+    ran = Ran()
+    with (
+        _going_on(asked.workload.messages) as told,
+        Recorder(traces) as recorder,
+        ClientLog(folder / CLIENT) as client,
+    ):
+        _run(folder, asked, ran, recorder, client, told)
+    return Done(_said(folder, asked, ran, recorder, client, traces), whole=ran.sent == asked.workload.messages)
+
+
+def _check(folder: Path, asked: Asked) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise NoRun(f"{folder}: expected an empty directory, or the name of a new one")
+    room = asked.workload.messages * (asked.workload.longest + OVERHEAD)
+    if asked.simulated and room > ROOM:
+        raise NoRun(
+            f"{asked.workload.messages:,} messages of up to {asked.workload.longest} bytes are too many for "
+            f"{', '.join(sorted(asked.faults & OF_THE_DISK))}: the disk is simulated in memory then; take at most "
+            f"{ROOM // (asked.workload.longest + OVERHEAD):,}"
+        )
+
+
+def _run(folder: Path, asked: Asked, ran: Ran, recorder: Recorder, client: ClientLog, told: Told) -> None:
+    settings = asked.settings()
+    if not asked.simulated:
+        with_threads(
+            asked.workload,
+            folder / STORE,
+            settings,
+            ran,
+            together=asked.together,
+            faults=asked.faults,
+            recorder=recorder,
+            client=client,
+            told=told,
+        )
+        return
+    run = Stepwise(
+        asked.workload,
+        settings,
+        ran,
+        together=asked.together,
+        faults=asked.faults,
+        recorder=recorder,
+        client=client,
+        told=told,
+    )
+    run.run()
+    unfinished = folder / f".{STORE}.tmp"
+    unfinished.mkdir()
+    run.disk.save(unfinished)
+    unfinished.rename(folder / STORE)
+
+
+def _said(folder: Path, asked: Asked, ran: Ran, recorder: Recorder, client: ClientLog, traces: Path) -> list[str]:
+    store, queues = folder / STORE, asked.workload.topics * asked.workload.queues
+    lengths = [file.stat().st_size for file in sorted((store / "commitlog").glob("*"))]
+    counts = client.counts
+    lines = [
+        f"{store}: {ran.sent:,} messages sent to {queues:,} queues, {sum(lengths):,} bytes of log files",
+        f"{traces}: {recorder.count:,} events",
+        f"{client.path}: {counts['ok']:,} acknowledged, {counts['fail']:,} refused, {counts['unknown']:,} unanswered",
+    ]
+    if asked.faults:
+        met = ", ".join(f"{name} {ran.met.get(name, 0)}" for name in FAULTS if name in asked.faults)
+        lines.append(f"faults met: {met}{'; the disk was simulated' if asked.simulated else ''}")
+    if ran.sent < asked.workload.messages:
+        lines.append(f"interrupted: {asked.workload.messages - ran.sent:,} messages were not sent")
+    return [
+        *lines,
+        "To check both:",
+        f"  gapless check {store} --profile strict",
+        f"  gapless check {traces} --profile strict",
+    ]
+
+
+@contextmanager
+def _going_on(messages: int) -> Iterator[Told]:
+    """Shows on a terminal how far it is, and tells the run to stop in order at the first Ctrl-C."""
+    interrupted = False
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.signal(signal.SIGINT, before)  # the second one does not wait
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        if not sys.stderr.isatty():
+            yield lambda _sent: not interrupted
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=messages)
+
+            def told(sent: int) -> bool:
+                bar.update(task, completed=sent)
+                return not interrupted
+
+            yield told
+    finally:
+        signal.signal(signal.SIGINT, before)
