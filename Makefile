@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test bench night lock clean
+.PHONY: help setup demo test bench night interop lock clean
 
 # The first Python of at least 3.11; `make setup PYTHON=/usr/bin/python3.12` takes another.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
@@ -10,6 +10,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 
 JOBS ?= 2
 OLDER_Z3 := 4.16.0.0
+ROCKETMQ := 5.5.0
 VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check
 PYTEST := $(VENV) -m pytest --numprocesses $(JOBS) --dist loadgroup
@@ -17,9 +18,10 @@ PYTEST := $(VENV) -m pytest --numprocesses $(JOBS) --dist loadgroup
 help:
 	@echo 'make demo    check a real broker store, whole and damaged; writes an HTML report'
 	@echo 'make test    style, types and tests'
-	@echo 'make setup   build .venv (demo, test, bench and night do so by themselves)'
+	@echo 'make setup   build .venv (demo, test, bench, night and interop do so by themselves)'
 	@echo 'make bench   how fast the checker is, on a store of a million records'
 	@echo 'make night   the tests with ten thousand mutations and longer runs; proofs by two Z3s and ten seeds'
+	@echo 'make interop a real RocketMQ broker opens what our implementation wrote, and back (wants Java 17 and Maven)'
 	@echo 'make lock    choose the newest versions of all we depend on: rewrites constraints.txt'
 	@echo 'make clean   remove all that make has made'
 
@@ -39,11 +41,17 @@ bench: .venv/ready
 
 night: .venv/ready
 	GAPLESS_FUZZ=10000 HYPOTHESIS_PROFILE=night $(PYTEST)
+	$(VENV) -m gapless.properties.crashes --points 10000 --recorded 2 --jobs $(JOBS)
+	$(VENV) -m gapless.properties.interleavings --schedules 100000 --jobs $(JOBS)
+	$(VENV) -m gapless.properties.impl_faults --jobs $(JOBS)
 	$(VENV) -m gapless.properties.mutants --jobs $(JOBS)
 	$(PIP) install --quiet --no-deps --upgrade --target .venv/older-z3 z3-solver==$(OLDER_Z3)
 	$(call PROVED,.venv/older-z3)
 	$(call PROVED,)
 	$(VENV) -m gapless.properties.seeds
+
+interop: .venv/ready
+	$(VENV) -m tests.interop --version $(ROCKETMQ)
 
 # Every proof anew, by the Z3 in a folder, if one is named; what is shown is the ledger.
 define PROVED
@@ -68,6 +76,7 @@ endef
 	$(PIP) install --quiet --constraint constraints.txt setuptools
 	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --use-pep517 --editable '.[dev,spark]'
 	$(VENV) -m gapless.traces.warm
+	$(VENV) -m gapless.impl.warm
 	@touch $@
 
 # What pip would install into an empty environment, the spark extra included.

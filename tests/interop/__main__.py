@@ -1,0 +1,162 @@
+"""A real RocketMQ broker opens stores that are ours, hands them out, goes on with them, and hands them back.
+
+    python -m tests.interop [--version 5.5.0] [--build build]
+
+Exit codes: 0 all was as it should be, or skipped for want of Java or Maven; 1 not. Leaves build/interop behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from gapless.impl.errors import StoreError
+from tests.interop import jars, makers, ours, rounds
+from tests.interop.broker import Broker, BrokerFailed, free_port
+from tests.interop.damage import plant
+from tests.interop.remoting import Refused
+from tests.interop.rounds import Step
+from tests.interop.written import Written
+
+INSIDE = "GAPLESS_INTEROP_INSIDE"  # set where this runs in a network of its own
+SHOWN = 12  # lines of what is wrong with a step
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What every broker needs."""
+
+    java: str
+    jars: Path
+    work: Path
+
+    def broker(self, name: str) -> Broker:
+        """One over `work/name/store`."""
+        return Broker(self.work / name, self.jars, self.java, free_port())
+
+
+def main() -> int:
+    """Every store in turn; a line for each step."""
+    parser = argparse.ArgumentParser(prog="python -m tests.interop", description="Does a real broker take our stores?")
+    parser.add_argument("--version", default="5.5.0", help="of RocketMQ")
+    parser.add_argument("--build", type=Path, default=Path("build"), help="where jars and stores are kept")
+    chosen = parser.parse_args()
+    console = Console(highlight=False, soft_wrap=True)
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, lambda *_: sys.exit("interrupted"))  # so that brokers are ended on the way out
+    try:
+        tools = jars.find_tools()
+        found = jars.fetch(tools, chosen.version, chosen.build)
+    except jars.Missing as missing:
+        console.print(f"skipped: {missing}")
+        return 0
+    except jars.NotFetched as error:
+        console.print(str(error), markup=False)
+        return 1
+    _enter_a_network_of_its_own(console)
+    console.print(f"RocketMQ {chosen.version}, {tools.java}, stores in {chosen.build}/interop")
+    setup = Setup(tools.java, found, chosen.build / "interop")
+    failed = [name for name, story in STORIES.items() if not _told(console, name, partial(story, setup, name))]
+    console.print(f"[red]not as it should be: {', '.join(failed)}" if failed else "[green]all as it should be")
+    return int(bool(failed))
+
+
+def _told(console: Console, name: str, story: Callable[[], Iterator[Step]]) -> bool:
+    """Whether every step of a story went well."""
+    console.print(f"\n[bold]{name}")
+    well = True
+    try:
+        for step in story():
+            console.print(f"  {'[red]✗[/]' if step.wrong else '[green]✓[/]'} {step.what:36} ", end="")
+            console.print(step.seen, markup=False)
+            for line in step.wrong[:SHOWN]:
+                console.print(f"      {line}", markup=False)
+            if len(step.wrong) > SHOWN:
+                console.print(f"      and {len(step.wrong) - SHOWN} more")
+            well &= not step.wrong
+    except (BrokerFailed, Refused, StoreError, OSError) as error:
+        console.print(f"  [red]✗[/] {type(error).__name__}: ", end="")
+        console.print(str(error), markup=False)
+        return False
+    return well
+
+
+def _closed(setup: Setup, name: str) -> Iterator[Step]:
+    """A store that was closed in order."""
+    home = _fresh(setup, name)
+    written, wrong = makers.make_store(home / "store", clean=True)
+    yield Step("a store is written and closed", f"{written.count} messages, {len(written.queues)} queues", wrong)
+    yield rounds.look(home / "store", written)
+    yield rounds.check(home, written)
+    yield from _go_back_and_forth(setup, name, written)
+
+
+def _abandoned(setup: Setup, name: str) -> Iterator[Step]:
+    """A store that nobody closed: the broker recovers it."""
+    home = _fresh(setup, name)
+    written, wrong = makers.make_store(home / "store", clean=False)
+    yield Step("a store is written and abandoned", f"{written.count} messages, {len(written.queues)} queues", wrong)
+    yield rounds.look(home / "store", written, missing=written.unindexed)
+    yield rounds.check(home, written, indexed=False)
+    yield from _go_back_and_forth(setup, name, written)
+
+
+def _go_back_and_forth(setup: Setup, name: str, written: Written) -> Iterator[Step]:
+    """A broker goes on with the store, our implementation does, and the broker once more."""
+    home = setup.work / name
+    broker = setup.broker(name)
+    yield from rounds.visit(broker, written, send=True)
+    yield rounds.check(home, written)
+    yield from ours.visit(home, written)
+    yield rounds.look(home / "store", written)
+    yield rounds.check(home, written)
+    yield from rounds.visit(broker, written, send=False)
+    yield rounds.check(home, written)
+    yield rounds.complain(broker)
+
+
+def _damaged(setup: Setup, name: str) -> Iterator[Step]:
+    """A store with faults, so that it is seen that they would be."""
+    home = _fresh(setup, name)
+    written, _ = makers.make_store(home / "store", clean=True)
+    planted = plant(home / "store", written)
+    yield from rounds.notice(setup.broker(name), written, planted)
+
+
+STORIES = {"closed": _closed, "abandoned": _abandoned, "damaged": _damaged}
+
+
+def _fresh(setup: Setup, name: str) -> Path:
+    home = setup.work / name
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    return home
+
+
+def _enter_a_network_of_its_own(console: Console) -> None:
+    """Run again where there is nothing but loopback: a broker listens for replicas on every address.
+
+    That takes root and two commands of Linux; where they are missing, the machine's own loopback has to do.
+    """
+    if os.environ.get(INSIDE):
+        return
+    unshare = shutil.which("unshare")
+    if os.geteuid() or not unshare or not shutil.which("ip"):
+        console.print("note: not root, so the brokers' replica port is open to the network while this runs")
+        return
+    os.environ[INSIDE] = "yes"
+    again = [sys.executable, "-m", "tests.interop", *sys.argv[1:]]
+    os.execv(unshare, [unshare, "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"', *again])  # noqa: S606 - ours
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""One broker in a process of its own, on loopback, over one store directory."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.interop.remoting import Client
+
+START_WITHIN = 90  # seconds
+STOP_WITHIN = 90  # seconds; a broker flushes, and waits for its own services, which takes it about ten
+JVM = ("-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+LOG_FILE = 1 << 20  # bytes of a commit-log file
+QUEUE_FILE = 20_000  # bytes of a consume-queue file: a thousand entries
+
+
+class BrokerFailed(Exception):  # noqa: N818 - it says what happened
+    """The broker did not start, did not stop, or ended by itself; the message says which, and what it logged."""
+
+
+@dataclass
+class Broker:
+    """`with Broker(…) as broker:` starts it and kills it at the end, however that comes; `stop` is the orderly way.
+
+    The store is `home/store`. Settings go into `home/broker.conf`, where a check finds them; what the broker logs
+    into `home/logs`.
+    """
+
+    home: Path
+    jars: Path
+    java: str
+    port: int
+    settings: dict[str, str | int] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def store(self) -> Path:
+        """Where its files are."""
+        return self.home / "store"
+
+    def __enter__(self) -> Self:
+        home = self.home.absolute()
+        settings = "".join(f"{name}={value}\n" for name, value in (self._settings() | self.settings).items())
+        (home / "broker.conf").write_text(settings)
+        command = [self.java, *JVM, f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"]
+        command += ["-cp", f"{self.jars.absolute()}/*", "org.apache.rocketmq.broker.BrokerStartup"]
+        command += ["-c", str(home / "broker.conf")]
+        with (home / "output.txt").open("wb") as output:
+            self.process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, cwd=home, start_new_session=True
+            )
+        try:
+            self._wait_until_it_serves()
+        except BaseException:
+            self._kill()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._kill()
+
+    def stop(self) -> None:
+        """Ask it to stop, and wait until it has: the store is then as after any orderly stop."""
+        assert self.process
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_WITHIN)
+        except subprocess.TimeoutExpired:
+            raise self._failed(f"did not stop within {STOP_WITHIN} s") from None
+
+    def client(self) -> Client:
+        """A new connection. Raises `OSError`."""
+        return Client(self.port)
+
+    def complaints(self) -> list[str]:
+        """What it warned of, from the oldest log file to the newest line."""
+        logs = sorted((self.home / "logs").rglob("*.log"), key=lambda file: file.stat().st_mtime)
+        lines = (line for log in logs for line in log.read_text(errors="replace").splitlines())
+        return [line for line in lines if re.match(r"\S+ \S+ (WARN|ERROR) ", line)]
+
+    def _settings(self) -> dict[str, str | int]:
+        store = self.store.absolute()
+        return {
+            "brokerClusterName": "interop",
+            "brokerName": "interop",
+            "brokerId": 0,
+            "brokerIP1": "127.0.0.1",
+            "brokerIP2": "127.0.0.1",
+            "bindAddress": "127.0.0.1",
+            "listenPort": self.port,
+            "storePathRootDir": str(store),
+            "storePathCommitLog": str(store / "commitlog"),
+            "mappedFileSizeCommitLog": LOG_FILE,
+            "mappedFileSizeConsumeQueue": QUEUE_FILE,
+            "maxHashSlotNum": 10_000,
+            "maxIndexNum": 40_000,
+            "timerWheelEnable": "false",
+            "diskMaxUsedSpaceRatio": 99,  # a full disk is not what is tried here
+            "diskSpaceWarningLevelRatio": 99,
+            "diskSpaceCleanForciblyRatio": 99,
+        }
+
+    def _wait_until_it_serves(self) -> None:
+        """It listens before it has started, and may yet fail; when it has, it says so."""
+        assert self.process
+        until = time.monotonic() + START_WITHIN
+        while time.monotonic() < until:
+            if self.process.poll() is not None:
+                raise self._failed(f"ended with {self.process.returncode} while it started")
+            if b"boot success" in (self.home / "output.txt").read_bytes():
+                return
+            time.sleep(0.1)
+        raise self._failed(f"did not start within {START_WITHIN} s")
+
+    def _failed(self, how: str) -> BrokerFailed:
+        output = (self.home / "output.txt").read_text(errors="replace").splitlines()
+        thrown = [line for line in output if re.match(r"(Exception in|Caused by|[\w.]+(Exception|Error))\b", line)]
+        errors = [line for line in self.complaints() if " ERROR " in line]
+        return BrokerFailed("\n".join([f"the broker over {self.store} {how}", *errors[-5:], *thrown[-5:]]))
+
+    def _kill(self) -> None:
+        """The whole session that it leads, so that nothing of it stays behind."""
+        if self.process and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+def free_port() -> int:
+    """A port P such that P, P − 2 (for producers in haste) and P + 1 (for replicas) can be bound now."""
+    while True:
+        with socket.socket() as any_port:
+            any_port.bind(("127.0.0.1", 0))
+            port = int(any_port.getsockname()[1])
+        try:
+            for near in (port - 2, port, port + 1):
+                with socket.socket() as tried:
+                    tried.bind(("", near))
+        except OSError:
+            continue
+        return port
