@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -30,15 +31,19 @@ from rich.table import Table
 
 from benchmarks import bigstore, bigtraces
 from benchmarks.bigstore import Extent, Shape, extent
+from benchmarks.implementation import BATCH, BODY
 from gapless.properties.bounds import bound_of
 from gapless.properties.exploration import explore
 from gapless.traces.specs import SPECS
 
 RUNS = 3
+MORE_RUNS = 7  # of rows that are compared with one another closely
 SAMPLED_EVERY = 0.01  # seconds
 SMALL = 1000  # records of the store for the cold start
+RECORDED = 4  # so many times fewer messages where every step is recorded
 BUSY = 0.5  # processes that wanted a core in the minute before
 EXPLORED = (("queue", None), ("transaction", None), ("checkpoint", None), ("transaction", "rocketmq"))
+RECORD = 91 + BODY + 8 + 10  # bytes: the fixed part, the body, a topic of eight letters at most, a tag
 SCAN = "scan only"  # the row that the others are compared with
 
 
@@ -51,7 +56,8 @@ class Row:
     store: Extent
     cold: bool = False  # timed from outside, with all that a start takes
     scans: bool = True  # it reads the log, so that its rate can be compared with the scan's
-    without: str = ""  # the row of the same check without transactions, to compare its rate with
+    without: str = ""  # the row to compare its rate with: the same without transactions, with one worker
+    runs: int = RUNS
 
 
 @dataclass(frozen=True)
@@ -80,10 +86,17 @@ def main() -> None:
     stores = chosen.dir or Path(tempfile.gettempdir(), "gapless-benchmarks")
     progress = Console(stderr=True)
     load = os.getloadavg()[0]
-    rows = [*_rows(stores, chosen.records, ten=chosen.ten), *_trace_rows(stores, chosen.traces), *_explored_rows()]
-    turns = track([*rows * (1 + RUNS)], "measuring", console=progress, disable=not progress.is_terminal)
-    runs = [_run(row) for row in turns]
-    outcomes = [(row, _middle(runs[len(rows) + index :: len(rows)])) for index, row in enumerate(rows)]
+    rows = [
+        *_rows(stores, chosen.records, ten=chosen.ten),
+        *_implementation_rows(stores, chosen.records),
+        *_trace_rows(stores, chosen.traces),
+        *_explored_rows(),
+    ]
+    turns = [row for turn in range(1 + MORE_RUNS) for row in rows if turn <= row.runs]
+    runs: dict[str, list[Measured | Invalid]] = {}
+    for row in track(turns, "measuring", console=progress, disable=not progress.is_terminal):
+        runs.setdefault(row.name, []).append(_run(row))
+    outcomes = [(row, _middle(runs[row.name][1:])) for row in rows]
     _print(outcomes, load)
     sys.exit(any(isinstance(outcome, Invalid) for _, outcome in outcomes))
 
@@ -121,10 +134,34 @@ def _transaction_rows(stores: Path, records: int) -> Iterator[Row]:
             yield Row(name, _call("check", folder, jobs, *clients), whole, without=f"check, jobs={jobs}")
 
 
-def _call(function: str, *arguments: Path | int) -> list[str]:
-    """The command for a function of `rows`."""
+def _implementation_rows(stores: Path, records: int) -> Iterator[Row]:
+    """How fast the implementation writes, builds and finds again; what it writes is deleted afterwards."""
+    store = _made(stores, Shape(records))
+    whole = extent(store)
+
+    def row(name: str, function: str, extent: Extent, *arguments: Path | int, **more: Any) -> Row:
+        command = _call(function, *arguments, of="implementation")
+        return Row(f"impl: {name}", command, extent, scans=False, **more)
+
+    for how, function in (("one at a time", "append"), (f"in batches of {BATCH:,}", "append_batch")):
+        name = f"append, {BODY} bytes, {how}"
+        written = Extent(records, records * RECORD)
+        yield row(name, function, written, stores, records)
+        some = records // RECORDED // BATCH * BATCH  # for the recording is judged, which takes longer
+        written = Extent(some, some * RECORD)
+        yield row(f"{name}, recorded", f"{function}_recorded", written, stores, some, without=f"impl: {name}")
+    one = "build queues, 1 worker"
+    yield row(one, "build", whole, store, stores, 1, runs=MORE_RUNS)
+    for workers in (2, 8):
+        name = f"build queues, {workers} workers"
+        yield row(name, "build", whole, store, stores, workers, runs=MORE_RUNS, without=f"impl: {one}")
+    yield row("recovery scan", "recover", whole, store)
+
+
+def _call(function: str, *arguments: Path | int, of: str = "rows") -> list[str]:
+    """The command for a function of `rows`, or of another module here."""
     given = tuple(str(argument) if isinstance(argument, Path) else argument for argument in arguments)
-    return [sys.executable, "-c", f"from benchmarks import rows; rows.{function}(*{given!r})"]
+    return [sys.executable, "-c", f"from benchmarks import {of}; {of}.{function}(*{given!r})"]
 
 
 def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:

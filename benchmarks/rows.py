@@ -19,7 +19,7 @@ def checksum(path: str, size: int, records: int) -> None:
     for file in sorted(Path(path, "commitlog").iterdir()):
         with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as log:
             zlib.crc32(memoryview(log)[: max(0, size - int(file.name))])
-    _answer(time.perf_counter() - began, records)
+    answer(time.perf_counter() - began, records)
 
 
 def scan(path: str) -> None:
@@ -32,7 +32,7 @@ def scan(path: str) -> None:
     store, space = layout.open_store(Path(path)), pieces.Space()
     readers = (pieces.Reader(store, split, space) for split in pieces.splits(store))
     records = sum(int(columns.filled[0]) for reader in readers for columns, *_ in reader.runs())
-    _answer(time.perf_counter() - began, records)
+    answer(time.perf_counter() - began, records)
 
 
 def check(path: str, jobs: int, clients: str | None = None) -> None:
@@ -40,7 +40,7 @@ def check(path: str, jobs: int, clients: str | None = None) -> None:
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
 
     report = whole_check([path], jobs=jobs, client=clients)
-    _answer(report.seconds, report.sources[0].records, report.verdict)
+    answer(report.seconds, report.sources[0].records, report.verdict)
 
 
 def check_traces(path: str, engine: EngineName, master: str | None) -> None:
@@ -48,7 +48,7 @@ def check_traces(path: str, engine: EngineName, master: str | None) -> None:
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
 
     report = whole_check([path], engine=engine, master=master)
-    _answer(report.seconds, report.sources[0].records, report.verdict)
+    answer(report.seconds, report.sources[0].records, report.verdict)
 
 
 def explore(spec: str, profile: str | None = None) -> None:
@@ -58,8 +58,9 @@ def explore(spec: str, profile: str | None = None) -> None:
 
     bound = bounds.bound_of(SPECS[spec], profile)
     found = exploration.explore(SPECS[spec], bound, profile=profile)
-    _answer(found.seconds, found.tried, "conforms" if found.result == "holds" else found.result)
+    answer(found.seconds, found.tried, "conforms" if found.result == "holds" else found.result)
 
 
-def _answer(seconds: float, records: int, verdict: str = "conforms") -> None:
+def answer(seconds: float, records: int, verdict: str = "conforms") -> None:
+    """What a run found."""
     print(json.dumps({"seconds": seconds, "records": records, "verdict": verdict}))
