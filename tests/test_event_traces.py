@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -29,6 +29,8 @@ from gapless.traces.rules import REFUSED, SEEN
 from gapless.traces.schema import Event
 from gapless.traces.specs import PROFILES, SPECS, Spec, rule_id
 from tests.test_kernels import EVERY_PROFILE, EVERY_SPEC, drawing, walk
+
+FEWER = settings(max_examples=max(1, settings().max_examples // 3))
 
 Told = Callable[[int], Event]
 """An event that still has to learn its position."""
@@ -387,6 +389,7 @@ def test_unreadable_files_are_told_before_anything_is_judged(tmp_path: Path) -> 
 
 @EVERY_PROFILE
 @EVERY_SPEC
+@FEWER  # an example reads a file twice, and there are four for every spec
 @given(data=st.data())
 def test_both_readings_of_a_file_say_the_same(
     tmp_path_factory: pytest.TempPathFactory, spec: Spec, profile: str, data: st.DataObject
@@ -502,6 +505,7 @@ def cut(path: Path, rows: int) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
+@FEWER
 @given(
     kinds=st.lists(st.integers(0, len(ODD) - 1), min_size=1, max_size=12),
     mingled=st.sampled_from([1, 1, 2, 3, 12]),

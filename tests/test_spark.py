@@ -69,9 +69,11 @@ def write(path: Path, told: list[Told]) -> None:
 
 # -- stores --------------------------------------------------------------------------------------------------------
 
+NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"  # there is time
+
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("store", ["midlife", "unclean", "lab/made_anew", "lab/ghosts"])
+@pytest.mark.parametrize("store", ["midlife", "lab/made_anew", "lab/ghosts", *(["unclean"] if NIGHT else [])])
 def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> None:
     split = 250_000
     assert len(list(pieces.splits(open_store(recording(store), None), split))) > 3
