@@ -11,14 +11,12 @@ from numba import njit, uint64
 
 from gapless.impl.kernels import Bytes, Ints, Tables, crc32, java_hash
 from gapless.impl.memory import i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
+from gapless.impl.records import BORN_V6, FIXED, STORE_V6
 from gapless.impl.scanning import (
     MAGIC_V1,
     MAGIC_V2,
     POSITION,
     SIZE,
-    SMALLEST,
-    SYS_BORN_V6,
-    SYS_STORE_V6,
     digits,
     starts_with,
     topic_of,
@@ -61,7 +59,7 @@ def _tag_of(b: Bytes, p: int, topic: int, topic_end: int, end: int, delays: Ints
             level = digits(b, k + len(DELAY), w)
         k = w + 1
     if level > 0 and topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC):
-        born_v6 = i32_at(b.ctypes.data + p + 36) & SYS_BORN_V6
+        born_v6 = i32_at(b.ctypes.data + p + 36) & BORN_V6
         stored = i64_at(b.ctypes.data + p + (68 if born_v6 else 56))
         return stored + delays[(level if level < len(delays) else len(delays)) - 1]  # noqa: FURB136 - as numba reads it
     return java_hash(b, tags, tags_end)
@@ -82,7 +80,7 @@ def build(
         position, size = rows[i, POSITION], rows[i, SIZE]
         if position != before:
             p = position - base
-            if size < SMALLEST or p < 0 or p + size > len(b) or i32_at(a + p) != size:
+            if size < FIXED or p < 0 or p + size > len(b) or i32_at(a + p) != size:
                 return NO_RECORD, i
             if i64_at(a + p + 28) != position or i32_at(a + p + 4) not in (MAGIC_V1, MAGIC_V2):
                 return NO_RECORD, i
@@ -91,7 +89,7 @@ def build(
                 return NO_RECORD, i
             if verify:
                 flags = i32_at(a + p + 36)
-                body = a + p + 88 + (12 if flags & SYS_BORN_V6 else 0) + (12 if flags & SYS_STORE_V6 else 0)
+                body = a + p + 88 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
                 if crc32(b, body - a, i32_at(body - 4), tables) != i32_at(a + p + 8):
                     return CHECKSUM, i
             tag = _tag_of(b, p, topic, topic_end, p + size, delays)

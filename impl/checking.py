@@ -39,10 +39,12 @@ def sound(messages: Messages) -> Messages:
     of: npt.NDArray[np.int32] = _column(messages.of, np.int32, "of")
     if len(of) and not 0 <= of.min() <= of.max() < len(pairs):
         raise Refused(f"`of` has {of.min()} to {of.max()}, expected indices of the {len(pairs)} queues")
-    bodies, body_ends = _texts(messages.bodies, messages.body_ends, len(of), "bod")
+    bodies, body_ends = _texts(messages.bodies, messages.body_ends, len(of), "bodies", "body_ends")
     if messages.property_ends is None:
         return Messages(pairs, of, bodies, body_ends, np.zeros(0, np.uint8), np.zeros(len(of) + 1, np.int64))
-    properties, property_ends = _texts(messages.properties, messages.property_ends, len(of), "propert")
+    properties, property_ends = _texts(
+        messages.properties, messages.property_ends, len(of), "properties", "property_ends"
+    )
     _require_properties(properties, property_ends)
     return Messages(pairs, of, bodies, body_ends, properties, property_ends)
 
@@ -62,9 +64,8 @@ def _column(given: object, kind: type[np.integer[Any]], name: str) -> npt.NDArra
     return np.ascontiguousarray(column, kind)
 
 
-def _texts(data: object, given: object, count: int, name: str) -> tuple[Bytes, Ints]:
+def _texts(data: object, given: object, count: int, several: str, ends_name: str) -> tuple[Bytes, Ints]:
     """Texts one after the other, and where each begins and ends. Raises Refused."""
-    several, ends_name = f"{name}ies", f"{name}y_ends"
     text: Bytes = _column(data, np.uint8, several)
     ends: Ints = _column(given, np.int64, ends_name)
     if len(ends) != count + 1 or ends[0] < 0 or (np.diff(ends) < 0).any() or ends[-1] > len(text):

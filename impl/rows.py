@@ -17,6 +17,7 @@ from numba import njit
 
 from gapless.impl.kernels import CRC_TABLES, Tables, crc32, i32, i64, java_hash, sealed, u32
 from gapless.impl.records import BLANK, BORN_V6, FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, STORE_V6, tag_code
+from gapless.impl.scanning import digits, starts_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,23 +137,12 @@ def _tag(b: Bytes, p: int, end: int) -> tuple[int, int]:
         stop = p
         while stop < end and b[stop] != 2:
             stop += 1
-        if stop - p >= len(TAGS) and _begins(b, p, TAGS):
+        if starts_with(b, p, stop, TAGS):
             code = java_hash(b, p + len(TAGS), stop)
-        elif stop - p > len(DELAY) and _begins(b, p, DELAY):
-            level = 0 if stop - p <= len(DELAY) + 18 else -1  # more digits are no number
-            for at in range(p + len(DELAY), stop):
-                level = int(level * 10 + np.int64(b[at]) - 48) if level >= 0 and 48 <= b[at] <= 57 else -1
+        elif stop - p > len(DELAY) and starts_with(b, p, stop, DELAY):
+            level = digits(b, p + len(DELAY), stop)
         p = stop + 1
     return code, level
-
-
-@njit
-def _begins(b: Bytes, p: int, name: Bytes) -> bool:
-    """Whether `name` stands at byte `p`."""
-    for at in range(len(name)):  # noqa: SIM110 - numba knows `for`, not generators
-        if b[p + at] != name[at]:
-            return False
-    return True
 
 
 @njit(nogil=True, cache=True)
@@ -199,7 +189,11 @@ def _record(b: Bytes, base: int, rows: Ints, i: int, delays: Ints, tables: Table
         return NOWHERE
     rows[i, 0] |= FITS
     (rows[i, 5], level), rows[i, 6] = _tag(b, properties, at + size), time
-    if level > 0 and properties - 2 - topic == len(SCHEDULE_TOPIC) and _begins(b, topic, SCHEDULE_TOPIC):
+    if (
+        level > 0
+        and properties - 2 - topic == len(SCHEDULE_TOPIC)
+        and starts_with(b, topic, properties - 2, SCHEDULE_TOPIC)
+    ):
         rows[i, 5] = time + delays[min(level, len(delays)) - 1]  # when the message is due (reference A.5)
     if crc32(b, body, i32(b, body - 4), tables) == np.int64(u32(b, at + 8)):
         rows[i, 0] |= INTACT

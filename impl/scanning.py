@@ -12,6 +12,7 @@ import numpy.typing as npt
 from numba import njit, uint64
 
 from gapless.impl.memory import i32_at, i64_at, word_at
+from gapless.impl.records import BLANK, BORN_V6, FIXED, INNER_BATCH, STORE_V6
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -19,13 +20,8 @@ Bytes = npt.NDArray[np.uint8]
 MAGIC_V1 = 0xDAA320A7 - 2**32  # signed, as they are read
 MAGIC_V2 = 0xDAA320AB - 2**32  # the topic's length takes two bytes
 MAGIC_BLANK = 0xCBD43194 - 2**32
-SMALLEST = 91  # bytes of a V1 record with IPv4 hosts, and neither body, topic nor properties
-BLANK = 8
 ENTRY = 20  # bytes of an entry
 
-SYS_BORN_V6 = 0x10
-SYS_STORE_V6 = 0x20
-SYS_INNER_BATCH = 0x80
 SYS_OUTSIDE = 0x4  # transaction types 4 (prepared) and 12 (rolled back) have this bit, and no place in a queue
 
 # Columns of rows: an entry that is to be written. The tag is the worker's to find.
@@ -62,11 +58,11 @@ COMMA, SLASH = 44, 47
 def topic_of(b: Bytes, p: int, size: int) -> tuple[int, int]:
     """Where the topic of the record `p:p + size` begins and ends; (0, 0) where its parts do not add up to its size.
 
-    The record lies within `b`, is at least `SMALLEST` bytes long, and has the magic number of one.
+    The record lies within `b`, is at least `FIXED` bytes long, and has the magic number of one.
     """
     a = b.ctypes.data
     flags = i32_at(a + p + 36)
-    at = p + 84 + (12 if flags & SYS_BORN_V6 else 0) + (12 if flags & SYS_STORE_V6 else 0)
+    at = p + 84 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
     end = p + size
     wide = np.int64(i32_at(a + p + 4) == MAGIC_V2)
     if at + 7 + wide > end:
@@ -272,7 +268,7 @@ def scan(
             else:
                 why = NO_RECORD
             break
-        if size < SMALLEST or p + size > end:
+        if size < FIXED or p + size > end:
             why = BEYOND
             break
         if p + size > limit:
@@ -289,7 +285,7 @@ def scan(
         if flags & SYS_OUTSIDE:
             p += size
             continue
-        if flags & SYS_INNER_BATCH:
+        if flags & INNER_BATCH:
             why = INNER
             break
         queue = i32_at(a + p + 12)

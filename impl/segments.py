@@ -84,11 +84,14 @@ class Segments:
         """
         self.clear_unborn()
         path = self.path(base)
-        if asked(lambda: self.disk.names(self.folder), self.folder).get(f"{base:020d}") == self.size:
+        try:
+            made = asked(lambda: self.disk.create(path, self.size), path)
+        except StoreError as error:
+            there = isinstance(error.__cause__, FileExistsError)
+            if not there or asked(lambda: self.disk.names(self.folder), self.folder).get(f"{base:020d}") != self.size:
+                raise
             made = asked(lambda: self.disk.open(path, write=True), path)
             zero_from(made.data, 0)
-        else:
-            made = asked(lambda: self.disk.create(path, self.size), path)
         insort(self.bases, base)
         self._open[base] = made
         return made
