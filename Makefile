@@ -41,14 +41,14 @@ bench: .venv/ready
 
 night: .venv/ready
 	GAPLESS_FUZZ=10000 HYPOTHESIS_PROFILE=night $(PYTEST)
-	$(VENV) -m gapless.properties.crashes --points 10000 --recorded 2 --jobs $(JOBS)
-	$(VENV) -m gapless.properties.interleavings --schedules 100000 --jobs $(JOBS)
-	$(VENV) -m gapless.properties.impl_faults --jobs $(JOBS)
-	$(VENV) -m gapless.properties.mutants --jobs $(JOBS)
+	$(VENV) -m gapless.properties.machines.crashes --points 10000 --recorded 2 --jobs $(JOBS)
+	$(VENV) -m gapless.properties.machines.interleavings --schedules 100000 --jobs $(JOBS)
+	$(VENV) -m gapless.properties.faults.implementation --jobs $(JOBS)
+	$(VENV) -m gapless.properties.faults.spec_mutants --jobs $(JOBS)
 	$(PIP) install --quiet --no-deps --upgrade --target .venv/older-z3 z3-solver==$(OLDER_Z3)
 	$(call PROVED,.venv/older-z3)
 	$(call PROVED,)
-	$(VENV) -m gapless.properties.seeds
+	$(VENV) -m gapless.properties.proof.seeds
 
 interop: .venv/ready
 	$(VENV) -m tests.interop --version $(ROCKETMQ)

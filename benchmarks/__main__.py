@@ -32,9 +32,9 @@ from rich.table import Table
 from benchmarks import bigstore, bigtraces
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
-from gapless.properties.bounds import bound_of
-from gapless.properties.exploration import explore
-from gapless.traces.specs import SPECS
+from gapless.properties.exploration.bounds import bound_of
+from gapless.properties.exploration.search import explore
+from gapless.spec.catalog import SPECS
 
 RUNS = 3
 MORE_RUNS = 7  # of rows that are compared with one another closely

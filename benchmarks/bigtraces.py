@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from gapless.traces import schema
-from gapless.traces.specs import SPECS
+from gapless.spec.catalog import SPECS
+from gapless.traces.events import schema
 
 EVENTS = ("open", "append", "index", "settle")  # of every trace
 AT_ONCE = schema.ROWS // len(EVENTS)  # traces in a row group

@@ -14,16 +14,17 @@ import numpy as np
 
 from benchmarks.rows import answer
 from gapless import check
-from gapless.impl import kernels, layout
-from gapless.impl.dispatch import Dispatch
-from gapless.impl.log import CommitLog
-from gapless.impl.pool import rebuild
-from gapless.impl.queues import Queues
-from gapless.impl.recorder import Recorder
-from gapless.impl.records import Messages, properties_bytes
-from gapless.impl.segments import Segments
-from gapless.impl.store import Store
-from gapless.impl.worlds import RealDisk
+from gapless.impl.dispatch.dispatch import Dispatch
+from gapless.impl.dispatch.pool import rebuild
+from gapless.impl.environment.real import RealDisk
+from gapless.impl.native import kernels
+from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.store import folder as store_folder
+from gapless.impl.store.log import CommitLog
+from gapless.impl.store.queues import Queues
+from gapless.impl.store.records import Messages, properties_bytes
+from gapless.impl.store.segments import Segments
+from gapless.impl.store.store import Store
 
 BODY = 200  # bytes of a message that is appended
 QUEUES = [(topic, queue) for topic in ("orders", "payments", "audit-log", "shipments") for queue in range(4)]
@@ -113,7 +114,7 @@ def build(path: str, folder: str, workers: int) -> None:
     The verdict is that of a comparison with the store's own queues, byte by byte.
     """
     with tempfile.TemporaryDirectory(dir=folder) as made:
-        log, queues = _log(path), Queues(RealDisk(made), layout.file_sizes(RealDisk(path), None, None)[1])
+        log, queues = _log(path), Queues(RealDisk(made), store_folder.file_sizes(RealDisk(path), None, None)[1])
         dispatch = Dispatch(log, queues, position=log.start, verify=True)
         began = time.perf_counter()
         rebuild(dispatch, log.end, workers=workers)
@@ -133,7 +134,7 @@ def recover(path: str) -> None:
 
 def _log(path: str, *, recover: bool = True) -> CommitLog:
     disk = RealDisk(path)
-    log = CommitLog(Segments.load(disk, layout.LOG, layout.file_sizes(disk, None, None)[0]))
+    log = CommitLog(Segments.load(disk, store_folder.LOG, store_folder.file_sizes(disk, None, None)[0]))
     kernels.scan(np.zeros(8, np.uint8), 0, 0, EVER, kernels.CRC_TABLES)  # compiled, or loaded, before the clock starts
     if recover:
         log.recover(log.start, EVER)

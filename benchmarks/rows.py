@@ -25,12 +25,13 @@ def checksum(path: str, size: int, records: int) -> None:
 def scan(path: str) -> None:
     """The checker's own scan: records found, checksums computed, columns filled, nothing judged."""
     from gapless.traces.options import Options  # noqa: PLC0415 - as below
-    from gapless.traces.rocketmq import layout, pieces  # noqa: PLC0415 - not for the rows that do without
+    from gapless.traces.sources.rocketmq import splits  # noqa: PLC0415 - not for the rows that do without
+    from gapless.traces.sources.rocketmq.store import layout  # noqa: PLC0415 - not for the rows that do without
 
-    pieces.load_kernels(Options())
+    splits.load_kernels(Options())
     began = time.perf_counter()
-    store, space = layout.open_store(Path(path)), pieces.Space()
-    readers = (pieces.Reader(store, split, space) for split in pieces.splits(store))
+    store, space = layout.open_store(Path(path)), splits.Space()
+    readers = (splits.Reader(store, split, space) for split in splits.splits(store))
     records = sum(int(columns.filled[0]) for reader in readers for columns, *_ in reader.runs())
     answer(time.perf_counter() - began, records)
 
@@ -53,11 +54,11 @@ def check_traces(path: str, engine: EngineName, master: str | None) -> None:
 
 def explore(spec: str, profile: str | None = None) -> None:
     """Every state of a spec within its bound; what counts as a record is a step that was tried."""
-    from gapless.properties import bounds, exploration  # noqa: PLC0415 - not for the rows that do without
-    from gapless.traces.specs import SPECS  # noqa: PLC0415
+    from gapless.properties.exploration import bounds, search  # noqa: PLC0415 - not for the rows that do without
+    from gapless.spec.catalog import SPECS  # noqa: PLC0415
 
     bound = bounds.bound_of(SPECS[spec], profile)
-    found = exploration.explore(SPECS[spec], bound, profile=profile)
+    found = search.explore(SPECS[spec], bound, profile=profile)
     answer(found.seconds, found.tried, "conforms" if found.result == "holds" else found.result)
 
 

@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gapless.impl.core import Settings
-    from gapless.impl.errors import StoreError
-    from gapless.impl.store import Store
+    from gapless.impl.store.core import Settings
+    from gapless.impl.store.errors import StoreError
+    from gapless.impl.store.store import Store
     from gapless.traces.check import UsageError, check
-    from gapless.traces.verdicts import Finding, Report
+    from gapless.traces.report.values import Finding, Report
 
 __all__ = ["Finding", "Report", "Settings", "Store", "StoreError", "UsageError", "check"]
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from gapless.traces.specs import PROFILES, SPECS, Spec
+from gapless.spec.catalog import PROFILES, SPECS, Spec
 
 if TYPE_CHECKING:
-    from gapless.properties.exploration import Explored
-    from gapless.properties.ledger import Entry, Ledger
+    from gapless.properties.exploration.search import Explored
+    from gapless.properties.proof.ledger import Entry, Ledger
     from gapless.traces.check import Progress
-    from gapless.traces.verdicts import Report
+    from gapless.traces.report.values import Report
 
 EXAMPLES = """
 Hold what log-based message brokers did against what they promise.
@@ -156,9 +156,9 @@ def check(
     ] = False,
 ) -> None:
     """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
-    from gapless.traces import report as reports
     from gapless.traces.check import UsageError
     from gapless.traces.check import check as run
+    from gapless.traces.report import rendering as reports
 
     try:
         with _progress() as progress:
@@ -257,8 +257,8 @@ def trace(
     """Write the events of a store or a recording, for queries or to check them again elsewhere."""
     from gapless.traces.parts import recording_folder
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
-    from gapless.traces.pulsar.judge import export as export_recording
-    from gapless.traces.rocketmq.export import export as export_store
+    from gapless.traces.sources.pulsar.judge import export as export_recording
+    from gapless.traces.sources.rocketmq.export import export as export_store
 
     try:
         with _progress() as progress:
@@ -313,8 +313,8 @@ def record(
     Exit codes: 0 done, 2 wrong usage, or the disk or the store failed, 130 interrupted: what was sent is there.
     """
     from gapless import recording
-    from gapless.impl.errors import StoreError
-    from gapless.impl.workload import Workload
+    from gapless.impl.store.errors import StoreError
+    from gapless.impl.workloads.workload import Workload
 
     try:
         shortest, longest = recording.sizes(sizes)
@@ -359,8 +359,8 @@ def prove(
     ] = False,
 ) -> None:
     """Prove every invariant of the model, from any state and for every bound, and that every step can happen."""
-    from gapless.properties import ledger
-    from gapless.properties.proofs import WORK
+    from gapless.properties.proof import ledger
+    from gapless.properties.proof.induction import WORK
 
     names = tuple(dict.fromkeys(specs or ()))
     if strange := [name for name in names if name not in ledger.subjects()]:
@@ -444,12 +444,12 @@ def explore(
 ) -> None:
     """Try every step in every state within small bounds, and hold all of it against the invariants.
 
-    The bounds are those of properties/bounds.py. Exit codes: 0 all hold, 1 one is broken, 2 wrong usage, 3 a spec has
-    more states than --states allows, or a step that was never possible.
+    The bounds are those of properties/exploration/bounds.py. Exit codes: 0 all hold, 1 one is broken, 2 wrong usage,
+    3 a spec has more states than --states allows, or a step that was never possible.
     """
-    from gapless.properties import drawing, telling
-    from gapless.properties.bounds import NoBound, bound_of
-    from gapless.properties.exploration import explore as run
+    from gapless.properties.exploration import drawing, summary
+    from gapless.properties.exploration.bounds import NoBound, bound_of
+    from gapless.properties.exploration.search import explore as run
 
     chosen = _chosen(specs or [])
     found = []
@@ -462,10 +462,10 @@ def explore(
                 found.append(run(spec, bound, profile=profile, limit=states, progress=progress))
     except (NoBound, drawing.NoPicture) as error:
         raise _failed(str(error)) from None
-    code = telling.exit_code(found)
+    code = summary.exit_code(found)
     with _printing(code):
         if json:
-            _write(json, telling.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
+            _write(json, summary.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
         if graph:
             _write(graph, drawing.svg(found[0]) if graph.suffix == ".svg" else drawing.html(found))
         if str(json) != "-":
@@ -476,13 +476,13 @@ def explore(
 
 
 def _tabled(found: Sequence[Explored]) -> None:
-    from gapless.properties import telling
+    from gapless.properties.exploration import summary
 
     console = _Console(highlight=False, markup=False)
     console.width = max(console.width, 120)
-    console.print(telling.table(found, ruled=console.is_terminal))
+    console.print(summary.table(found, ruled=console.is_terminal))
     for one in found:
-        for lines in (telling.remarks(one), telling.story(one)):
+        for lines in (summary.remarks(one), summary.story(one)):
             if lines:
                 print("", *lines, sep="\n")
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
-from gapless.impl.core import Settings
-from gapless.impl.recorder import Recorder
-from gapless.impl.runs import FAULTS, OF_THE_DISK, Ran, Told, with_threads
-from gapless.impl.stepwise import Stepwise
-from gapless.impl.workload import ClientLog, Workload
+from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.store.core import Settings
+from gapless.impl.workloads.stepwise import Stepwise
+from gapless.impl.workloads.threaded import FAULTS, OF_THE_DISK, Ran, Told, with_threads
+from gapless.impl.workloads.workload import ClientLog, Workload
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 
-from gapless.impl.records import Messages
-from gapless.impl.store import Store
+from gapless.impl.store.records import Messages
+from gapless.impl.store.store import Store
 
 
 def main() -> None:

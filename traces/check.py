@@ -17,18 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
+from gapless.spec.catalog import PROFILES, SPECS, rule_id
 from gapless.traces.options import Options
 from gapless.traces.parts import Parts, Progress, is_event_file, recording_folder
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
-from gapless.traces.rocketmq import evidence, pieces, places, scan
-from gapless.traces.rocketmq.found import COMMIT_LOG, Found, Judged
-from gapless.traces.rocketmq.judge import Judge
-from gapless.traces.rocketmq.layout import Store, client_log_beside, open_store, store_folder
-from gapless.traces.rocketmq.pieces import Result, Split
-from gapless.traces.rocketmq.promises import OF_CLIENTS
-from gapless.traces.rules import Rule, rules
-from gapless.traces.specs import PROFILES, SPECS, rule_id
-from gapless.traces.verdicts import (
+from gapless.traces.report.values import (
     Counts,
     Finding,
     Mark,
@@ -40,10 +33,19 @@ from gapless.traces.verdicts import (
     Where,
     worst,
 )
+from gapless.traces.rules import Rule, rules
+from gapless.traces.sources.rocketmq import places, splits
+from gapless.traces.sources.rocketmq.clients import evidence
+from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
+from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged
+from gapless.traces.sources.rocketmq.log import Judge
+from gapless.traces.sources.rocketmq.splits import Result, Split
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.layout import Store, client_log_beside, open_store, store_folder
 
 if TYPE_CHECKING:  # stores are checked without loading pyarrow
-    from gapless.traces import events
-    from gapless.traces.tables import Table
+    from gapless.traces.judging import event_traces
+    from gapless.traces.report.verdict_table import Table
 
 EngineName = Literal["auto", "local", "spark"]
 Item = TypeVar("Item")
@@ -108,7 +110,7 @@ def check(
     )
     beside = Beside(Path(config) if config else None, Path(client) if client else None)
     with _table(verdicts) as table, _engine(engine, master, jobs, progress) as run:
-        pieces.load_kernels(options)
+        splits.load_kernels(options)
         began = time.perf_counter()
         profiles: dict[str, None] = {}
         parts: list[Parts] = []
@@ -136,11 +138,11 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
     """The verdict table, if one is wanted. Raises UsageError where it cannot be written."""
     if folder is None:
         return nullcontext()
-    from gapless.traces import tables  # noqa: PLC0415 - see above
+    from gapless.traces.report import verdict_table  # noqa: PLC0415 - see above
 
-    if refusal := tables.refusal(Path(folder)):
+    if refusal := verdict_table.refusal(Path(folder)):
         raise UsageError(refusal)
-    return tables.written(Path(folder))
+    return verdict_table.written(Path(folder))
 
 
 def _part(table: Table | None, number: int) -> tuple[Path, str] | None:
@@ -220,19 +222,19 @@ def _evidence(folder: Path, given: Path | None, path: Path) -> Iterator[list[str
 
 
 def _check_store(path: Path, store: Store, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
-    pieces.load_more_kernels(store, options)
+    splits.load_more_kernels(store, options)
     judged, interrupted = judged_store(store, options, engine)
     if table is not None:
-        from gapless.traces import tables  # noqa: PLC0415 - see above
-        from gapless.traces.rocketmq.listed import verdict_rows  # noqa: PLC0415
+        from gapless.traces.report import verdict_table  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.verdict_rows import verdict_rows  # noqa: PLC0415
 
-        tables.write(table[0], f"{table[1]}-store", verdict_rows(judged, str(path)))
+        verdict_table.write(table[0], f"{table[1]}-store", verdict_rows(judged, str(path)))
     return _parts(path, judged, interrupted, options)
 
 
 def _check_events(path: Path, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
-    from gapless.traces import tables  # noqa: PLC0415 - see above
-    from gapless.traces.events import check_events  # noqa: PLC0415
+    from gapless.traces.judging.event_traces import check_events  # noqa: PLC0415
+    from gapless.traces.report import verdict_table  # noqa: PLC0415 - see above
 
     try:
         parts = check_events(
@@ -240,9 +242,9 @@ def _check_events(path: Path, options: Options, engine: Engine, table: tuple[Pat
         )
     except Unreadable:
         if table is not None:
-            tables.forget(*table)
+            verdict_table.forget(*table)
         raise
-    if table is not None and not parts.interrupted and tables.rows_of(*table) != parts.listed:
+    if table is not None and not parts.interrupted and verdict_table.rows_of(*table) != parts.listed:
         raise UsageError(
             f"{shown(table[0].parent)}: not all verdicts can be read there: Spark's workers write them, so it must be "
             "on a file system that all of them share with this machine"
@@ -251,7 +253,7 @@ def _check_events(path: Path, options: Options, engine: Engine, table: tuple[Pat
 
 
 def _check_recording(path: Path, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
-    from gapless.traces.pulsar.judge import check_recording  # noqa: PLC0415 - see above
+    from gapless.traces.sources.pulsar.judge import check_recording  # noqa: PLC0415 - see above
 
     return check_recording(path, options, progress=engine.progress, table=table)
 
@@ -301,7 +303,7 @@ class Engine(Protocol):
     def results(self, store: Store, options: Options) -> Iterator[Result]:
         """Every split of a store judged, in log order. Raises Unreadable."""
 
-    def events(self) -> events.Engine:
+    def events(self) -> event_traces.Engine:
         """The same, for files of events."""
 
 
@@ -321,9 +323,9 @@ class Local:
         """As `Engine` says."""
         return results(store, options, self.jobs)
 
-    def events(self) -> events.Engine:
+    def events(self) -> event_traces.Engine:
         """As `Engine` says."""
-        from gapless.traces.events import Here  # noqa: PLC0415 - see above
+        from gapless.traces.judging.event_traces import Here  # noqa: PLC0415 - see above
 
         return Here(partial(_each, self.jobs))
 
@@ -338,19 +340,19 @@ def _engine(
         if master is not None:
             raise UsageError(f"master: {shown(master)} is a Spark cluster, and the engine is not spark")
         return nullcontext(Local(jobs, progress))
-    from gapless.traces.spark import started  # noqa: PLC0415 - few need Spark, and not all have it
+    from gapless.traces.engines.spark import started  # noqa: PLC0415 - few need Spark, and not all have it
 
     return started(master, jobs, progress)
 
 
 def results(store: Store, options: Options, jobs: int | None) -> Iterator[Result]:
     """Every split judged, in log order, by `jobs` processes."""
-    splits = list(pieces.splits(store, options.split))
-    return _each(jobs, partial(_judged, store, options), splits, sum(split.high - split.low for split in splits))
+    wanted = list(splits.splits(store, options.split))
+    return _each(jobs, partial(_judged, store, options), wanted, sum(split.high - split.low for split in wanted))
 
 
 def _judged(store: Store, options: Options, split: Split) -> Result:
-    return pieces.judge(store, split, options)
+    return splits.judge(store, split, options)
 
 
 def _each(jobs: int | None, judge: Callable[[Item], Answer], items: Sequence[Item], size: int) -> Iterator[Answer]:
@@ -389,9 +391,9 @@ def _begin(said: evidence.Evidence | None) -> None:
 
 def judged_store(store: Store, options: Options, engine: Engine) -> tuple[Judged, str]:
     """Judge a whole store; and what interrupted that, if something did: then what was judged so far."""
-    pieces.forget_listings()
+    splits.forget_listings()
     judge = Judge(store, options)
-    total = sum(split.high - split.low for split in pieces.splits(store))
+    total = sum(split.high - split.low for split in splits.splits(store))
     done = 0
     try:
         for result in engine.results(store, options):
@@ -506,7 +508,7 @@ def _transactions(judged: Judged, source: str) -> list[Transactions]:
     numbers = tally.numbers
     if not any(numbers.values()):
         return []
-    halves, ops = judged.queues.get(pieces.HALVES), judged.queues.get(pieces.OPS)
+    halves, ops = judged.queues.get(splits.HALVES), judged.queues.get(splits.OPS)
 
     def kept(counts: dict[Any, int]) -> dict[Any, int]:
         return {key: count for key, count in sorted(counts.items()) if count}
@@ -558,8 +560,8 @@ def _vacuous(judged: Judged, options: Options) -> Iterator[str]:
 
 def _is_garbage(store: Store) -> bool:
     """Whether there are bytes in the log that are no record: zeros are nothing, anything else is not ours."""
-    for split in pieces.splits(store):
-        window = pieces.Window(split.file)
+    for split in splits.splits(store):
+        window = splits.Window(split.file)
         window.read(split.low, split.high)
         if window.data[: window.have].any():
             return True

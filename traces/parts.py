@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gapless.traces.verdicts import Client, Coordinator, Finding, Mark, QueueRow, Source, Transactions
+from gapless.traces.report.values import Client, Coordinator, Finding, Mark, QueueRow, Source, Transactions
 
 Progress = Callable[[int, int], None]
 """Told, after every split, how many bytes are done and how many there are."""

@@ -8,8 +8,8 @@ from inspect import getdoc
 
 from pydantic import BaseModel, ConfigDict
 
-from gapless.traces.kernels import kernel
-from gapless.traces.specs import SPECS, rule_id
+from gapless.spec.catalog import SPECS, rule_id
+from gapless.traces.replay.kernels import kernel
 
 REFUSED = "the broker refuses only what is not allowed"
 SEEN = "what the broker saw is what its steps made"

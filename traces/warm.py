@@ -8,10 +8,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from gapless.spec.catalog import SPECS
 from gapless.traces.check import check
-from gapless.traces.rocketmq.layout import CLIENT_LOG, HALF_TOPIC
-from gapless.traces.schema import Event, write_events
-from gapless.traces.specs import SPECS
+from gapless.traces.events.schema import Event, write_events
+from gapless.traces.sources.rocketmq.store.layout import CLIENT_LOG, HALF_TOPIC
 
 
 def main() -> None:

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from gapless.impl import records
-from gapless.impl.errors import StoreError
-from gapless.impl.store import Store
-from tests import stores
+from gapless.impl.store import records
+from gapless.impl.store.errors import StoreError
+from gapless.impl.store.store import Store
 from tests.interop.files import Contents, changes, overwritten
 from tests.interop.makers import write
 from tests.interop.remoting import Consumed
 from tests.interop.rounds import Step, name_of
 from tests.interop.written import Written, differences
-from tests.stores import Queue
+from tests.support import stores
+from tests.support.stores import Queue
 
 WE = "we read"
 AT_ONCE = 32  # messages a read

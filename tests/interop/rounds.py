@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from gapless.impl.errors import InUse
-from gapless.impl.store import Store
-from tests import stores
+from gapless.impl.store.errors import InUse
+from gapless.impl.store.store import Store
 from tests.interop.broker import Broker
 from tests.interop.damage import Planted
 from tests.interop.files import Contents, changes, overwritten
 from tests.interop.remoting import SEARCH_BY_TIME, Client, Consumed
 from tests.interop.written import Message, Written, differences
-from tests.stores import Queue
+from tests.support import stores
+from tests.support.stores import Queue
 
 ROOT = Path(__file__).parent.parent.parent
 NEW_TOPIC = "refunds"

@@ -1,0 +1,53 @@
+"""The bitmap of each queue: which of its numbers are written and not yet visible.
+
+All bitmaps lie in one array, a ring for each queue with a byte for a number, so that one native call serves all queues
+of a batch. A ring holds the numbers between the commit position and the scanner, and is grown before the scanner gives
+more. Source: proposal 1 (new way, 5; example).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint64
+
+from gapless.impl.dispatch.scan_kernel import BITS, COMMITTED, HIGH, LOW, OF, ROOM, SCANNED, Bytes, Ints
+
+
+@njit(nogil=True, cache=True)
+def set_bits(bits: Bytes, queues: Ints, runs: Ints) -> None:
+    """The entries of these runs are written."""
+    for r in range(len(runs)):
+        queue = queues[uint64(runs[r, OF])]
+        for number in range(runs[r, LOW], runs[r, HIGH]):
+            bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))] = 1
+
+
+@njit(nogil=True, cache=True)
+def gapless_ends(bits: Bytes, queues: Ints, of: Ints) -> Ints:
+    """Of each of these queues, the largest number before which all are written."""
+    ends = np.empty(len(of), np.int64)
+    for i in range(len(of)):
+        queue = queues[uint64(of[i])]
+        end = queue[COMMITTED]
+        while end < queue[SCANNED] and bits[uint64(queue[BITS] + (end & (queue[ROOM] - 1)))]:
+            end += 1
+        ends[i] = end
+    return ends
+
+
+@njit(nogil=True, cache=True)
+def move_on(bits: Bytes, queues: Ints, of: Ints, ends: Ints) -> None:
+    """The commit positions of these queues move to `ends`; the room of what lies before is free."""
+    for i in range(len(of)):
+        queue = queues[uint64(of[i])]
+        for number in range(queue[COMMITTED], ends[i]):
+            bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))] = 0
+        queue[COMMITTED] = ends[i]
+
+
+@njit(nogil=True, cache=True)
+def widen(bits: Bytes, queue: Ints, at: int, room: int) -> None:
+    """The ring of a queue lies at `at` now, with `room` for more; what it says stays."""
+    for number in range(queue[COMMITTED], queue[SCANNED]):
+        bits[uint64(at + (number & (room - 1)))] = bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))]
+    queue[BITS], queue[ROOM] = at, room

@@ -1,0 +1,305 @@
+"""Ordered parallel dispatch: queues are built from the log by many workers, and readers see them grow in order.
+
+A scanner walks the log and gives each record its number in its queue; workers write the entries, in any order; a bitmap
+per queue says which are there; the commit position moves to the largest number before which none is missing, and
+readers look no further. This is a stepper: each verb is one event, with no thread, no clock and no waiting inside.
+Whoever calls it (`pool.py`, or a test) chooses which step comes next, and calls one at a time; `build` alone may run
+beside all others.
+
+Source: proposal 1 (parallel building of consume queues). Upstream has less: its workers decode, and one thread writes
+(reference C.2).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gapless.impl.dispatch import build_kernel
+from gapless.impl.dispatch.batches import TAKEN, WAITING, WRITTEN, Batch, Recorder
+from gapless.impl.dispatch.bitmap import gapless_ends, move_on, set_bits
+from gapless.impl.dispatch.queue_table import ROOM_AT_FIRST, Known
+from gapless.impl.dispatch.scan_kernel import BITS, BUSY, COMMITTED, HIGH, OF, ROOM, SCANNED
+from gapless.impl.dispatch.scanner import ADVICE, Scanner, place_of
+from gapless.impl.native.kernels import CRC_TABLES, Ints
+from gapless.impl.store.errors import Damaged, Refused, Stopped, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gapless.impl.store.log import CommitLog
+    from gapless.impl.store.queues import ConsumeQueue, Queues
+
+SECONDS = (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)
+DELAYS = tuple(1000 * seconds for seconds in SECONDS)  # ms, by delay level, from level 1 on
+
+
+class Dispatch:
+    """The steps by which queues are built, from `position` of the log on.
+
+    `scanned`, `dispatched`: exclusive ends, in the log, of what was scanned, and of what is in its queue and visible,
+    with all before it · `full`: the last scan gave nothing because too much is in flight · `error`: why dispatch has
+    stopped.
+
+    Every verb raises Stopped once a batch has failed too often, or the disk has: a hole is never passed.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: Queues,
+        *,
+        position: int,
+        batch_bytes: int = 4 << 20,
+        batch_records: int = 16384,
+        in_flight: int = 8,
+        overlap: bool = True,
+        verify: bool = False,
+        retries: int = 3,
+        recorder: Recorder | None = None,
+        delays: Sequence[int] = DELAYS,
+        lmq: bool = False,
+        room: int = ROOM_AT_FIRST,
+    ) -> None:
+        """What the settings mean.
+
+        `batch_bytes`, `batch_records`: where a batch is cut · `in_flight`: batches cut and not yet visible, at most ·
+        `overlap`: several workers may be at one queue at a time · `verify`: workers compute the checksums of bodies ·
+        `retries`: how often a batch that failed is tried again · `delays`: ms of each delay level · `lmq`: light queues
+        are built, too · `room`: numbers of a queue's bitmap at first, a power of 2.
+        """
+        self.scanned = self.dispatched = position
+        self.full = False
+        self.error: BaseException | None = None
+        self.overlap = overlap
+        self.verify = verify
+        self.retries = retries
+        self.recorder = recorder
+        self._log = log
+        self._queues = queues
+        self._known = Known(queues, room)
+        self._scanner = Scanner(
+            log, self._known, position, batch_bytes=batch_bytes, batch_records=batch_records, lmq=lmq
+        )
+        self._in_flight = in_flight
+        self._delays: Ints = np.array(delays, np.int64)
+        self._flying: deque[Batch] = deque()  # cut and not yet visible, in log order
+        self._waiting: list[Batch] = []  # of these, not taken, in log order
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is in flight."""
+        return not self._flying
+
+    # -- scan --------------------------------------------------------------------------------------------------------
+
+    def scan(self, limit: int) -> Batch | None:
+        """Cut the next batch from the log before `limit`: its records get their numbers.
+
+        None where there is nothing more, or where too much is in flight: then `full` says so. What is amiss with a
+        record is raised when it is the next one, and nothing has changed then: Damaged; DiskFull and StoreError where
+        its queue gets no file; NotAStore for an inner batch.
+        """
+        self._must_run()
+        self.full = len(self._flying) >= self._in_flight
+        if self.full or self.scanned >= limit:
+            return None
+        batch = self._scanner.cut(self.scanned, min(limit, self._log.end), idle=self.idle)
+        if batch is None:
+            self.full = self._scanner.blocked
+            return None
+        for index, high in zip(batch.runs[:, OF].tolist(), batch.runs[:, HIGH].tolist(), strict=True):
+            self._queues.all[index].scanned = high
+        self.scanned = batch.high
+        self._flying.append(batch)
+        self._waiting.append(batch)
+        if self.recorder is not None:
+            self.recorder.scanned(batch.runs)
+        return batch
+
+    # -- build -------------------------------------------------------------------------------------------------------
+
+    def take(self, batch: Batch | None = None) -> Batch | None:
+        """A worker takes a batch: the given one, or the oldest that may be taken; None where there is none.
+
+        Where workers may not overlap, a batch waits as long as one of its queues is being written to. Raises Refused
+        where the given one is not waiting, or may not be taken.
+        """
+        self._must_run()
+        if batch is None:
+            batch = next((waiting for waiting in self._waiting if self._may_take(waiting)), None)
+            if batch is None:
+                return None
+        elif batch.state != WAITING or batch not in self._waiting:
+            raise Refused(f"{batch}: it is not waiting for a worker")
+        elif not self._may_take(batch):
+            raise Refused(f"{batch}: another worker is at one of its queues")
+        self._waiting.remove(batch)
+        batch.state = TAKEN
+        self._known.columns[batch.runs[:, OF], BUSY] = 1
+        if self.recorder is not None and not batch.attempts:
+            self.recorder.taken(batch.runs)
+        return batch
+
+    def _may_take(self, batch: Batch) -> bool:
+        return self.overlap or batch.attempts > 0 or not self._known.columns[batch.runs[:, OF], BUSY].any()
+
+    def build(self, batch: Batch) -> None:
+        """Read the records of a batch, and write their entries into their slots. May run beside every other step.
+
+        Raises Damaged.
+        """
+        why, row = build_kernel.build(
+            batch.data, batch.base, batch.rows, batch.slots, self._delays, CRC_TABLES, self.verify
+        )  # fmt: skip
+        if why != build_kernel.BUILT:
+            place = place_of(batch.base, int(batch.position[row]) - batch.base)
+            expected = (
+                "a body that has its checksum" if why == build_kernel.CHECKSUM else "the record that was scanned here"
+            )
+            raise Damaged(f"{place}: expected {expected}; {ADVICE}")
+
+    def wrote(self, batch: Batch) -> None:
+        """The entries of a batch are in their slots: their bits are set. Raises Refused where no worker has it."""
+        self._must_run()
+        self._require_taken(batch)
+        batch.state = WRITTEN
+        self._known.columns[batch.runs[:, OF], BUSY] = 0
+        set_bits(self._known.bits, self._known.columns, batch.runs)
+        if self.recorder is not None:
+            self.recorder.wrote(batch.runs)
+        self._settle()
+
+    def failed(self, batch: Batch, error: BaseException) -> bool:
+        """A worker could not build its batch. True: it waits for another try, and nobody has seen its entries.
+
+        False: that was the last try, and dispatch has stopped. Raises Refused where no worker has it.
+        """
+        self._must_run()
+        self._require_taken(batch)
+        batch.attempts += 1  # and its queues stay busy: nobody else comes to them before it is written
+        batch.state = WAITING
+        self._waiting.append(batch)
+        self._waiting.sort(key=lambda waiting: waiting.low)
+        if batch.attempts > self.retries:
+            self.stop(error)
+        return self.error is None
+
+    def _require_taken(self, batch: Batch) -> None:
+        if batch.state != TAKEN or batch not in self._flying:
+            raise Refused(f"{batch}: no worker has it")
+
+    # -- commit ------------------------------------------------------------------------------------------------------
+
+    def commit(self, queue: ConsumeQueue) -> int:
+        """Readers see the queue's entries up to the first that is not written; returns the commit position."""
+        self._must_run()
+        if self._known.has(queue):
+            self._commit(np.array([queue.index]))
+        return queue.committed
+
+    def commit_all(self, batch: Batch) -> None:
+        """As `commit`, of every queue that a batch has entries of."""
+        self._must_run()
+        self._commit(batch.runs[:, OF])
+
+    def _commit(self, of: Ints) -> None:
+        known = self._known.columns
+        ends = self._gapless_ends(of)
+        moved = known[of, COMMITTED] < ends
+        move_on(self._known.bits, known, of, ends)
+        for index, end in zip(of[moved].tolist(), ends[moved].tolist(), strict=True):
+            if self.recorder is not None:  # before anybody can act on it
+                self.recorder.committed(index, end)
+            self._queues.all[index].committed = end
+        self._settle()
+
+    def _settle(self) -> None:
+        """What is visible, with all before it, is done with."""
+        while self._flying and self._is_visible(self._flying[0]):
+            self.dispatched = self._flying.popleft().high
+
+    def _gapless_ends(self, of: Ints) -> Ints:
+        """Of each of these queues, the largest number before which all entries are written."""
+        ends: Ints = gapless_ends(self._known.bits, self._known.columns, of)
+        return ends
+
+    def _is_visible(self, batch: Batch) -> bool:
+        runs = batch.runs
+        return batch.state == WRITTEN and bool((runs[:, HIGH] <= self._known.columns[runs[:, OF], COMMITTED]).all())
+
+    # -- flush -------------------------------------------------------------------------------------------------------
+
+    def flush(self, queue: ConsumeQueue, safe: int) -> int:
+        """Group flush: the visible entries whose records end at or before `safe` are durable; returns their end.
+
+        `safe`: how far the log is flushed; an entry must not outlive its record. Raises StoreError where the disk
+        refuses, and dispatch has stopped then: nobody knows what is on disk, and a second try could succeed and write
+        nothing.
+        """
+        self._must_run()
+        to = self.flushable(queue, safe)
+        if queue.flushed < to:
+            try:
+                queue.sync(queue.flushed, to)
+            except (OSError, StoreError) as error:
+                self.stop(error)
+                raise StoreError(
+                    f"consumequeue/{queue.name}: entries from {queue.flushed} on were flushed: {error}"
+                ) from error
+            queue.flushed = to
+            if self.recorder is not None:
+                self.recorder.queue_flushed(queue.index, to)
+        return queue.flushed
+
+    def flushable(self, queue: ConsumeQueue, safe: int) -> int:
+        """The exclusive end of the visible entries whose records end at or before log position `safe`."""
+        low, high = queue.flushed, queue.committed
+        while low < high:
+            address, end = queue.reserve(low)
+            to: int = build_kernel.safe_end(address, low, min(end, high), safe)
+            if to < min(end, high):
+                return to
+            low = to
+        return low
+
+    # -- stop --------------------------------------------------------------------------------------------------------
+
+    def stop(self, error: BaseException) -> None:
+        """No step is taken any more, because of `error`. What is visible stays so."""
+        self.error = self.error or error
+
+    def _must_run(self) -> None:
+        if self.error is not None:
+            raise Stopped(f"dispatch has stopped: {self.error}") from self.error
+
+    # -- for those who compare ---------------------------------------------------------------------------------------
+
+    def taken(self, queue: ConsumeQueue) -> list[int]:
+        """The numbers from the commit position on that a worker took, in this life, whatever became of it."""
+        return self._numbers(queue, lambda batch: batch.state != WAITING or batch.attempts > 0)
+
+    def being_written(self, queue: ConsumeQueue) -> list[int]:
+        """The numbers of the queue that workers are writing now."""
+        return self._numbers(queue, lambda batch: batch.state == TAKEN)
+
+    def written(self, queue: ConsumeQueue) -> list[int]:
+        """The numbers from the commit position on whose entries are written: those with a bit."""
+        known = self._known
+        if not known.has(queue):
+            return []
+        row = known.columns[queue.index]
+        numbers = np.arange(row[COMMITTED], row[SCANNED])
+        found: list[int] = numbers[known.bits[row[BITS] + (numbers & (row[ROOM] - 1))] == 1].tolist()
+        return found
+
+    def _numbers(self, queue: ConsumeQueue, which: Callable[[Batch], bool]) -> list[int]:
+        found: list[int] = []
+        for batch in self._flying:
+            if which(batch):
+                for index, low, high in batch.runs.tolist():
+                    if index == queue.index:
+                        found += range(max(low, queue.committed), high)
+        return found

@@ -1,0 +1,189 @@
+"""Threads at the rim of dispatch: they choose which step is taken, and never what it does.
+
+Every worker does the same: it takes the oldest batch that waits, or scans the next one where none does; builds it,
+beside the others; then sets its bits and commits. All steps but `build` are taken under one lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gapless.impl.dispatch.batches import Batch
+from gapless.impl.store.errors import DiskFull, StoreError
+
+if TYPE_CHECKING:
+    from gapless.impl.dispatch.dispatch import Dispatch
+
+PATIENCE = 0.005  # seconds that a worker sleeps where nobody wakes it
+
+
+class Pool:
+    """Workers that keep a dispatch going.
+
+    `limit`: called for how far the log may be scanned, a position · `lock`: held for every step; whoever takes one
+    beside the pool holds it, too · `asleep`: how many threads wait for something to happen.
+
+    A step that raises stops the dispatch, loudly: `error` says why, `wait` and `stop` raise it. A disk without room
+    does not: `trouble` says so, and `wait` raises it, for as long as the next queue file cannot be made.
+    """
+
+    def __init__(self, dispatch: Dispatch, *, limit: Callable[[], int], workers: int = 2) -> None:
+        self.dispatch = dispatch
+        self.lock = threading.Lock()
+        self.asleep = 0
+        self.trouble: DiskFull | None = None
+        self._limit = limit
+        self._changed = threading.Condition(self.lock)
+        self._stopping = False
+        self._pausing = self._building = 0  # who asks the workers to pause; batches that are being built
+        self._threads = [
+            threading.Thread(target=self._work, name=f"dispatch-{number}", daemon=True) for number in range(workers)
+        ]
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why dispatch has stopped; None while it goes on."""
+        return self.dispatch.error
+
+    def start(self) -> None:
+        """The workers begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def wake(self) -> None:
+        """The log has grown. Cheap to leave out: workers look for themselves, after a while."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, until: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait for what steps bring about; False after `timeout` seconds. Raises what stopped dispatch."""
+        with self._changed:
+            self.asleep += 1
+            self._changed.wait_for(lambda: until() or self._stopping or self.error or self.trouble, timeout)
+            self.asleep -= 1
+            if not until():
+                self._raise()
+            return until()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Meanwhile no worker does anything, and no step is taken."""
+        with self._changed:
+            self._pausing += 1
+            self.asleep += 1
+            try:
+                self._changed.wait_for(lambda: not self._building)
+                yield
+            finally:
+                self.asleep -= 1
+                self._pausing -= 1
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """What is being built is finished and committed, and nothing new is begun; no thread is left then.
+
+        Raises what had stopped dispatch before. What was scanned and not built is scanned again by the next dispatch.
+        """
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _raise(self) -> None:
+        if trouble := self.error or self.trouble:
+            raise trouble
+
+    # -- what a thread does ------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            while (batch := self._next()) is not None:
+                error: Exception | None = None
+                try:
+                    self.dispatch.build(batch)
+                except Exception as failure:  # noqa: BLE001 - whatever a worker met, its batch is tried again
+                    error = failure
+                with self._changed:
+                    self._building -= 1
+                    self._finish(batch, error)
+                    if self.asleep:
+                        self._changed.notify_all()
+        except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
+            with self._changed:
+                self.dispatch.stop(error)
+                self._changed.notify_all()
+
+    def _finish(self, batch: Batch, error: Exception | None) -> None:
+        if error is not None:
+            self.dispatch.failed(batch, error)
+        else:
+            self.dispatch.wrote(batch)
+            self.dispatch.commit_all(batch)
+
+    def _next(self) -> Batch | None:
+        """The batch that is to be built next; waits for one. None where there will be none."""
+        with self._changed:
+            while not self._stopping and self.error is None:
+                batch = None if self._pausing else self._taken()
+                if batch is not None:
+                    self._building += 1
+                    return batch
+                self.asleep += 1
+                self._changed.wait(PATIENCE)
+                self.asleep -= 1
+            return None
+
+    def _taken(self) -> Batch | None:
+        batch = self.dispatch.take()
+        return self._scanned() if batch is None else batch
+
+    def _scanned(self) -> Batch | None:
+        try:
+            self.trouble, found = None, self.dispatch.scan(self._limit())
+        except DiskFull as error:
+            self.trouble, found = error, None
+        except StoreError as error:
+            if not self._building:  # what comes before the damage is made visible first
+                self.dispatch.stop(error)
+            found = None
+        if found is not None:
+            return self.dispatch.take()
+        if self.error or self.trouble:
+            self._changed.notify_all()
+        return None
+
+
+def rebuild(dispatch: Dispatch, limit: int, workers: int = 2) -> None:
+    """Everything before `limit` is in its queue and visible when this returns. Raises what stops dispatch.
+
+    With one worker, the calling thread does it all.
+    """
+    if workers > 1:
+        pool = Pool(dispatch, limit=lambda: limit, workers=workers)
+        pool.start()
+        try:
+            pool.wait(lambda: dispatch.dispatched >= limit)
+        finally:
+            pool.stop()
+        return
+    while True:
+        batch = dispatch.take()
+        if batch is None and dispatch.scan(limit) is not None:
+            batch = dispatch.take()
+        if batch is None:
+            return
+        try:
+            dispatch.build(batch)
+        except Exception as error:
+            if not dispatch.failed(batch, error):
+                raise
+        else:
+            dispatch.wrote(batch)
+            dispatch.commit_all(batch)

@@ -1,0 +1,218 @@
+"""The recorder: every step of a store as an event, cheap enough to be left on.
+
+The parts of a store write rows of eight integers to one tape, one for a step or one for a block of many, at the place
+where the step takes effect. Another thread takes them off the tape, reads the bytes that they speak of, and keeps the
+rows, in memory or in a file without a name, which is gone if the process is. At the end they become events
+(`as_events.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from gapless.impl.dispatch.dispatch import DELAYS
+from gapless.impl.recorder import as_events
+from gapless.impl.recorder import rows as r
+from gapless.impl.recorder.lives import Lives, Log, Queue
+from gapless.impl.recorder.rows import WIDTH, Ints
+from gapless.impl.recorder.tape import Keeping
+from gapless.impl.store.errors import StoreError
+from gapless.traces.events import schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EVERY = 0.1  # seconds between two looks at the tape
+AT_ONCE = 1 << 14  # rows that are taken off the tape at once
+MOST = 1 << 20  # rows on the tape beyond which whoever writes to it must help
+ROW = 8 * WIDTH  # bytes
+
+
+class RecordingFailed(StoreError):  # noqa: N818 - it names a finding.
+    """The recording is not complete, and nothing was written; the store is as it is."""
+
+
+class Recorder:
+    """Takes down what the parts of a store tell it, and writes events to `path` when it is closed.
+
+    Without a path, it keeps them: `batches` tells them. `source` is the name that the events carry. One recorder may
+    go with a store through several lives, one after the other.
+    """
+
+    def __init__(self, path: Path | None = None, *, source: str = "gapless") -> None:
+        self.path = path
+        self.source = source
+        self.error: Exception | None = None
+        self.count = 0
+        """Events that were written."""
+        self.tape = bytearray()
+        """Rows, in the order of the steps: `+=` is one step of the interpreter. Never another object."""
+        self._overlap = True
+        self._late = False  # the tape is longer than it may be
+        self._taking = threading.RLock()
+        self._kept = Keeping(path.parent if path else None)
+        self._lives = Lives(self._kept.add_entries)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._take_on, name="gapless-recorder", daemon=True)
+        if path is not None:
+            self._thread.start()
+
+    def __enter__(self) -> Self:
+        """The recorder."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write what was recorded, whatever happened: it is true up to here."""
+        self.close()
+
+    # -- a life of the store -----------------------------------------------------------------------------------------
+
+    def opened(
+        self, log: Log, queues: Sequence[Queue], *, overlap: bool = True, delays: Sequence[int] = DELAYS
+    ) -> None:
+        """A store begins a life: recovered, every message in its queue, all of it safe. In a later life, after a crash.
+
+        `queues`: by their indices; those that are made later are added to it · `overlap`: workers may share a queue ·
+        `delays`: ms of each delay level.
+        """
+        with self._taking:
+            self.take()
+            self._overlap = overlap
+            self._keep(lambda: self._lives.begin(log, queues, overlap=overlap, delays=delays))
+
+    def expired(self, start: int, queues: Sequence[Queue]) -> None:
+        """The log begins at `start` now, the messages of every queue at its `first`; no file is deleted yet."""
+        for queue in queues:
+            self._row(r.EXPIRE, queue.index, queue.first, start)
+        self.take()
+
+    def settled(self, upto: int, queues: Sequence[Queue]) -> None:
+        """Every message before `upto` has its entry, and no file is closed yet."""
+        for queue in queues:
+            self._row(r.SETTLE, queue.index, upto)
+        self.take()
+
+    # -- steps of the log --------------------------------------------------------------------------------------------
+
+    # One append is the row `row_of_append` on the tape. Its place is told; what is true of its bytes is read from them.
+
+    def appended_many(self, queues: Ints, placed: Ints) -> None:
+        """Records are in the log; `queues`: the indices of their queues.
+
+        `placed`: int64 [4, n], the position of each, its size, the place of its queue in `queues`, its number.
+        """
+        position, size, of, _number = placed
+        self._rows(r.rows_of(r.APPEND, size, {r.SUBJECT: queues[of], r.B: position, r.C: size}))
+
+    def rolled(self, position: int, size: int) -> None:
+        """A blank fills the file."""
+        self._row(r.ROLL, 0, position, size)
+        self._help()
+
+    def flushed(self, to: int) -> None:
+        """The log before `to` is on disk."""
+        self._row(r.FLUSH, 0, to)
+        self._help()
+
+    def acknowledged(self, to: int) -> None:
+        """Producers are told that the log before `to` is safe."""
+        self._row(r.ACKNOWLEDGE, 0, to)
+
+    def checkpointed(self, time: int) -> None:
+        """The checkpoint says that what was stored up to `time`, in ms, is safe."""
+        self._row(r.CHECKPOINT, 0, time)
+
+    # -- steps of dispatch -------------------------------------------------------------------------------------------
+
+    # Runs are int64 [n, 3]: a queue by its index, and numbers of it from, up to.
+
+    def scanned(self, runs: Ints) -> None:
+        """Records have got their numbers."""
+        self._runs(r.SCAN, runs)
+
+    def taken(self, runs: Ints) -> None:
+        """A worker has come to write these entries; not told again when it tries again."""
+        self._runs(r.TAKE, runs)
+
+    def wrote(self, runs: Ints) -> None:
+        """These entries are in their slots, and their bits are set."""
+        self._runs(r.WRITE, runs)
+
+    def committed(self, queue: int, to: int) -> None:
+        """Consumers see the entries before `to`. They are read by the way; at once, where there is no path."""
+        self._row(r.COMMIT, queue, to)
+        if self.path is None:
+            self.take()
+
+    def queue_flushed(self, queue: int, to: int) -> None:
+        """The entries before `to` are on disk."""
+        self._row(r.FLUSH_QUEUE, queue, to)
+
+    # -- the tape ----------------------------------------------------------------------------------------------------
+
+    def _row(self, kind: int, queue: int, a: int, b: int = 0) -> None:
+        self.tape += r.row(kind, queue, a, b, 0, 0, 0, 0)  # one step of the interpreter: the tape's order is the order
+
+    def _runs(self, kind: int, runs: Ints) -> None:
+        low, high = runs[:, 1], runs[:, 2]
+        self._rows(r.rows_of(kind, low, {r.SUBJECT: runs[:, 0], r.A: low, r.B: high, r.C: int(self._overlap)}))
+
+    def _rows(self, rows: Ints) -> None:
+        self.tape += rows.data  # as one step, too
+        self._help()
+
+    def _help(self) -> None:
+        """Whoever writes faster than the rows are taken off must take them off as well: the tape has an end."""
+        if self._late:
+            self.take()
+
+    def _take_on(self) -> None:
+        while not self._over.wait(EVERY):
+            self._late = len(self.tape) > MOST * ROW
+            self.take()
+            self._late = False
+
+    def take(self) -> None:
+        """Take off the tape all that is on it."""
+        with self._taking:
+            while rows := min(len(self.tape) // ROW, AT_ONCE):
+                taken = np.frombuffer(self.tape[: rows * ROW], np.int64).reshape(rows, WIDTH)
+                del self.tape[: rows * ROW]
+                self._keep(lambda taken=taken: self._lives.told(taken))  # type: ignore[misc]
+
+    def _keep(self, rows: Callable[[], Ints]) -> None:
+        if self.error is None:
+            try:
+                self._kept.add(rows())
+            except Exception as error:  # noqa: BLE001 - whatever it is, the store goes on, and `close` tells of it
+                self.error = error
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All that was recorded so far, as batches of `schema.SCHEMA`, trace by trace. Raises RecordingFailed."""
+        self.take()
+        if self.error is not None:
+            raise RecordingFailed(f"the recording broke off: {self.error}; the store is not affected") from self.error
+        yield from as_events.batches(*self._kept.all(), self._lives.subjects, self.source)
+
+    def close(self) -> None:
+        """Write the events, if there is a path, and forget them. Raises RecordingFailed: then there is no new file."""
+        if self.path is None or self._over.is_set():
+            return
+        self._over.set()
+        self._thread.join()
+        try:
+            self.count = schema.write(self.path, self.batches())
+        except OSError as error:
+            raise RecordingFailed(f"{self.path}: cannot be written ({error.strerror or error})") from error
+        finally:
+            self._kept.forget()

@@ -1,0 +1,373 @@
+"""A store without threads and without a clock: log, queues, dispatch and recovery, one step a call.
+
+Whoever calls chooses the order: `store.py` with threads, `properties/` with a schedule, a test by hand.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from gapless.impl.dispatch.dispatch import DELAYS, Dispatch
+from gapless.impl.dispatch.pool import rebuild
+from gapless.impl.environment.real import Disk
+from gapless.impl.store import folder
+from gapless.impl.store.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.store.input_checks import sound
+from gapless.impl.store.log import CommitLog
+from gapless.impl.store.queues import ConsumeQueue, Queues
+from gapless.impl.store.records import MAGIC_V1, MAGIC_V2, Ints, Messages
+from gapless.impl.store.segments import Segments, asked
+
+if TYPE_CHECKING:
+    from gapless.impl.dispatch.batches import Batch
+    from gapless.impl.recorder.recorder import Recorder
+
+NEVER = 1 << 62  # ms: later than any time
+SLACK = 3000  # ms: a broker's own distance from the times in its checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a store is laid out, and how it works. What is None is as the files are, or as a broker has it by default."""
+
+    file_size: int | None = None  # bytes of every log file; 1 GiB for a new store
+    queue_file_size: int | None = None  # bytes of every queue file; 6,000,000 for a new store
+    synchronous: bool = False  # whether a message counts as taken only once it is on disk
+    flush_interval: int = 500  # ms between two flushes of the log, where it is not synchronous
+    flush_pages: int = 4  # of 4096 bytes: less than that waits for a thorough flush, every 10 s
+    queue_flush_interval: int = 1000  # ms between two flushes of the queues
+    workers: int = 2  # threads that build entries; with none, only opening and closing the store builds them
+    batch_bytes: int = 4 << 20  # of the log, for one worker at a time
+    batch_records: int = 1 << 14
+    in_flight: int = 8  # batches; more wait until these are done
+    overlap: bool = True  # whether two workers may be at one queue
+    pre_allocate: bool = True  # whether the next log file is made before it is needed
+    delays: tuple[int, ...] = DELAYS  # ms of each delay level, from level 1 on
+    reserved_hours: int = 72  # what was stored before that expires
+    salvage: bool = False  # whether a log that lost what was safe is opened nevertheless, cut off there
+    rebuild: bool = False  # whether all queues are built anew from the log, as far as it reaches back
+
+    def __post_init__(self) -> None:
+        least = dict.fromkeys(
+            ("flush_interval", "queue_flush_interval", "batch_bytes", "batch_records", "in_flight"), 1
+        )
+        for name, low in {**least, "file_size": 1, "queue_file_size": 1, "workers": 0, "flush_pages": 0}.items():
+            given = getattr(self, name)
+            if given is not None and (not isinstance(given, int) or given < low):
+                raise Refused(f"settings: {name}={given!r}, expected a whole number from {low} on")
+        if not self.delays:
+            raise Refused("settings: delays is empty, expected the ms of at least one delay level")
+
+
+class Core:
+    """A store that is open for writing. Created by `open`."""
+
+    def __init__(self, disk: Disk, settings: Settings, recorder: Recorder | None) -> None:
+        self.disk = disk
+        self.settings = settings
+        self.recorder = recorder
+        self.log: CommitLog
+        self.queues: Queues
+        self.dispatch: Dispatch
+        self.checkpoint = folder.Checkpoint()
+        self.acknowledged = 0  # exclusive end of what producers were told is safe
+        self.recovered = 0  # records that were stepped through when the store was opened
+        self._marks: deque[tuple[int, int]] = deque()  # ends of the log that were flushed, and the newest times there
+        self._listed: set[int] = set()  # queues with new messages that `config/topics.json` names
+        self._flushing_queues, self._checking, self._writing = Lock(), Lock(), Lock()
+        self._light = False  # whether records may be in several queues
+        self._open = False
+
+    @classmethod
+    def open(cls, disk: Disk, settings: Settings | None = None, recorder: Recorder | None = None) -> Core:
+        """A store, new or found: after a crash, what was flushed is there, and every message has its entry.
+
+        Raises NotAStore, InUse, WrongFileSize, Damaged, DiskFull, StoreError; nothing is open then.
+        """
+        folder.require_a_store(disk)
+        folder.lock(disk)
+        core = cls(disk, settings or Settings(), recorder)
+        try:
+            core._find()
+        except BaseException:
+            disk.unlock()
+            raise
+        core._open = True
+        return core
+
+    # -- found again -------------------------------------------------------------------------------------------------
+
+    def _find(self) -> None:
+        sizes = folder.file_sizes(self.disk, self.settings.file_size, self.settings.queue_file_size)
+        clean, self.checkpoint = folder.is_clean(self.disk), folder.Checkpoint.read(self.disk)
+        self._light = folder.has_light_queues(self.disk)
+        self.log = CommitLog(Segments.load(self.disk, folder.LOG, sizes[0]))
+        self.queues = Queues(self.disk, sizes[1])
+        self.queues.load()
+        doubted = NEVER if clean else self.checkpoint.log
+        begin = self._last_file() if clean else self._last_safe_file()
+        anew = self.settings.rebuild or self._queues_are_unsound()
+        if anew:
+            begin = self.log.start
+        self.recovered = self.log.recover(begin, doubted)
+        self._require_no_loss(clean=clean)
+        folder.mark_running(self.disk)
+        try:
+            self.log.truncate()
+            if anew:
+                self.queues.clear()
+            self._build_queues(begin, self.log.end if clean and not anew else begin)
+        except StoreError:
+            if clean and not anew:  # the log is as it was, and what was built is what is built the next time
+                with suppress(StoreError):
+                    folder.mark_stopped(self.disk)
+            raise
+        self.acknowledged = self.log.end
+        self.checkpoint = replace(self.checkpoint, log=0, queues=0, index=0)  # of what was lost, nothing is safe
+        self._flushed(self.log.end, self.log.newest)
+        self.flush_queues()
+        self._tell_what_was_found()
+        self.write_checkpoint(self.log.newest)
+
+    def _queues_are_unsound(self) -> bool:
+        """There are none, or one begins late though the log has its first messages: they are built anew."""
+        first = [queue.segments.bases[0] for queue in self.queues.all if queue.segments.bases]
+        return not first or (self.log.start == 0 and any(first))
+
+    def _last_file(self) -> int:
+        """After a clean stop all is in its place: only the last file is stepped through, to find the end."""
+        return next(
+            (base for base in reversed(self.log.segments.bases) if self._begins_with_a_record(base)), self.log.start
+        )
+
+    def _last_safe_file(self) -> int:
+        """The newest file before which every record and its entry was on disk, as the checkpoint says."""
+        safe = min(self.checkpoint.log, self.checkpoint.queues) - SLACK
+        for base in reversed(self.log.segments.bases):
+            if self._begins_with_a_record(base) and self.log.time_at(base) <= safe:
+                return base
+        return self.log.start
+
+    def _begins_with_a_record(self, position: int) -> bool:
+        data, base = self.log.view(position)
+        at = position - base
+        names = int.from_bytes(data[at + 28 : at + 36].tobytes(), "big") == position
+        return names and int.from_bytes(data[at + 4 : at + 8].tobytes(), "big") in (MAGIC_V1, MAGIC_V2)
+
+    def _require_no_loss(self, *, clean: bool) -> None:
+        """What lies behind the log's end is not cut off if it was safe once. Raises Damaged; nothing was changed."""
+        if self.settings.salvage:
+            return
+        end = self.log.end
+        place = self.log.segments.place(end)
+        advice = "restore the file, or open the store with salvage=True, which drops all that follows"
+        if self.checkpoint.log > self.log.newest:
+            raise Damaged(
+                f"{place}: no whole record begins here, and the checkpoint says that records stored up to "
+                f"{self.checkpoint.log} ms were on disk, while the last one left is of {self.log.newest} ms: either "
+                f"the log has lost its end, or the file `checkpoint` is damaged; {advice}"
+            )
+        if clean or not self.log.segments.bases:
+            later = [base for base in self.log.segments.bases if end <= base and self._begins_with_a_record(base)]
+            named = max((queue.reach() for queue in self.queues.all), default=0)
+            if later or end < named:
+                raise Damaged(f"{place}: no whole record begins here, but the log went on behind it; {advice}")
+
+    def _build_queues(self, begin: int, trusted: int) -> None:
+        """Every message from `begin` on has its entry; if one before it has none, all are built from the log's start.
+
+        Entries of messages before `trusted` stay as they are, if the log has these.
+        """
+        try:
+            self._dispatch_from(begin, trusted)
+        except Damaged:
+            if begin == self.log.start == trusted:
+                raise
+            self._dispatch_from(self.log.start, self.log.start, verify=True)
+        for queue in self.queues.all:
+            queue.truncate()
+            queue.forget_below(self.log.start)
+            queue.next = queue.found = queue.scanned
+        if asked(lambda: self.disk.read(folder.TOPICS), folder.TOPICS) is None:  # no broker knows of any: all are new
+            for queue in self.queues.all:
+                queue.found = 0
+
+    def _dispatch_from(self, begin: int, trusted: int, *, verify: bool = False) -> None:
+        for queue in self.queues.all:
+            queue.recover(self.log.start, trusted, self._stands)
+        chosen = self.settings
+        self.dispatch = Dispatch(
+            self.log,
+            self.queues,
+            position=begin,
+            batch_bytes=chosen.batch_bytes,
+            batch_records=chosen.batch_records,
+            in_flight=chosen.in_flight,
+            overlap=chosen.overlap,
+            lmq=self._light,
+            verify=verify,
+            delays=chosen.delays,
+        )
+        rebuild(self.dispatch, self.log.end, workers=chosen.workers)
+
+    def _stands(self, number: int, position: int, size: int) -> bool:
+        """Whether the log has, at `position`, a record of `size` bytes that carries `number`."""
+        if not self.log.start <= position < self.log.end or not self._begins_with_a_record(position):
+            return False
+        data, base = self.log.view(position)
+        at = position - base
+        carried = int.from_bytes(data[at + 20 : at + 28].tobytes(), "big")
+        return int.from_bytes(data[at : at + 4].tobytes(), "big") == size and (self._light or carried == number)
+
+    def _tell_what_was_found(self) -> None:
+        if self.recorder is not None:
+            settings = self.settings
+            self.recorder.opened(self.log, self.queues.all, overlap=settings.overlap, delays=settings.delays)
+            self.log.recorder = self.recorder
+            self.dispatch.recorder = self.recorder
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def append(self, queue: ConsumeQueue, body: bytes, properties: bytes, now: int) -> tuple[int, int]:
+        """One message; returns its position and size. Raises Refused, DiskFull, Stopped."""
+        self._require_open()
+        return self.log.append(queue, body, properties, now)
+
+    def append_many(self, messages: Messages, now: int) -> Ints:
+        """Many messages: `CommitLog.append_many`."""
+        self._require_open()
+        messages = sound(messages)
+        return self.log.append_many([self.queues.named(*pair) for pair in messages.queues], messages, now)
+
+    def flush(self) -> int:
+        """All that is in the log is durable; returns how far that is. Raises Stopped."""
+        return self.flush_up_to(self.log.end, self.log.newest)
+
+    def flush_up_to(self, end: int, newest: int) -> int:
+        """As `flush`, where others append meanwhile: `newest` is the last store time before `end`."""
+        self._require_open()
+        flushed = self.log.flush()
+        self._flushed(end, newest)
+        return flushed
+
+    def _flushed(self, end: int, newest: int) -> None:
+        """The log is on disk up to `end`, where the newest record is of `newest` ms."""
+        self._know_safe(log=newest)
+        self._marks.append((end, newest))
+
+    def _know_safe(self, **times: int) -> None:
+        """The checkpoint's times move on. The log and the queues may be flushed by two threads at once."""
+        with self._checking:
+            later = {name: max(time, getattr(self.checkpoint, name)) for name, time in times.items()}
+            self.checkpoint = replace(self.checkpoint, **later)
+
+    def acknowledge(self, to: int) -> None:
+        """Producers are told that all before `to` is safe. Raises Refused where it is not."""
+        if to > self.log.flushed:
+            raise Refused(f"position {to} is not on disk yet: only what lies before {self.log.flushed} is")
+        if to > self.acknowledged:
+            self.acknowledged = to
+            if self.recorder is not None:
+                self.recorder.acknowledged(to)
+
+    @property
+    def limit(self) -> int:
+        """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
+        return self.log.flushed if self.settings.synchronous else self.log.end
+
+    def scan(self) -> Batch | None:
+        """The next batch is cut from the log: `Dispatch.scan`."""
+        return self.dispatch.scan(self.limit)
+
+    def flush_queues(self) -> None:
+        """Entries become durable, queue by queue, as far as their messages are. Raises Stopped."""
+        with self._flushing_queues:
+            self._flush_queues(self.log.flushed, self.dispatch.dispatched)
+
+    def _flush_queues(self, safe: int, dispatched: int) -> None:
+        for queue in self.queues.all:
+            if queue.flushed < queue.committed:
+                self.dispatch.flush(queue, safe)
+        while self._marks and self._marks[0][0] <= min(safe, dispatched):
+            _, newest = self._marks.popleft()
+            self._know_safe(queues=newest, index=newest)
+
+    def write_checkpoint(self, now: int) -> None:
+        """The file says what is safe by now, and brokers are told of queues that are new. `now`: ms."""
+        with self._writing:
+            self._write_new_topics(now)
+            checkpoint = self.checkpoint
+            checkpoint.write(self.disk)
+            if self.recorder is not None:
+                self.recorder.checkpointed(checkpoint.log)
+
+    def _write_new_topics(self, now: int) -> None:
+        new = [queue for queue in self.queues.all if queue.next > queue.found and queue.index not in self._listed]
+        if new:
+            folder.write_topics(self.disk, [(queue.topic, queue.id) for queue in new], now)
+            self._listed |= {queue.index for queue in new}
+
+    def expire(self, before: int) -> int:
+        """Whole log files go, and their entries, if all in them was stored before that time, in ms.
+
+        What is not in its queue yet, or not on disk, stays, and so does a file with a record that is: a log that begins
+        with one that a crash could take would be found without any, and its times would be lost. Returns where the log
+        begins now. Raises Stopped, StoreError.
+        """
+        self._require_open()
+        done, start = min(self.dispatch.dispatched, self.log.flushed), self.log.start
+        for base in self.log.segments.bases[1:]:
+            if base >= done or self.log.time_at(base) >= before:
+                break
+            start = base
+        if start > self.log.start:
+            self.flush_queues()  # when its messages are gone, a queue's last entry is all that tells its next number
+            self.log.start = start
+            for queue in self.queues.all:
+                queue.forget_below(start)
+            if self.recorder is not None:
+                self.recorder.expired(start, self.queues.all)
+        for base in [base for base in self.log.segments.bases if base < self.log.start]:  # some may be left from before
+            self.log.segments.delete(base)
+        for queue in self.queues.all:
+            queue.delete_expired()
+        return self.log.start
+
+    def close(self, now: int) -> None:
+        """A clean stop: all is in its queue and on disk, and the next start need not look for it.
+
+        `now`: ms. Raises StoreError where that cannot be had: then it was a crash.
+        """
+        if not self._open:
+            return
+        try:
+            self.flush()
+            rebuild(self.dispatch, self.log.end, workers=1)
+            self.flush_queues()
+            if self.dispatch.dispatched != self.log.end or any(queue.flushed < queue.next for queue in self.queues.all):
+                raise Stopped(f"messages from {self.log.segments.place(self.dispatch.dispatched)} on have no entry yet")
+            self.write_checkpoint(now)
+            if self.recorder is not None:
+                self.recorder.settled(self.log.end, self.queues.all)
+            self.log.segments.delete_from(self.log.end)
+            folder.mark_stopped(self.disk)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """The store is let go as it is, as when the process dies."""
+        if self._open:
+            self._open = False
+            if self.recorder is not None:
+                self.recorder.take()  # it reads what lies in the files
+            self.log.segments.close()
+            self.queues.close()
+            self.disk.unlock()
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise Stopped("the store is closed; open it again")

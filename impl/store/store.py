@@ -1,0 +1,361 @@
+"""A commit log with consume queues, for programs: `Core` with threads around it, a clock, and waiting.
+
+with Store.open("data") as store:
+    store.append("orders", 0, b"paid", tag="new")
+    for record in store.read("orders", 0, 0):
+        print(record.number, record.body)
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from weakref import WeakSet
+
+from gapless.impl.dispatch.pool import Pool
+from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
+from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.errors import Damaged, DiskFull, Refused, Stopped
+from gapless.impl.store.log import PAGE
+from gapless.impl.store.queues import ENTRY_BYTES, ConsumeQueue
+from gapless.impl.store.records import Ints, Messages, Record, properties_bytes
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from gapless.impl.recorder.recorder import Recorder
+
+THOROUGH = 10_000  # ms after which the log is flushed however little there is
+CHECKPOINT_INTERVAL = 1000  # ms
+HOUR = 3_600_000  # ms
+
+
+class Appended(NamedTuple):
+    """Where a message is: its position in the log, its number in the queue, its record's bytes."""
+
+    position: int
+    number: int
+    size: int
+
+
+@lru_cache(1 << 12)
+def _with_tag(tag: str) -> bytes:
+    """The properties of a message that has but a tag."""
+    return properties_bytes({"TAGS": tag}) if tag else b""
+
+
+class Store:
+    """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
+
+    It belongs to the process that opened it: a child that was forked is told so.
+    """
+
+    def __init__(self, core: Core, clock: Clock) -> None:
+        self.core = core
+        self.clock = clock
+        self._appending = Lock()
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._wanted: SimpleQueue[None] = SimpleQueue()  # somebody waits for a flush, or the store closes
+        self._waiting: deque[Lock] = deque()  # who waits: each for its lock to be released
+        self._acknowledging = Lock()
+        self._closing = self._abandoning = False
+        self._ended = False  # nobody flushes any more
+        self._error: BaseException | None = None
+        self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
+        self._flusher = Thread(target=self._keep_flushing, name="gapless-flush", daemon=True)
+
+    @classmethod
+    def open(
+        cls,
+        where: str | Path | Disk,
+        settings: Settings | None = None,
+        *,
+        clock: Clock = wall_clock,
+        recorder: Recorder | None = None,
+    ) -> Self:
+        """The store in a folder, which is made if it is new.
+
+        `where`: a folder, or a disk · `clock`: ms since 1970 · `recorder`: writes every step down. Raises NotAStore,
+        InUse, WrongFileSize, Damaged, DiskFull, StoreError.
+        """
+        disk = RealDisk(where) if isinstance(where, str | Path) else where
+        core = Core.open(disk, settings, recorder)
+        try:
+            store = cls(core, clock)
+            store._pool.start()
+            store._flusher.start()
+        except BaseException:
+            core.abandon()
+            raise
+        _STORES.add(store)
+        return store
+
+    def _forked(self) -> None:
+        """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
+        self._appending = Lock()
+        self._error, self._closing, self._ended = Stopped("the store is open in the parent process"), True, True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- append ------------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        topic: str,
+        queue: int,
+        body: bytes,
+        *,
+        tag: str = "",
+        properties: Mapping[str, str] | None = None,
+        flag: int = 0,
+        born: int | None = None,
+    ) -> Appended:
+        """A message at the end of its queue. In a synchronous store it is on disk when this returns.
+
+        `tag`: what consumers choose by · `properties`: any others · `flag`: any 32 bits of the sender's · `born`: ms,
+        when it was sent; now, where nobody says. Raises Refused where no record can hold it, DiskFull, Stopped. After
+        Stopped nobody knows whether a message that was waiting to be flushed is there.
+        """
+        extra = properties_bytes({"TAGS": tag, **properties} if tag else properties) if properties else _with_tag(tag)
+        core = self.core
+        with self._appending:
+            found = self._queues.get((topic, queue)) or self._meet(topic, queue)
+            if self._closing or self._error or core.dispatch.error:
+                self._raise_stopped()
+            number = found.next
+            position, size = core.log.append(found, body, extra, self.clock(), flag=flag, born=born)
+        if core.settings.synchronous:
+            self.wait(position + size)
+        return Appended(position, number, size)
+
+    def append_batch(self, messages: Messages) -> tuple[Ints, Ints]:
+        """Many messages at once: positions and numbers, int64 [n] each. Raises as `append` does."""
+        with self._appending:
+            if self._closing or self._error or self.core.dispatch.error:
+                self._raise_stopped()
+            placed = self.core.append_many(messages, self.clock())
+        if self.core.settings.synchronous and placed.shape[1]:
+            self.wait(int(placed[0, -1] + placed[1, -1]))
+        return placed[0], placed[3]
+
+    def _meet(self, topic: str, queue: int) -> ConsumeQueue:
+        found = self.core.queues.named(topic, queue)
+        self._queues[found.topic, found.id] = found
+        return found
+
+    # -- flush -------------------------------------------------------------------------------------------------------
+
+    def wait(self, position: int) -> None:
+        """Returns when all before `position` is on disk, together with whatever else waits.
+
+        Raises Refused where nothing was appended there yet, Stopped.
+        """
+        log = self.core.log
+        if position > log.end:
+            raise Refused(f"position {position} is beyond the log's end, {log.end}")
+        while log.flushed < position:
+            turn = Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+            self._wanted.put(None)
+            if self._ended:
+                self._raise_stopped()
+            if log.flushed < position:
+                turn.acquire()
+        with self._acknowledging:
+            self.core.acknowledge(position)
+
+    def _answer(self) -> None:
+        """All who wait look again."""
+        while self._waiting:
+            self._waiting.popleft().release()
+
+    def flush(self) -> int:
+        """All that was appended is on disk; returns how far the log is. Raises Stopped."""
+        end = self.core.log.end
+        self.wait(end)
+        return end
+
+    def _raise_stopped(self) -> NoReturn:
+        if error := self._error or self.core.dispatch.error:
+            raise Stopped(str(error)) from error
+        raise Stopped("the store is closed; open it again")
+
+    def _keep_flushing(self) -> None:
+        """The thread that flushes: at once where somebody waits, else as the settings say; once more at the end."""
+        try:
+            flushed = queues = written = monotonic()
+            while not self._closing:
+                asked, now = self._is_asked(), monotonic()
+                if asked or self._is_due(1000 * (now - flushed)):
+                    self._flush_once()
+                    flushed = now
+                if 1000 * (now - queues) >= self.core.settings.queue_flush_interval:
+                    self.core.flush_queues()
+                    queues = now
+                if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
+                    with suppress(DiskFull):  # the next time, perhaps
+                        self.core.write_checkpoint(self.clock())
+                    written = now
+                self._make_ready()
+            if not self._abandoning:
+                self._flush_once()
+        except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
+            self._error = error
+        finally:
+            self._ended = True
+            self._answer()
+
+    def _is_asked(self) -> bool:
+        """Whether somebody waits for a flush; returns at once then, and else after a while."""
+        settings = self.core.settings
+        try:
+            self._wanted.get(timeout=min(settings.flush_interval, settings.queue_flush_interval) / 1000)
+            while True:
+                self._wanted.get_nowait()  # one flush is for all of them
+        except Empty:
+            return bool(self._waiting)
+
+    def _is_due(self, since: float) -> bool:
+        """Whether the log is to be flushed, so many ms after the last time, though nobody waits."""
+        waiting, settings = self.core.log.end - self.core.log.flushed, self.core.settings
+        enough = waiting >= settings.flush_pages * PAGE
+        return waiting > 0 and since >= (settings.flush_interval if enough or settings.synchronous else THOROUGH)
+
+    def _flush_once(self) -> None:
+        """One flush for all who wait: whoever appended before it began is served by it."""
+        with self._appending:  # so that the end and the time that go together are read together
+            newest, end = self.core.log.newest, self.core.log.end
+        self.core.flush_up_to(end, newest)
+        self._answer()
+        self._pool.wake()
+
+    def _make_ready(self) -> None:
+        """The next log file is there before it is needed. A disk without room is told to whoever needs it."""
+        if self.core.settings.pre_allocate:
+            with suppress(DiskFull):
+                self.core.log.make_ready()
+
+    # -- read --------------------------------------------------------------------------------------------------------
+
+    def range(self, topic: str, queue: int) -> tuple[int, int]:
+        """The lowest number that is kept, and the exclusive end of those that can be read: the commit position."""
+        found = self.core.queues.known(topic, queue)
+        return (found.first, found.committed) if found else (0, 0)
+
+    def read(self, topic: str, queue: int, number: int, count: int = 32) -> list[Record]:
+        """The messages of a queue from `number` on, at most `count`; none where consumers see none yet.
+
+        Raises Refused where `number` is not in the queue, below its first or beyond its end; Damaged where a message is
+        not what it was.
+        """
+        self._require_open()
+        low, high = self.range(topic, queue)
+        if not low <= number <= high:
+            raise Refused(f"{topic}/{queue}: number {number}, expected one from {low} to {high}; ask for `range`")
+        found = self.core.queues.known(topic, queue)
+        if found is None or number == high:
+            return []
+        entries = found.entries(number, min(high, number + count))
+        return [self._message(found, k, int(entry["position"])) for k, entry in enumerate(entries, number)]
+
+    def _message(self, queue: ConsumeQueue, number: int, position: int) -> Record:
+        """The message to which entry `number` points. Raises Damaged where it is another, or none."""
+        place = f"{queue.segments.place(number * ENTRY_BYTES)}: entry {number} of {queue.name} points at {position}"
+        try:
+            found = self.core.log.at(position)
+        except Refused as error:
+            raise Damaged(f"{place}, where no record begins; open the store with rebuild=True") from error
+        if (found.topic, found.queue, found.number) != (queue.topic, queue.id, number) and not queue.is_light:
+            raise Damaged(
+                f"{place}, where message {found.number} of {found.topic}/{found.queue} lies; open the store with "
+                "rebuild=True"
+            )
+        return found
+
+    def at(self, position: int) -> Record:
+        """The record at a position of the log. Raises Refused where none begins, Damaged."""
+        self._require_open()
+        return self.core.log.at(position)
+
+    def _require_open(self) -> None:
+        if self._closing:
+            self._raise_stopped()
+
+    def number_at(self, topic: str, queue: int, time: int) -> int:
+        """The first number whose message was stored at `time`, in ms, or later; the end where none was."""
+        self._require_open()
+        low, high = self.range(topic, queue)
+        found = self.core.queues.known(topic, queue)
+        while found is not None and low < high:
+            middle = (low + high) // 2
+            if self.core.log.time_at(int(found.entries(middle, middle + 1)["position"][0])) < time:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def wait_for(self, topic: str, queue: int, number: int, timeout: float = 10.0) -> bool:
+        """Returns when consumers see `number`: True; or False after `timeout` seconds. Raises what stopped dispatch."""
+        self._require_open()
+        return self._pool.wait(lambda: number < self.range(topic, queue)[1], timeout)
+
+    def expire(self, before: int | None = None) -> int:
+        """Whole log files go, and their entries, if all in them was stored before that time, in ms.
+
+        It is 72 hours ago, unless the settings or the caller say otherwise. Returns where the log begins now.
+        """
+        if before is None:
+            before = self.clock() - self.core.settings.reserved_hours * HOUR
+        with self._appending, self._pool.paused():
+            return self.core.expire(before)
+
+    def close(self) -> None:
+        """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it."""
+        if self._halt():
+            self.core.close(self.clock())
+
+    def abandon(self) -> None:
+        """Let go as when the process dies: the next start finds what had been written."""
+        if self._halt(abandon=True):
+            self.core.abandon()
+
+    def _halt(self, *, abandon: bool = False) -> bool:
+        """No thread works any more. False where that was so."""
+        with self._appending:
+            if self._closing:
+                return False
+            self._closing, self._abandoning = True, abandon
+        self._wanted.put(None)
+        self._flusher.join()
+        with suppress(Exception):  # what stopped dispatch is told by `Core.close`, if anybody wants to know
+            self._pool.stop()
+        return True
+
+
+_STORES: WeakSet[Store] = WeakSet()
+"""Those that are open in this process."""
+
+
+def _forked() -> None:
+    for store in _STORES:
+        store._forked()  # noqa: SLF001 - nobody else is to say so
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,1 @@
+"""Runs of a store under a workload, with threads or step by step."""

@@ -1,0 +1,210 @@
+"""Runs of a store under a workload, step by step, on a disk that can be lost: no thread, and no clock but the senders'.
+
+Who steps next, and what goes wrong and when, is drawn from the seed, so the same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+
+from gapless.impl.dispatch.batches import Batch
+from gapless.impl.environment.choices import plainest
+from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
+from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.errors import DiskFull, StoreError
+from gapless.impl.store.records import Messages, properties_bytes
+from gapless.impl.workloads.threaded import MET_BY, Ran, Told
+from gapless.impl.workloads.workload import BEGIN, ClientLog, Result, Send, Workload
+
+TIMES = 3  # that each fault of the disk occurs in a run, where it has so many messages
+SOON = 6  # operations of the disk within which the power is lost, or a flush fails
+FILES = 4  # that find no room, at most, before somebody makes some
+SLOW = 0.02  # how likely a slow worker is done at a step, where another is done at the first
+
+
+class Stepwise:
+    """One run. `disk`: what the store lies on, and at the end what it left."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        settings: Settings,
+        ran: Ran,
+        *,
+        together: int,
+        faults: frozenset[str],
+        recorder: Recorder,
+        client: ClientLog,
+        told: Told,
+    ) -> None:
+        self.disk = SimulatedDisk()
+        self._settings, self._ran, self._together = settings, ran, together
+        self._recorder, self._client, self._told = recorder, client, told
+        self._faults = faults
+        self._chance = random.Random(workload.seed)  # noqa: S311 - a seed is no secret
+        self._sends: Iterator[Send] = workload.sends()
+        self._plan = self._planned(workload.messages)
+        self._going = True
+        self._power = ""  # the fault by which the power will be lost
+        self._now = BEGIN
+        self._waiting: deque[tuple[Send, int, int, int]] = deque()  # unanswered: number, position and end of each
+        self._held: list[Batch] = []  # by workers
+        self._slow: set[int] = set()  # the batches, by their positions, that a slow worker holds
+
+    def _planned(self, messages: int) -> dict[int, list[str]]:
+        """Before which message each fault of the disk is on its way."""
+        plan: dict[int, list[str]] = {}
+        for fault in ("crash", "torn", "eio", "enospc"):
+            if fault in self._faults:
+                for at in self._chance.sample(range(messages), min(TIMES, messages)):
+                    plan.setdefault(at, []).append(fault)
+        return plan
+
+    def run(self) -> None:
+        """Send all, or as much as is wanted. When the power is lost or the disk fails, another life begins."""
+        while True:
+            core = Core.open(self.disk, self._settings, self._recorder)
+            try:
+                self._live(core)
+                core.close(self._now)
+            except (PowerLost, StoreError) as end:
+                self._lose(core, end)
+            else:
+                self._answer(core.log.end)
+                return
+
+    def _lose(self, core: Core, end: BaseException) -> None:
+        """The machine starts again, and its disk is what was left of it. Who waits for an answer gets none."""
+        fault = self._power if isinstance(end, PowerLost) else "eio"
+        self._ran.meet(fault)
+        core.abandon()
+        while self._waiting:
+            self._client.tell(self._waiting.popleft()[0], "unknown")
+        self.disk = self.disk.crash(self._chance.randrange if fault == "torn" else plainest)
+        self._power = ""
+
+    # -- one life ----------------------------------------------------------------------------------------------------
+
+    def _live(self, core: Core) -> None:
+        """Steps in any order, until there is nothing more to send."""
+        self._held.clear()
+        self._slow.clear()
+        steps = {
+            self._append: 8.0,
+            self._scan: 2.0,
+            self._take: 3.0,
+            self._finish: 4.0,
+            self._flush: 2.0 if self._settings.synchronous else 0.1,
+            self._flush_queues: 0.1,
+            self._write_checkpoint: 0.05,
+        }
+        while self._going:
+            (step,) = self._chance.choices([*steps], [*steps.values()])
+            step(core)
+        self.disk.heal()
+        for batch in self._held:
+            self._build(core, batch)
+
+    def _append(self, core: Core) -> None:
+        group = list(islice(self._sends, self._together))
+        self._going = bool(group) and self._told(self._ran.sent)
+        for at, send in enumerate(group, self._ran.sent):
+            for fault in self._plan.get(at, ()):
+                self._arm(fault)
+            self._now = send.time
+        self._ran.sent += len(group)
+        try:
+            self._append_all(core, group)
+        except DiskFull:
+            self._ran.meet("enospc")
+            self._tell(group, "fail" if len(group) == 1 else "unknown")  # of many, some may have found room
+        except BaseException:
+            self._tell(group, "unknown")
+            raise
+
+    def _append_all(self, core: Core, group: list[Send]) -> None:
+        if len(group) == 1:
+            send = group[0]
+            queue = core.queues.named(send.topic, send.queue)
+            extra, number = properties_bytes(send.properties), queue.next
+            position, size = core.append(queue, send.body, extra, self._now)
+            self._waiting.append((send, number, position, position + size))
+        elif group:
+            placed = core.append_many(
+                Messages.of_list([(send.topic, send.queue, send.body, send.properties) for send in group]), self._now
+            )
+            for send, (position, size, _, number) in zip(group, placed.T.tolist(), strict=True):
+                self._waiting.append((send, number, position, position + size))
+
+    def _arm(self, fault: str) -> None:
+        """It will happen soon."""
+        if fault == "eio":
+            self.disk.fail(errno.EIO, verb="sync", forget=True)
+        elif fault == "enospc":
+            self.disk.fail(errno.ENOSPC, verb="create", times=1 + self._chance.randrange(FILES))
+        elif not self._power:
+            self._power = fault
+            self.disk.lose_power_at(self.disk.operations + 1 + self._chance.randrange(SOON))
+
+    def _scan(self, core: Core) -> None:
+        try:
+            core.scan()
+        except DiskFull:
+            self._ran.meet("enospc")
+
+    def _take(self, core: Core) -> None:
+        batch = core.dispatch.take()
+        if batch is not None:
+            self._held.append(batch)
+            if "slow-worker" in self._faults and self._chance.random() < MET_BY:
+                self._ran.meet("slow-worker")
+                self._slow.add(batch.low)
+
+    def _finish(self, core: Core) -> None:
+        """Some worker is done with its batch, or fails."""
+        if not self._held:
+            return
+        batch = self._chance.choice(self._held)
+        if batch.low in self._slow and self._chance.random() > SLOW:
+            return
+        self._held.remove(batch)
+        self._slow.discard(batch.low)
+        if "failing-worker" in self._faults and not batch.attempts and self._chance.random() < MET_BY:
+            self._ran.meet("failing-worker")
+            core.dispatch.failed(batch, OSError(errno.EIO, "a fault that was asked for"))
+        else:
+            self._build(core, batch)
+
+    @staticmethod
+    def _build(core: Core, batch: Batch) -> None:
+        core.dispatch.build(batch)
+        core.dispatch.wrote(batch)
+        core.dispatch.commit_all(batch)
+
+    def _flush(self, core: Core) -> None:
+        """The log is flushed, and all who waited for it are answered."""
+        flushed = core.flush()
+        core.acknowledge(flushed)
+        self._answer(flushed)
+
+    def _flush_queues(self, core: Core) -> None:
+        core.flush_queues()
+
+    def _write_checkpoint(self, core: Core) -> None:
+        core.write_checkpoint(self._now)
+
+    # -- what producers are told -------------------------------------------------------------------------------------
+
+    def _answer(self, flushed: int) -> None:
+        while self._waiting and self._waiting[0][3] <= flushed:
+            send, number, position, _ = self._waiting.popleft()
+            self._client.tell(send, "ok", number, position)
+
+    def _tell(self, group: list[Send], result: Result) -> None:
+        for send in group:
+            self._client.tell(send, result)

@@ -1,0 +1,1 @@
+"""Every state of a spec within small bounds, and pictures of them."""

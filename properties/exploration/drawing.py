@@ -1,0 +1,244 @@
+"""The states of a spec as a picture: columns by distance from the initial state, an arrow for every step.
+
+The picture is one SVG, alone or in a page that needs nothing else. What does not fit is left out, and it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from gapless.properties.exploration.placement import Place, around, curve, lay_out
+from gapless.properties.exploration.search import Call, Explored
+from gapless.properties.exploration.summary import called, differing, outcome, story
+
+DRAWN = 60  # states, those beyond the bound last, and those on the way to what is broken
+LETTER = 6.7  # px, how wide one is at most
+LINE = 15.0  # px
+LEFT, TOP, BOTTOM = 28.0, 112.0, 60.0  # px around the states
+NARROWEST = 860.0  # px: room for the words below
+LINES = 5  # of a state; what it holds beyond that is told when it is pointed at
+ACROSS = 26  # letters of a line
+LABEL = 33  # letters of a call beside its arrow
+CALLS = 12  # that are told when an arrow is pointed at
+
+Pair = tuple[int, int]
+
+
+class NoPicture(Exception):  # noqa: N818 - its message says all.
+    """What was asked for cannot be drawn into that file."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A state, where it is drawn, and what is said of it."""
+
+    number: int
+    kind: str  # start, trap, broken, beyond, or nothing of it
+    lines: Sequence[tuple[str, bool]]  # what it holds, and whether the first step here made that so
+    loops: bool  # whether some step changes nothing
+    title: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """All steps from one state to another."""
+
+    source: int
+    target: int
+    kind: str  # first: the way by which the state was met; on, back, or broken
+    path: str
+    label: str
+    x: float  # where the label ends
+    y: float
+    title: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One spec as shapes: the template only draws them."""
+
+    spec: str
+    counts: str
+    bound: str
+    left_out: str
+    result: str
+    result_kind: str
+    boxes: Sequence[Box]
+    arrows: Sequence[Arrow]
+    story: Sequence[str]
+    width: float
+    height: float
+
+
+def kind(path: Path, specs: int) -> str:
+    """What is drawn into a file of this name. Raises NoPicture."""
+    if path.suffix not in {".svg", ".html"}:
+        raise NoPicture(f"{path}: a graph is an .svg or an .html file")
+    if path.suffix == ".svg" and specs != 1:
+        raise NoPicture(f"{path}: an .svg shows one spec: name one, or write an .html page")
+    return path.suffix
+
+
+def svg(one: Explored) -> str:
+    """The picture of one spec."""
+    return _templates().get_template("graph.svg.j2").render(picture=picture(one), alone=True) + "\n"
+
+
+def html(found: Sequence[Explored]) -> str:
+    """A page with the picture of every spec."""
+    pictures = [picture(one) for one in found]
+    draw = _templates().get_template("graph.svg.j2").render
+    drawn = [Markup(draw(picture=one, alone=False)) for one in pictures]  # noqa: S704 - escaped by the template
+    page = _templates().get_template("graph.html.j2")
+    return page.render(pictures=list(zip(pictures, drawn, strict=True))) + "\n"
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("gapless.properties.exploration"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def picture(one: Explored) -> Picture:
+    """The first states of an exploration, laid out."""
+    known = len(one.graph.states)
+    inner_first = sorted(range(known), key=one.graph.beyond.__contains__)
+    shown = sorted({*inner_first[:DRAWN], *(one.broken.way if one.broken else ())})
+    boxes = {number: _box(one, number) for number in shown}
+    between = _between(one, boxes)
+    lay_out({number: box.place for number, box in boxes.items()}, between, LEFT, TOP)
+    arrows = [_arrow(one, boxes, pair, calls) for pair, calls in between.items() if pair[0] != pair[1]]
+    right = max(*(box.place.right for box in boxes.values()), *(arrow.x for arrow in arrows), 0.0)
+    return Picture(
+        spec=one.spec.name,
+        counts=_counts(one),
+        bound=one.bound.says,
+        left_out=_left_out(len(shown), known),
+        result=outcome(one),
+        result_kind=one.result,
+        boxes=list(boxes.values()),
+        arrows=sorted(arrows, key=lambda arrow: ("back", "on", "first", "broken").index(arrow.kind)),
+        story=story(one),
+        width=max(right + LEFT, NARROWEST),
+        height=max(box.place.bottom for box in boxes.values()) + BOTTOM,
+    )
+
+
+def _counts(one: Explored) -> str:
+    deviations = f", with the deviations of {one.profile}" if one.profile else ""
+    return f"{one.states:,} states, {one.transitions:,} transitions{deviations}"
+
+
+def _left_out(drawn: int, known: int) -> str:
+    if drawn == known:
+        return ""
+    return (
+        f"Too large to draw: these are the first {drawn:,} of {known:,} states met; {known - drawn:,} are left out, "
+        "and those beyond the bound before others."
+    )
+
+
+# -- states --------------------------------------------------------------------------------------------------------
+
+
+def _box(one: Explored, number: int) -> Box:
+    lines = _lines(one, number)
+    stays = dict.fromkeys(call.deviation or call.action for call, to in one.graph.leaving(number) if to == number)
+    held = differing(one.spec.initial, one.graph.states[number])
+    title = [f"{name}={value}" for name, value in held.items()] or ["the initial state"]
+    width = max(LETTER * len(text) for text, _ in lines) + 34
+    return Box(
+        number=number,
+        kind=_kind(one, number),
+        lines=lines,
+        loops=bool(stays),
+        title="\n".join([*title, *([f"↻ {', '.join(stays)}"] if stays else [])]),
+        place=Place(column=one.graph.depths[number], width=width, height=len(lines) * LINE + 12),
+    )
+
+
+def _kind(one: Explored, number: int) -> str:
+    if one.broken and number == one.broken.way[-1]:
+        return "broken"
+    if one.graph.open_ended(number):
+        return "beyond"
+    if any(number in component for component in one.graph.terminal):
+        return "trap"
+    return "start" if one.graph.met[number] is None else ""
+
+
+def _lines(one: Explored, number: int) -> list[tuple[str, bool]]:
+    """What a state holds, first what the first step here changed."""
+    states, origin = one.graph.states, one.graph.met[number]
+    held = differing(one.spec.initial, states[number])
+    changed = differing(states[origin[0]], states[number]) if origin else held
+    new = [f"{name} {value}" for name, value in changed.items()] or ["initial state"]
+    old = [f"{name} {value}" for name, value in held.items() if name not in changed]
+    lines = [*((line, True) for line in _wrapped(new)), *((line, False) for line in _wrapped(old))]
+    return lines if len(lines) <= LINES else [*lines[: LINES - 1], ("…", False)]
+
+
+def _wrapped(words: Iterable[str]) -> list[str]:
+    """Values beside one another, as many as fit into a line."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + len(word) + 3 <= ACROSS:
+            lines[-1] += f" · {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+# -- arrows --------------------------------------------------------------------------------------------------------
+
+
+def _between(one: Explored, shown: Iterable[int]) -> dict[Pair, list[Call]]:
+    """The calls from one drawn state to another."""
+    found: dict[Pair, list[Call]] = {}
+    drawn = set(shown)
+    for source in sorted(drawn):
+        for call, target in one.graph.leaving(source):
+            if target in drawn:
+                found.setdefault((source, target), []).append(call)
+    if one.broken:  # there the search ended, before it kept what led there
+        for pair, call in zip(pairwise(one.broken.way), one.broken.path, strict=True):
+            found.setdefault(pair, [call])
+    return found
+
+
+def _arrow(one: Explored, boxes: Mapping[int, Box], pair: Pair, calls: Sequence[Call]) -> Arrow:
+    source, target = boxes[pair[0]].place, boxes[pair[1]].place
+    origin = one.graph.met[pair[1]]
+    first = origin is not None and origin[0] == pair[0]
+    kind = "first" if first else "on" if source.column < target.column else "back"
+    if one.broken and pair in pairwise(one.broken.way):
+        kind = "broken"
+    more = [f"and {len(calls) - CALLS} more"] if len(calls) > CALLS else []
+    back = source.column >= target.column
+    return Arrow(
+        source=pair[0],
+        target=pair[1],
+        kind=kind,
+        path=curve(source, target),
+        label=_clipped(called(one.spec, calls[0]), LABEL) + (f" +{len(calls) - 1}" if len(calls) > 1 else ""),
+        x=max(source.right, target.right) + around(source, target) if back else target.x - 10,
+        y=(source.y + target.y) / 2 if back else target.y - 4,
+        title="\n".join([*(called(one.spec, call) for call in calls[:CALLS]), *more]),
+    )
+
+
+def _clipped(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

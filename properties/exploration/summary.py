@@ -1,0 +1,195 @@
+"""What exploration found, in words: the path to what is broken, a table of counts, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from pydantic import BaseModel, ConfigDict, Field
+from rich import box
+from rich.table import Table
+
+from gapless.properties.exploration.search import Broken, Call, Explored, Result
+from gapless.spec.catalog import Spec, State
+from gapless.traces.replay.notation import call_of, changes, column, told
+
+EXIT_CODES: dict[Result, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
+TRAPS = 3  # states of a kind that are told of
+NUMBERS = ("states", "transitions", "tried", "deadlocks", "terminal")
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Trap(_Model):
+    """States that are never left again, or in which nothing is possible, and a shortest way there."""
+
+    size: int
+    state: dict[str, int | str] = Field(description="what differs from the state where exploration began")
+    path: list[str]
+
+
+class Found(_Model):
+    """The exploration of one spec."""
+
+    spec: str
+    bound: str
+    profile: str | None
+    result: Result
+    states: int = Field(description="states within the bound")
+    beyond: int = Field(description="states next to them that the bound cuts off: judged, and not left")
+    transitions: int = Field(description="accepted steps between states within the bound")
+    tried: int = Field(description="accepted and refused steps")
+    accepted: dict[str, int] = Field(description="by action and deviation")
+    never: list[str] = Field(description="steps that were never accepted")
+    deadlocks: list[Trap]
+    deadlocks_total: int
+    terminal: list[Trap]
+    terminal_total: int
+    story: list[str] = Field(description="the shortest way to what is broken, a line each")
+    seconds: float
+
+
+class Report(_Model):
+    """The exploration of several specs; `schema` is raised when a key changes its meaning or goes."""
+
+    schema_: int = Field(1, alias="schema")
+    explored: list[Found]
+
+
+def report(found: Iterable[Explored]) -> Report:
+    """What `--json` holds."""
+    return Report(schema=1, explored=[_found(one) for one in found])
+
+
+def exit_code(found: Iterable[Explored]) -> int:
+    """1 where anything breaks; otherwise 3 where anything was not explored to the end, or never happened."""
+    codes = {EXIT_CODES[one.result] for one in found}
+    return 1 if 1 in codes else max(codes, default=3)
+
+
+def _found(one: Explored) -> Found:
+    graph = one.graph
+    return Found(
+        spec=one.spec.name,
+        bound=one.bound.says,
+        profile=one.profile,
+        result=one.result,
+        states=one.states,
+        beyond=len(graph.beyond),
+        transitions=one.transitions,
+        tried=one.tried,
+        accepted=dict(one.accepted),
+        never=list(one.never),
+        deadlocks=[_trap(one, [state]) for state in graph.deadlocks[:TRAPS]],
+        deadlocks_total=len(graph.deadlocks),
+        terminal=[_trap(one, states) for states in graph.terminal[:TRAPS]],
+        terminal_total=len(graph.terminal),
+        story=story(one),
+        seconds=round(one.seconds, 3),
+    )
+
+
+def _trap(one: Explored, states: Sequence[int]) -> Trap:
+    calls = one.graph.path(one.graph.way(states[0]))
+    state = differing(one.spec.initial, one.graph.states[states[0]])
+    return Trap(size=len(states), state=state, path=[called(one.spec, call) for call in calls])
+
+
+def called(spec: Spec, call: Call) -> str:
+    """A call in the notation of stories; a deviation says its name behind it."""
+    args = dict(zip(spec.parameters[call.action], call.args, strict=True))
+    return call_of(call.action, args) + (f" ({call.deviation.replace('_', ' ')})" if call.deviation else "")
+
+
+def differing(initial: State, state: State) -> dict[str, int | str]:
+    """What a state holds that the initial state does not."""
+    return {name: after for name, _, after in changes(initial, state)}
+
+
+def story(one: Explored) -> list[str]:
+    """The shortest way to what is broken; empty where nothing is."""
+    if not one.broken:
+        return []
+    broken, spec = one.broken, one.spec
+    states = [one.graph.states[number] for number in broken.way]
+    pairs = zip(broken.path, pairwise(states), strict=True)
+    steps = [(called(spec, call), told(changes(before, after))) for call, (before, after) in pairs]
+    width = column(steps)
+    here = ", ".join(f"{name}={value}" for name, value in differing(spec.initial, states[-1]).items())
+    again = f"gapless explore {spec.name}" + (f" --profile {one.profile}" if one.profile else "")
+    return [
+        f"{spec.name} breaks {broken.sentence} after {_steps(len(steps))}.",
+        "",
+        *(f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(steps, 1)),
+        *([""] if steps else []),
+        f"Not so: {_sentence(broken)}.",
+        f"Here: {here or 'all is as in the beginning'}.",
+        f"{broken.otherwise.splitlines()[0] if broken.otherwise else 'Nothing says what goes wrong then.'}",
+        f"Again: {again}",
+    ]
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def _sentence(broken: Broken) -> str:
+    """`an entry is its message, for number=0`."""
+    numbers = ", ".join(f"{name}={value}" for name, value in broken.witness.items())
+    return broken.sentence.replace("_", " ") + (f", for {numbers}" if numbers else "")
+
+
+def table(found: Sequence[Explored], *, ruled: bool) -> Table:
+    """One row for each spec."""
+    made = Table(box=box.SIMPLE if ruled else None, pad_edge=False)
+    for heading in ("spec", "bound", *NUMBERS, "seconds", "result", "accepted"):
+        worded = heading in ("spec", "bound", "result", "accepted")
+        folds = heading in ("bound", "accepted", "result")
+        made.add_column(heading, justify="left" if worded else "right", no_wrap=not folds, overflow="fold")
+    for one in found:
+        numbers = (one.states, one.transitions, one.tried, len(one.graph.deadlocks), len(one.graph.terminal))
+        made.add_row(
+            one.spec.name,
+            one.bound.says,
+            *(f"{number:,}" for number in numbers),
+            f"{one.seconds:.1f}",
+            outcome(one),
+            ", ".join(f"{name} {count:,}" for name, count in one.accepted.items()),
+        )
+    return made
+
+
+def outcome(one: Explored) -> str:
+    """The result in words that say what to think of it."""
+    if one.result == "vacuous":
+        return f"never: {', '.join(one.never)}"
+    return {"holds": "all hold", "breaks": "BROKEN", "unfinished": "unfinished"}[one.result]
+
+
+def remarks(one: Explored) -> list[str]:
+    """What the table cannot say: how to get further, and where a spec comes to rest."""
+    name, graph = one.spec.name, one.graph
+    lines = []
+    if one.result == "unfinished":
+        waiting = len(graph.states) - graph.explored
+        lines.append(f"{name}: {waiting:,} states were met and not explored; --states {4 * len(graph.states)} goes on.")
+    if one.never:
+        lines.append(f"{name}: never accepted within the bound: {', '.join(one.never)}. Nothing is known of them.")
+    lines += [f"{name}: no step is possible where {_where(one, state)}" for state in graph.deadlocks[:TRAPS]]
+    lines += [
+        f"{name}: {_states(len(states))} never left again, such as where {_where(one, states[0])}"
+        for states in graph.terminal[:TRAPS]
+    ]
+    return lines
+
+
+def _states(count: int) -> str:
+    return "a state that is" if count == 1 else f"{count:,} states that are"
+
+
+def _where(one: Explored, state: int) -> str:
+    held = ", ".join(f"{k}={v}" for k, v in differing(one.spec.initial, one.graph.states[state]).items())
+    way = ", ".join(called(one.spec, call) for call in one.graph.path(one.graph.way(state)))
+    return f"{held or 'all is as in the beginning'}, after {way or 'no step'}."

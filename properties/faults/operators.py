@@ -1,0 +1,158 @@
+"""Faults planted in a spec, mechanically, from its syntax tree: what somebody might write by mistake.
+
+A guard is missing, a comparison is off by one or at the wrong boundary, an effect forgets a field. Faults are planted
+in steps, deviations and what they call; the properties that judge them stay those of the spec. A spec with a fault is
+a `Spec` like any other.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Literal
+
+from gapless.spec.catalog import Spec
+
+Kind = Literal["a missing guard", "a wrong comparison", "a forgotten field"]
+
+WRONG: dict[type[ast.cmpop], tuple[tuple[type[ast.cmpop], int, int], ...]] = {
+    # what may stand there instead: the comparison, and what is added to its left and right side
+    ast.Lt: ((ast.LtE, 0, 0), (ast.Lt, 1, 0)),
+    ast.LtE: ((ast.Lt, 0, 0), (ast.LtE, 0, 1)),
+    ast.Gt: ((ast.GtE, 0, 0), (ast.Gt, 0, 1)),
+    ast.GtE: ((ast.Gt, 0, 0), (ast.GtE, 1, 0)),
+    ast.Eq: ((ast.LtE, 0, 0), (ast.GtE, 0, 0), (ast.Eq, 0, 1), (ast.NotEq, 0, 0)),
+    ast.NotEq: ((ast.Lt, 0, 0), (ast.Gt, 0, 0), (ast.Eq, 0, 0)),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: the function of the spec that has it, and what stands there in place of what."""
+
+    kind: Kind
+    function: str
+    line: int
+    says: str
+    span: tuple[int, int]  # bytes of the spec's text
+    instead: str
+
+    @property
+    def name(self) -> str:
+        """What it is, in one line that stays the same wherever the function lies."""
+        return f"{self.function}: {self.says}"
+
+
+def faults(spec: Spec) -> tuple[Fault, ...]:
+    """Every fault that is planted in a spec, in the order of its text."""
+    tree = ast.parse(_text(spec))
+    starts = _starts_of_lines(_text(spec))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    found: list[Fault] = []
+    for name in sorted(set(functions) & set(behind_steps(spec)), key=lambda name: functions[name].lineno):
+        seen: Counter[str] = Counter()
+        for kind, node, says, instead in _mistakes(functions[name]):
+            seen[says] += 1
+            again = f" ({seen[says]})" if seen[says] > 1 else ""
+            span = (
+                starts[node.lineno] + node.col_offset,
+                starts[node.end_lineno or node.lineno] + (node.end_col_offset or 0),
+            )
+            found.append(Fault(kind, name, node.lineno, says + again, span, instead))
+    return tuple(found)
+
+
+def _mistakes(function: ast.FunctionDef) -> Iterator[tuple[Kind, ast.expr, str, str]]:
+    """The mistakes in one function: of which kind, in place of which part, in words, and what stands there."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(func=ast.Name(id="require"), keywords=keywords):
+                because = next(ast.literal_eval(k.value) for k in keywords if k.arg == "because")
+                yield "a missing guard", node, f"without “{because}”", "None"
+            case ast.Call(func=ast.Name(id="replace"), keywords=keywords):
+                for forgotten in keywords:
+                    kept = [k for k in keywords if k is not forgotten]
+                    rest = ast.unparse(ast.Call(node.func, node.args, kept))
+                    yield "a forgotten field", node, f"forgets {ast.unparse(forgotten)}", rest
+            case ast.Compare(left=left, ops=[operator], comparators=[right]):
+                for other, more_left, more_right in WRONG.get(type(operator), ()):
+                    rest = ast.unparse(ast.Compare(_plus(left, more_left), [other()], [_plus(right, more_right)]))
+                    yield "a wrong comparison", node, f"{ast.unparse(node)} → {rest}", rest
+
+
+def _plus(value: ast.expr, more: int) -> ast.expr:
+    return ast.BinOp(value, ast.Add(), ast.Constant(more)) if more else value
+
+
+def planted(spec: Spec, fault: Fault) -> Spec:
+    """The spec with a fault in its steps; its states, and what must hold of them, stay as they are."""
+    text = _text(spec).encode()
+    begin, end = fault.span
+    return changed(spec, text[:begin] + fault.instead.encode() + text[end:])
+
+
+def changed(spec: Spec, text: bytes | str) -> Spec:
+    """The spec with the steps of another text."""
+    tree = ast.parse(text)
+    tree.body = [node for node in tree.body if _is_of_steps(node, behind_steps(spec))]
+    module = ModuleType(spec.module.__name__, spec.module.__doc__)
+    module.__dict__.update(vars(spec.module))
+    exec(compile(tree, f"<{spec.name} with a fault>", "exec"), module.__dict__)  # noqa: S102 - a spec, with one mistake
+    return Spec(module)
+
+
+def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:
+    match node:
+        case ast.FunctionDef(name=name):
+            return name in steps
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name in {"ACTIONS", "DEVIATIONS"}
+    return False
+
+
+# -- what a step is made of ----------------------------------------------------------------------------------------
+
+
+@cache
+def behind_steps(spec: Spec) -> dict[str, frozenset[str]]:
+    """Of every function that steps are made of: the names of the actions and deviations that call it."""
+    steps = [*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations)]
+    used: dict[str, set[str]] = {}
+    for step in steps:
+        for name in _called_by(spec.module, step.__name__):
+            used.setdefault(name, set()).add(step.__name__)
+    return {name: frozenset(by) for name, by in used.items()}
+
+
+def _called_by(module: ModuleType, name: str) -> set[str]:
+    """The functions of a module that a function of it calls, and those that they call, itself included."""
+    own = {n for n, f in vars(module).items() if isinstance(f, FunctionType) and f.__module__ == module.__name__}
+    reached, new = set[str](), {name}
+    while new:
+        reached |= new
+        new = {other for one in new for other in _names(vars(module)[one].__code__)} & own - reached
+    return reached
+
+
+def _names(code: CodeType) -> set[str]:
+    """The names that a function looks up, its lambdas' included."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+@cache
+def _text(spec: Spec) -> str:
+    return Path(spec.module.__file__ or "").read_text(encoding="utf-8")
+
+
+def _starts_of_lines(text: str) -> list[int]:
+    """Where each line begins, in bytes; lines count from 1."""
+    starts = [0, 0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line.encode()))
+    return starts

@@ -1,0 +1,123 @@
+"""What the implementation's state means: the one function per spec that turns it into a state of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar, cast
+
+import immutables
+
+from gapless.impl.dispatch.dispatch import Dispatch
+from gapless.impl.store.core import Core
+from gapless.impl.store.queues import ConsumeQueue
+from gapless.impl.store.records import MAGIC_BLANK, Record, tag_code
+from gapless.spec import dispatch as dispatch_spec
+from gapless.spec import log as log_spec
+from gapless.spec import queue as queue_spec
+from gapless.spec.language import Map, Number, Position, replace
+
+V = TypeVar("V", bound=int)
+
+
+def log(core: Core) -> log_spec.State:
+    """The commit log. The file being written is the one in which its end lies."""
+    found = core.log
+    return log_spec.State(
+        file_size=found.file_size,
+        start=Position(found.start),
+        base=Position(found.end - found.end % found.file_size),
+        end=Position(found.end),
+        flushed=Position(found.flushed),
+        acknowledged=Position(core.acknowledged),
+        clock=found.newest,
+        newest=found.newest,
+    )
+
+
+def queue(core: Core, found: ConsumeQueue) -> queue_spec.State:
+    """One queue: messages as a walk through the log finds them, entries as readers see them."""
+    messages: dict[Number, Record] = {}
+    for record in records(core):
+        if (record.topic, record.queue) == (found.topic, found.id):
+            if not record.number:
+                messages.clear()  # the topic was deleted and made anew
+            messages[Number(record.number)] = record
+    entries = dict(enumerate(found.entries(found.first, found.committed).tolist(), found.first))
+    return queue_spec.State(
+        start=Position(core.log.start),
+        first=Number(found.first),
+        indexed=Number(found.committed),
+        end=Number(found.next),
+        positions=_map({number: Position(record.position) for number, record in messages.items()}),
+        sizes=_map({number: record.size for number, record in messages.items()}),
+        tags=_map({number: tag_code(record.tag) for number, record in messages.items()}),
+        entry_positions=_map({Number(number): Position(entry[0]) for number, entry in entries.items()}),
+        entry_sizes=_map({Number(number): entry[1] for number, entry in entries.items()}),
+        entry_tags=_map({Number(number): entry[2] for number, entry in entries.items()}),
+    )
+
+
+def dispatch(found: Dispatch, of: ConsumeQueue, model: dispatch_spec.State) -> dispatch_spec.State:
+    """Dispatch of one queue.
+
+    Visible entries are those that a worker took and wrote; of later ones, dispatch knows. A worker that is alone at a
+    queue takes its numbers one by one, and dispatch hears of it when all are written. What only a history knows
+    (`lives`, `start`, and who came last where many may come) is the model's.
+    """
+    visible = range(model.start, of.committed)
+    written, taken = found.written(of), found.taken(of)
+    at = model.at
+    if not model.overlap:
+        at = Number(min((number for number in taken if number not in written), default=dispatch_spec.NOBODY))
+        taken = [number for number in taken if number in written or number == at]
+    bits = _ones(visible, written)
+    return dispatch_spec.State(
+        lives=model.lives,
+        overlap=model.overlap,
+        start=model.start,
+        flushed=Number(of.flushed),
+        committed=Number(of.committed),
+        scanned=Number(of.scanned),
+        at=at,
+        taken=_ones(visible, taken),
+        bits=bits,
+        written=bits,
+    )
+
+
+def _ones(*numbers: Sequence[int]) -> Map[Number, int]:
+    return Map(0, immutables.Map({Number(number): 1 for some in numbers for number in some}))
+
+
+def kept(s: queue_spec.State) -> queue_spec.State:
+    """A queue without what has expired, of which an implementation need not know anything any more."""
+    return replace(
+        s,
+        positions=_from(s.positions, s.first),
+        sizes=_from(s.sizes, s.first),
+        tags=_from(s.tags, s.first),
+        entry_positions=_from(s.entry_positions, s.first),
+        entry_sizes=_from(s.entry_sizes, s.first),
+        entry_tags=_from(s.entry_tags, s.first),
+    )
+
+
+def records(core: Core) -> Iterator[Record]:
+    """Every record of the log, stepped through from its start to its end. Raises Refused where none begins."""
+    at = core.log.start
+    while at < core.log.end:
+        data, base = core.log.view(at)
+        if data[at - base + 4 : at - base + 8].tobytes() == MAGIC_BLANK.to_bytes(4, "big"):
+            at = base + core.log.file_size
+            continue
+        record = core.log.at(at)
+        yield record
+        at += record.size
+
+
+def _map(entries: dict[Number, V]) -> Map[Number, V]:
+    return Map(cast("V", 0), immutables.Map({number: value for number, value in entries.items() if value}))
+
+
+def _from(found: Map[Number, V], first: Number) -> Map[Number, V]:
+    return _map({number: value for number, value in found.entries.items() if number >= first})

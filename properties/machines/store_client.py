@@ -1,0 +1,298 @@
+"""A client of a store on a disk that may fail: all it can ask, one step a call, and what it makes of the answers.
+
+Every step is held against the witness at once: both step, or the store refuses, as something is wrong with the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.pool import rebuild
+from gapless.impl.environment.choices import Choose
+from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.errors import Refused as NotTaken
+from gapless.impl.store.errors import Stopped, StoreError
+from gapless.impl.store.records import Messages, properties_bytes, tag_code
+from gapless.properties.machines import as_spec
+from gapless.properties.machines.client_oracle import Broken, Name, Wanted, Witness
+from gapless.spec.language import replace
+
+QUEUES: tuple[Name, ...] = (("orders", 0), ("orders", 1), ("bills", 0), ("Ünïcode", 7))
+BODIES = (0, 7, 60, 200, 450, 900, 1700)  # bytes
+TAGS = ("", "new", "paid", "Ärger")
+TICKS = (1, 0, 4000, 60_000, 1000, -2500)  # ms that pass between two steps; a clock may be set back
+
+
+class Fault(NamedTuple):
+    """What a disk may be asked to do wrong."""
+
+    error: int
+    verb: str
+    path: str
+    forget: bool = False
+
+
+DISK_FAULTS = (
+    Fault(errno.ENOSPC, "create", "commitlog/*"),
+    Fault(errno.ENOSPC, "create", "consumequeue/*"),
+    Fault(errno.ENOSPC, "write", "*"),
+    Fault(errno.EIO, "sync", "commitlog/*"),
+    Fault(errno.EIO, "sync", "commitlog/*", forget=True),
+    Fault(errno.EIO, "sync", "consumequeue/*"),
+    Fault(errno.EIO, "sync", "consumequeue/*", forget=True),
+    Fault(errno.EIO, "create", "*"),
+    Fault(errno.EIO, "delete", "*"),
+    Fault(errno.EIO, "write", "*"),
+    Fault(errno.EIO, "open", "*"),
+)
+
+
+@dataclass
+class Tally:
+    """What was tried.
+
+    `ends`: how lives ended · `uses`: what the disk was asked as the power failed · `replayed`: what came of recordings.
+    """
+
+    cases: int = 0
+    points: int = 0  # crashes, each followed by a recovery that was checked, or that crashed itself
+    records: int = 0  # found again, and compared
+    steps: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    uses: Counter[str] = field(default_factory=Counter)
+    replayed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Tally) -> None:
+        """What another tried."""
+        self.cases, self.points = self.cases + other.cases, self.points + other.points
+        self.records += other.records
+        for name in ("steps", "refused", "ends", "uses", "replayed"):
+            getattr(self, name).update(getattr(other, name))
+
+
+class Client:
+    """Who uses the store, and all that is chosen of it.
+
+    `armed`: the disk was asked to fail, in this life · `stopped`: the store said that it has · `forgotten`: the kernel
+    may take for safe what is not · `batches`: built, and not known to be · `recorder`: who takes down every life.
+    """
+
+    settings: Settings
+    disk: SimulatedDisk
+    witness: Witness
+    core: Core
+    alike: bool  # all messages are of one size: what was lost could come back in its place
+    busy: tuple[Name, ...]  # the queues that messages are sent to
+
+    def __init__(
+        self, choose: Choose, tell: Callable[[str], object] | None = None, recorder: Recorder | None = None
+    ) -> None:
+        self.choose = choose
+        self.told = tell
+        self.recorder = recorder
+        self.tally = Tally(cases=1)
+        self.now = 1_700_000_000_000
+        self.serial = 0
+        self.batches: list[Batch] = []
+        self.armed = self.stopped = self.forgotten = False
+
+    def tell(self, line: str, *parts: object) -> None:
+        """One line of the story."""
+        if self.told is not None:
+            self.told(line.format(*parts))
+
+    def of(self, ways: Sequence[object]) -> int:
+        """One of these, as its index."""
+        return self.choose(len(ways))
+
+    def _favour(self) -> None:
+        """Some queues are busy from now on, and the others idle."""
+        low = self.of(QUEUES)
+        self.busy = QUEUES[low : low + 1 + self.of(QUEUES)]
+
+    def _message(self) -> Wanted:
+        self.serial += 1
+        if self.alike:
+            return Wanted(QUEUES[self.of(self.busy) % 2], self.serial.to_bytes(4, "big") * 40, {}, 0)
+        size = BODIES[self.of(BODIES)]
+        body = (self.serial.to_bytes(4, "big") + bytes(range(256)) * 8)[:size] if size else b""
+        tag = TAGS[self.of(TAGS)]
+        properties = {"TAGS": tag, "n": str(self.serial)} if tag else {}
+        return Wanted(self.busy[self.of(self.busy)], body, properties, tag_code(tag))
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def append(self) -> None:
+        """One message."""
+        message = self._message()
+        queue = self.core.queues.named(*message.queue)
+        self._appending(
+            [message],
+            lambda: [(*self._one(message), queue.next - 1)],
+        )
+
+    def _one(self, message: Wanted) -> tuple[int, int]:
+        queue = self.core.queues.named(*message.queue)
+        return self.core.append(queue, message.body, properties_bytes(message.properties), self.now)
+
+    def append_many(self) -> None:
+        """A batch, which may reach over the end of a file."""
+        messages = [self._message() for _ in range(2 + self.choose(12))]
+        columns = Messages.of_list([(*m.queue, m.body, m.properties) for m in messages])
+        self._appending(
+            messages,
+            lambda: [(p, size, n) for p, size, _, n in self.core.append_many(columns, self.now).T.tolist()],
+        )
+
+    def _appending(self, messages: list[Wanted], ask: Callable[[], list[tuple[int, int, int]]]) -> None:
+        if self.stopped:
+            ask()
+            raise Broken(f"a flush failed, and the store takes {messages}")
+        fits = self.witness.begin(messages, self.now)
+        try:
+            told = ask()
+        except NotTaken:
+            if fits:
+                raise
+            self.tally.refused["append"] += 1
+            return
+        except StoreError as error:
+            self.witness.failed(self.core.log.end, stopped=isinstance(error, Stopped))
+            self.stopped |= isinstance(error, Stopped)
+            raise
+        self.tell("append {} messages: (position, size, number) {}", len(messages), told)
+        if not fits:
+            raise Broken(f"the store takes {messages}, of which one fits into no file")
+        self.witness.appended(told)
+
+    def flush(self) -> None:
+        """All that is in the log is on disk."""
+        try:
+            to = self.core.flush()
+        except Stopped:
+            self.stopped = True
+            raise
+        if self.stopped and to > self.witness.log.flushed:
+            raise Broken(f"a flush failed, and another one says that all before {to} is on disk")
+        self.tell("flush to {}", to)
+        self.witness.flushed(to)
+
+    def acknowledge(self) -> None:
+        """Producers are told what is safe; what is not, they must not be told."""
+        to = (self.core.log.flushed, self.core.log.end)[self.choose(2)]
+        try:
+            self.core.acknowledge(to)
+        except NotTaken:
+            if to <= self.witness.log.flushed:
+                raise
+            self.tally.refused["acknowledge"] += 1
+            return
+        self.tell("acknowledge to {}", to)
+        if to > self.witness.log.acknowledged:
+            self.witness.acknowledged(to)
+
+    def dispatch(self) -> None:
+        """All that may be seen is built, and is seen."""
+        self._finish_batches()
+        rebuild(self.core.dispatch, self.core.limit, 1)
+        self.tell("dispatch to {}", self.core.dispatch.dispatched)
+        self._see_all()
+
+    def build(self) -> None:
+        """One more batch is built, and nobody knows of it yet."""
+        dispatch = self.core.dispatch
+        if self.core.scan() is not None and (batch := dispatch.take()) is not None:
+            dispatch.build(batch)
+            dispatch.wrote(batch)
+            self.batches.append(batch)
+            self.tell("build {}", batch)
+
+    def commit(self) -> None:
+        """Readers see what was built, of one queue."""
+        queues = self.core.queues.all
+        if queues:
+            queue = queues[self.of(queues)]
+            self.tell("commit {} to {}", queue.name, self.core.dispatch.commit(queue))
+            self._see(queue.index)
+
+    def _finish_batches(self) -> None:
+        while self.batches:
+            self.core.dispatch.commit_all(self.batches.pop())
+        self._see_all()
+
+    def _see_all(self) -> None:
+        for queue in self.core.queues.all:
+            self._see(queue.index)
+
+    def flush_queues(self) -> None:
+        """Entries are on disk, as far as their records are."""
+        self.core.flush_queues()
+        self.tell("flush queues: {}", [(queue.name, queue.flushed) for queue in self.core.queues.all])
+
+    def checkpoint(self) -> None:
+        """The checkpoint file says what is safe."""
+        self.core.write_checkpoint(self.now)
+        self.tell("checkpoint: log {}, queues {}", self.core.checkpoint.log, self.core.checkpoint.queues)
+        self.witness.checkpointed(self.core.checkpoint.log)
+
+    def make_ready(self) -> None:
+        """The next file is made early."""
+        self.core.log.make_ready()
+        self.tell("the log has files {}", self.core.log.segments.bases)
+
+    def write_back(self) -> None:
+        """The kernel writes some pages out, which nobody asked for."""
+        self.disk.write_back(self.choose)
+        self.tell("the kernel writes back")
+
+    def tick(self) -> None:
+        """Time passes, or the clock is set back."""
+        self.now += TICKS[self.of(TICKS)]
+        self._favour()
+        self.tell("it is {}", self.now)
+
+    def expire(self) -> None:
+        """Old files go."""
+        self._see_all()  # a dispatch that was refused may have shown some
+        sent = self.witness.sent
+        before = sent[-1 - self.of(sent)].time + self.choose(2) if sent else 0
+        self.witness.expiring(before)
+        start = self.core.expire(before)
+        self.tell("expire what is older than {}: the log begins at {}", before, start)
+        self.witness.expired(start)
+
+    def fail(self) -> None:
+        """The next use of the disk of some kind fails."""
+        fault = DISK_FAULTS[self.of(DISK_FAULTS)]
+        self.disk.fail(fault.error, verb=fault.verb, path=fault.path, forget=fault.forget, times=1 + self.choose(3))
+        self.armed = True
+        self.forgotten |= fault.forget
+        self.tell("the disk fails: {}", fault)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _compare_log(self) -> None:
+        found, expected = as_spec.log(self.core), self.witness.log
+        if replace(found, start=expected.start) != expected:
+            raise Broken(f"the log is {found}, expected {expected}")
+
+    def _see(self, index: int) -> None:
+        """Readers look at a queue."""
+        queue = self.core.queues.all[index]
+        name = queue.topic, queue.id
+        new = queue.entries(self.witness.queue(name).indexed, queue.committed).tolist()
+        self.witness.entries(name, queue.committed, new, safe=self.settings.synchronous)
+
+    def _must_be_armed(self, error: StoreError) -> None:
+        if not self.armed:
+            raise Broken(
+                f"nothing is wrong with the disk, and the store says {type(error).__name__}: {error}"
+            ) from error

@@ -1,0 +1,144 @@
+"""The page that says why each property is believed: proved, explored, tested, seen in recordings.
+
+`python -m gapless.properties.overview RECORDING…` writes the tables of `README.md` beside this file anew, with what the
+recordings show; without recordings, it keeps what the page says of them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from gapless.properties.exploration.bounds import BOUNDS
+from gapless.properties.faults import false_friends
+from gapless.properties.proof import cut_anywhere, liveness, symbolic
+from gapless.properties.proof.induction import Theory, theory
+from gapless.spec.catalog import SPECS, Spec
+
+PAGE = Path(__file__).with_name("README.md")
+BEGIN, END = "<!-- generated: properties -->\n", "<!-- generated: end -->\n"
+SEEN = re.compile(r"^Seen in recordings: (.*)\.$", re.MULTILINE)
+
+Seen = Mapping[str, int]
+"""How often a step was seen in recordings, by `spec.step`."""
+
+
+def touched(of: Theory, holds: Callable[..., bool], states: int) -> Iterator[str]:
+    """The steps that can make a difference to a property: they change what it looks at."""
+    free = list(symbolic.unknown_arguments(holds, states, tag="some ").values())
+    with symbolic.read(of.reading):
+        still = symbolic.formula(holds, *(of.before,) * states, *free)
+        for name, step in of.spec.actions.items():
+            outcomes = [way.outcome for way in of.ways(step)[1] if way.accepted]
+            after = [symbolic.formula(holds, *(of.before, outcome)[2 - states :], *free) for outcome in outcomes]
+            if not all(one.eq(still) for one in after):
+                yield name
+
+
+def tables(seen: Seen) -> str:
+    """All that is generated."""
+    return "\n".join([*_specs(seen), *_claims(), *_cuts(), *_friends()])
+
+
+def _specs(seen: Seen) -> Iterator[str]:
+    for spec in SPECS.values():
+        yield from _spec(spec, seen)
+
+
+def _spec(spec: Spec, seen: Seen) -> Iterator[str]:
+    bound = BOUNDS.get(spec.name)
+    yield f"### {spec.name}\n"
+    yield f"Explored: {bound.says if bound else 'not yet'}.\n"
+    shown = {name: seen[f"{spec.name}.{name}"] for name in spec.actions if seen.get(f"{spec.name}.{name}")}
+    counts = ", ".join(f"{name} {count:,}" for name, count in shown.items())
+    yield f"Seen in recordings: {counts or 'nothing'}.\n"
+    if missing := [name for name in spec.actions if name not in shown]:
+        yield f"Not seen: {', '.join(missing)}.\n"
+    yield "| property | proved over | with deviations | explored | tested | seen: steps that can touch it |"
+    yield "|---|---|---|---|---|---|"
+    of, weak = theory(spec, False, None), len(spec.deviations)  # noqa: FBT003 - what the design allows
+    for properties, states in ((of.invariants, 1), (of.step_properties, 2)):
+        left = (spec.invariants, spec.step_properties)[states - 1](weak=True) if weak else ()
+        for holds in properties:
+            steps = list(touched(of, holds, states))
+            deviations = (
+                f"{len(spec.actions) + weak} steps" if holds in left else "given up" if weak else "there are none"
+            )
+            yield (
+                f"| {holds.__name__.replace('_', ' ')} | {len(spec.actions)} steps | {deviations} | "
+                f"{'every state' if bound else 'no'} | random walks | {sum(shown.get(name, 0) for name in steps):,} |"
+            )
+    yield ""
+
+
+def _claims() -> Iterator[str]:
+    yield "### What happens in the end\n"
+    yield "| claim | of | if these steps are taken in the end | but for |"
+    yield "|---|---|---|---|"
+    for claim in liveness.CLAIMS:
+        helpful = ", ".join(helpful.step for helpful in claim.helpful)
+        but = "; ".join(f"{step}: {why}" for step, why in claim.disturbances.items()) or "nothing"
+        yield f"| {claim.sentence} | {claim.spec} | {helpful} | {but} |"
+    yield ""
+
+
+def _cuts() -> Iterator[str]:
+    yield "### Cut anywhere\n"
+    steps = "; ".join(f"{cut.spec} ({', '.join(cut.steps)})" for cut in cut_anywhere.CUTS)
+    yield f"Pieces are judged as the whole is: {steps}. Joining is associative, and part after part is the whole.\n"
+
+
+def _friends() -> Iterator[str]:
+    yield "### False friends\n"
+    yield "| it looks as if | it is not so, because | whose steps | source |"
+    yield "|---|---|---|---|"
+    for friend in false_friends.FALSE_FRIENDS:
+        why = " ".join((friend.looks_true.__doc__ or "").split())
+        whose = "the design's own" if friend.profile == "strict" else friend.profile
+        yield f"| {friend.spec}: {friend.sentence} | {why} | {whose} | {friend.seen} |"
+    yield ""
+
+
+# -- the file ------------------------------------------------------------------------------------------------------
+
+
+def written(text: str, seen: Seen) -> str:
+    """The page with its tables made anew."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{tables(seen)}\n{END}{after}"
+
+
+def seen_on(text: str) -> dict[str, int]:
+    """What the page says of recordings."""
+    found: dict[str, int] = {}
+    for name, part in re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", text, re.MULTILINE | re.DOTALL):
+        if counts := SEEN.search(part):
+            for step, count in re.findall(r"(\w+) ([\d,]+)", counts[1]):
+                found[f"{name}.{step}"] = int(count.replace(",", ""))
+    return found
+
+
+def seen_in(recordings: Sequence[Path]) -> dict[str, int]:
+    """How often every step stands in these recordings."""
+    from gapless.traces.check import check  # noqa: PLC0415 - only who reads recordings needs it
+
+    total: dict[str, int] = {}
+    for recording in recordings:
+        report = check(recording)
+        for step, count in report.coverage.items():
+            total[step] = total.get(step, 0) + count
+    return total
+
+
+def main() -> None:
+    """Write the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    recordings = [Path(name) for name in sys.argv[1:]]
+    PAGE.write_text(written(text, seen_in(recordings) if recordings else seen_on(text)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""What Z3 finds, in small numbers: a state, a step from it, and what becomes of it, replayed by the plain functions.
+
+An example is looked for within a window of keys, in which *for every number* is a finite list and Z3 has nothing to
+guess; the smallest values come first. It is then a state like any other, and the plain functions have the last word
+on it: whatever they do not confirm is not an example.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
+from inspect import getdoc, signature
+from itertools import product
+from typing import Any, Literal, get_type_hints
+
+import immutables
+import z3
+
+from gapless.properties.proof import induction, symbolic
+from gapless.properties.proof.induction import Obligation, Question, ask
+from gapless.properties.proof.symbolic import State, Unknown, UnknownMap
+from gapless.spec.catalog import Spec
+from gapless.spec.language import Map, Refused, waived
+from gapless.traces.replay.notation import by_name, call_of, called, changes, told
+
+WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
+VALUES = (1, 2, 4, 9, 20, 64, 2**32)  # how large its other numbers may be
+MARGIN = 3  # keys around the window that the plain functions are asked about too
+
+Verdict = Literal["proved", "refuted", "unknown"]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A state in which all invariants hold, steps from it, and the values (`free`) for which a property then breaks."""
+
+    before: State
+    args: Mapping[str, int]
+    after: State
+    free: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of an obligation: `work` in Z3's own measure, `ms` on this machine, an example if there is one."""
+
+    obligation: Obligation
+    verdict: Verdict
+    ms: float
+    work: int
+    example: Example | None = None
+    why: str = ""  # where it is unknown
+
+
+def settled(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> Result:
+    """Prove the obligation, or find the example that speaks against it. What neither succeeds in is unknown."""
+    began = time.perf_counter()
+
+    def result(verdict: Verdict, spent: int, example: Example | None = None, why: str = "") -> Result:
+        return Result(obligation, verdict, 1000 * (time.perf_counter() - began), spent, example, why)
+
+    if obligation.wanted == "sat":
+        found, spent = smallest(obligation, work=work, seed=seed)
+        if found:
+            return result("proved", spent, found)
+    answer = ask(obligation.question().terms, work=work, seed=seed)
+    if answer.said == "unsat":
+        return result("proved" if obligation.wanted == "unsat" else "refuted", answer.work)
+    if obligation.wanted == "unsat":
+        found, spent = smallest(obligation, work=work, seed=seed)
+        if found:
+            return result("refuted", answer.work + spent, found)
+    why = answer.why or "what Z3 found could not be told in small numbers"
+    return result("unknown", answer.work, why=why)
+
+
+def smallest(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> tuple[Example | None, int]:
+    """The smallest example that the plain functions confirm, and the work it took to find."""
+    spent = 0
+    for window in WINDOWS:
+        question = obligation.question(window)
+        if question.before is None:  # it is about no state
+            return None, spent
+        for bound in VALUES:
+            asked = (*question.terms, *small([obligation], [question], window, bound))
+            answer = ask(asked, work=work, seed=seed)
+            spent += answer.work
+            if answer.model is not None:
+                model = answer.model
+                if obligation.wanted == "unsat":  # it will be told
+                    model = _plainest(obligation.spec, question, window, asked, model)
+                found = _decoded(obligation, question, model, window)
+                if found:
+                    return found, spent
+    return None, spent
+
+
+def refuted(
+    obligations: Sequence[Obligation], window: range, bound: int, *, work: int = induction.WORK
+) -> Result | None:
+    """One of several obligations of one step that an example in small numbers speaks against, all asked at once."""
+    began = time.perf_counter()
+    questions = [obligation.question(window) for obligation in obligations]
+    shared = sum(all(a is b for a in column) for b, *column in zip(*(q.terms for q in questions), strict=False))
+    wrong = [z3.And(question.terms[shared:]) for question in questions]
+    near = small(obligations, questions, window, bound)
+    answer = ask((*questions[0].terms[:shared], *near, z3.Or(wrong)), work=work)
+    if answer.model is None:
+        return None
+    for obligation, question, case in zip(obligations, questions, wrong, strict=True):
+        if z3.is_true(answer.model.eval(case, model_completion=True)):
+            found = _decoded(obligation, question, answer.model, window)
+            if found:
+                return Result(obligation, "refuted", 1000 * (time.perf_counter() - began), answer.work, found)
+    if len(obligations) == 1:
+        return None  # what was found is not confirmed; each alone may have an example that is
+    return next(filter(None, (refuted([one], window, bound, work=work) for one in obligations)), None)
+
+
+def small(obligations: Sequence[Obligation], questions: Sequence[Question], window: range, bound: int) -> list[Any]:
+    """That keys lie in the window and numbers within the bound, in the questions of some obligations of one step."""
+    free = {name: value for question in questions for name, value in question.free.items()}
+    found = [*_values_within(replace(questions[0], free=free), window, bound)]
+    for obligation, question in zip(obligations, questions, strict=True):
+        found += _keys_within(obligation, question, window)
+    return found
+
+
+def _plainest(spec: Spec, question: Question, window: range, asked: Sequence[Any], model: Any) -> Any:
+    """A model in which as much as possible is as it is in the beginning: what does not matter is not told."""
+    solver = z3.Solver()
+    solver.set("rlimit", induction.WORK)
+    solver.add(*asked)
+    cells: list[tuple[Any, int]] = []
+    for field in fields(question.before):
+        value, plain = getattr(question.before, field.name), getattr(spec.initial, field.name)
+        if isinstance(value, UnknownMap):
+            cells += [(symbolic.number(value[key]), value.default) for key in window]
+        else:
+            cells.append((symbolic.number(value), int(plain)))
+    natural = [min(0, usual) <= cell for cell, usual in cells]
+    for wish in (*natural, *(cell == usual for cell, usual in cells)):
+        if solver.check(wish) == z3.sat:
+            model = solver.model()
+            solver.add(wish)
+    return model
+
+
+# -- small numbers -------------------------------------------------------------------------------------------------
+
+
+def _keys(spec: Spec, of: Any) -> list[str]:
+    """The fields of a state, or the parameters of a function, that have the type of a key."""
+    return [name for name, hint in get_type_hints(of).items() if hint in spec.key_types]
+
+
+def _keys_within(obligation: Obligation, question: Question, window: range) -> Iterator[Any]:
+    """That all keys lie in the window, and the one behind each too."""
+    spec = obligation.spec
+    keys = [getattr(question.before, name) for name in _keys(spec, type(question.before))]
+    for step in obligation.steps[:1]:
+        keys += [question.args[name] for name in _keys(spec, step) if name in question.args]
+    if obligation.holds:
+        keys += [question.free[name] for name in _keys(spec, obligation.holds) if name in question.free]
+    for key in keys:
+        term = symbolic.number(key)
+        yield window[0] <= term
+        yield term < window[-1]
+
+
+def _values_within(question: Question, window: range, bound: int) -> Iterator[Any]:
+    """That all numbers are small, and what Maps hold in the window too."""
+    values = [*question.args.values(), *question.free.values()]
+    for field in fields(question.before):
+        value = getattr(question.before, field.name)
+        values += [value[key] for key in window] if isinstance(value, UnknownMap) else [value]
+    for value in values:
+        term = symbolic.number(value)
+        yield -bound <= term
+        yield term <= bound
+
+
+def _decoded(obligation: Obligation, question: Question, model: Any, window: range) -> Example | None:
+    """The example that a model stands for, if the plain functions confirm it."""
+
+    def plain(value: Any) -> int:
+        found = model.eval(value.term if isinstance(value, Unknown) else value, model_completion=True)
+        return bool(z3.is_true(found)) if z3.is_bool(found) else found.as_long()
+
+    given: dict[str, Any] = {}
+    for field in fields(question.before):
+        value = getattr(question.before, field.name)
+        if isinstance(value, UnknownMap):
+            entries = {key: plain(value[key]) for key in window}
+            kept = {key: entry for key, entry in entries.items() if entry != value.default}
+            given[field.name] = Map(value.default, immutables.Map(kept))
+        else:
+            given[field.name] = _of_kind(getattr(obligation.spec.initial, field.name), plain(value))
+    before = type(question.before)(**given)
+    args = {name: plain(value) for name, value in question.args.items()}
+    free = {name: plain(value) for name, value in question.free.items()}
+    return _confirmed(obligation, before, args, free, window)
+
+
+def _of_kind(like: Any, value: int) -> int:
+    """The value with its name, where values of its kind have names."""
+    return type(like)(value) if isinstance(like, IntEnum) and value in set(type(like)) else value
+
+
+def _confirmed(
+    obligation: Obligation, before: State, args: dict[str, int], free: dict[str, int], window: range
+) -> Example | None:
+    """The example, if the plain functions say so too."""
+    if obligation.step != induction.INITIAL and not _is_good(obligation, before, window):
+        return None
+    after = before
+    for step in obligation.steps:
+        if not _tried(obligation.spec, step, before, args):
+            return None
+        token = waived.set(frozenset({obligation.dropped[1]}) if obligation.dropped else frozenset())
+        try:
+            after = step(before, *args.values())
+        except Refused:
+            return None
+        finally:
+            waived.reset(token)
+    if obligation.holds and obligation.holds(*(before, after)[2 - obligation.states :], *free.values()):
+        return None
+    return Example(before, args, after, free)
+
+
+def _is_good(obligation: Obligation, state: State, window: range) -> bool:
+    """Whether all invariants hold: as they are called, around the window, and as Z3 reads them, for every number."""
+    of = induction.theory(obligation.spec, obligation.weak, None)
+    if not all(_holds_around(invariant, state, window) for invariant in of.invariants):
+        return False
+    known = symbolic.symbolic(state)
+    with symbolic.read(of.reading):
+        every = [of.reading.everywhere(invariant, known) for invariant in of.invariants]
+    return ask((z3.Not(z3.And(every)),)).said == "unsat"
+
+
+def _holds_around(invariant: Callable[..., Any], state: State, window: range) -> bool:
+    around = range(window[0] - MARGIN, window[-1] + MARGIN)
+    return all(invariant(state, *values) for values in product(around, repeat=len(signature(invariant).parameters) - 1))
+
+
+def _tried(spec: Spec, step: Callable[..., State], state: State, args: Mapping[str, int]) -> bool:
+    """Whether the step is tried here: an action always, a deviation where its action refuses."""
+    for deviation in spec.deviations:
+        if deviation.step is step:
+            try:
+                deviation.instead_of(state, *args.values())
+            except Refused:
+                return True
+            return False
+    return True
+
+
+# -- told ----------------------------------------------------------------------------------------------------------
+
+
+def story(result: Result) -> list[str]:
+    """The example as lines, in the notation of all stories."""
+    obligation, example = result.obligation, result.example
+    assert example is not None  # noqa: S101 - only what was found is told
+    spec, sentence = obligation.spec, obligation.invariant.replace("_", " ")
+    broken = obligation.holds is not None
+    if obligation.step == induction.INITIAL:
+        title = f"{spec.name}: not so at the beginning: {sentence}."
+    elif broken:
+        title = f"{spec.name}: {obligation.step} does not keep: {sentence}."
+    else:
+        title = f"{spec.name}: {obligation.step}: not so: {sentence}."
+    lines = [title, "", f"  In a state with {_state(spec, example.before)},"]
+    lines += [
+        f"  1. {call_of(step.__name__, _arguments(step, example.args))}   "
+        f"{told(changes(example.before, example.after))}"
+        for step in obligation.steps
+    ]
+    lines.append("")
+    if broken:
+        at = ", ".join(f"{name}={value}" for name, value in example.free.items())
+        lines.append(f"Now it is not so that {sentence}{f': {at}' if at else ''}.")
+        lines.append(getdoc(obligation.holds) or "")
+    return lines
+
+
+def _arguments(step: Callable[..., State], args: Mapping[str, int]) -> dict[str, int | str]:
+    kinds = signature(step).parameters
+    return {name: by_name(kinds[name].annotation, int(value)) for name, value in args.items()}
+
+
+def _state(spec: Spec, state: State) -> str:
+    """What a state differs in from the initial one."""
+    parts: list[str] = []
+    for field in fields(state):
+        value, plain = getattr(state, field.name), getattr(spec.initial, field.name)
+        if isinstance(value, Map):
+            kind = type(value.default)
+            parts += [f"{field.name}[{key}]={by_name(kind, entry)}" for key, entry in sorted(value.entries.items())]
+        elif value != plain:
+            parts.append(f"{field.name}={called(value)}")
+    return ", ".join(parts) or "nothing in it yet"

@@ -1,0 +1,259 @@
+"""Cut anywhere: what is judged piece by piece is judged as a whole.
+
+A piece of a trace is replayed from the state that its first event claims, without what came before. That is right if
+the claim leaves nothing out that the rest of the trace can tell. So for each spec whose traces are cut there is a
+relation, *the piece knows what the rest can tell*, between the state of the whole and that of the piece. A claim has
+it; and of every step that is taken in pieces two things are proved: both states accept it or both refuse it, and the
+relation holds again behind it. By induction over the events, the piece ends as the whole does.
+
+What is left is about folding and fitting, whatever the spec, and is proved of any step function: replaying two parts
+one after the other is replaying both at once, and joining pieces is associative, so that splits may be joined in any
+grouping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import z3
+
+from gapless.properties.proof import symbolic
+from gapless.properties.proof.induction import Obligation, Question, Theory
+from gapless.properties.proof.symbolic import State, Unknown
+from gapless.spec.catalog import SPECS, Spec
+
+LAWS = "joining"
+"""The name under which the laws that hold of every spec stand in the ledger."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How traces of a spec are cut: which steps are taken in pieces, and what a piece must know of the whole.
+
+    `knows(whole, piece, number)` holds for every number · `where(whole)`: in which states the whole is cut ·
+    `claim(empty, whole)`: the state that the piece behind the cut begins with, made of an empty one.
+    """
+
+    spec: str
+    steps: tuple[str, ...]
+    knows: Callable[[State, State, Any], Any]
+    where: Callable[[State], Any]
+    claim: Callable[[State, State], State]
+
+
+def _of_log(whole: State, piece: State, _number: Any) -> Any:
+    """Where it ends and begins, what is safe, and the time: the log looks back no further."""
+    return (
+        whole.file_size == piece.file_size
+        and whole.base == piece.base
+        and whole.end == piece.end
+        and whole.clock == piece.clock
+        and piece.clock <= piece.newest
+        and piece.newest <= whole.newest
+    )
+
+
+def _of_queue(whole: State, piece: State, number: Any) -> Any:
+    """Its ends, and every message from where the piece begins; what lies before is indexed already."""
+    return (
+        whole.start == piece.start
+        and whole.end == piece.end
+        and whole.indexed == piece.indexed
+        and piece.first <= piece.indexed
+        and (
+            number < piece.first
+            or (
+                whole.positions[number] == piece.positions[number]
+                and whole.sizes[number] == piece.sizes[number]
+                and whole.tags[number] == piece.tags[number]
+            )
+        )
+    )
+
+
+def _of_cursors(whole: State, piece: State, number: Any) -> Any:
+    """Both queues' ends and cursors, and what became of every half and op that no cursor has passed."""
+    return (
+        whole.half_end == piece.half_end
+        and whole.half_cursor == piece.half_cursor
+        and whole.op_end == piece.op_end
+        and whole.op_cursor == piece.op_cursor
+        and (number < piece.half_cursor or whole.resolved[number] == piece.resolved[number])
+        and (
+            number < piece.op_cursor
+            or (
+                whole.consumed[number] == piece.consumed[number]
+                and (piece.op_end <= number or whole.reaches[number] == piece.reaches[number])
+            )
+        )
+    )
+
+
+CUTS = (
+    Cut(
+        "log",
+        ("append", "roll"),
+        _of_log,
+        where=lambda _whole: True,
+        claim=lambda empty, whole: replace(
+            empty, file_size=whole.file_size, base=whole.base, end=whole.end, clock=whole.clock, newest=whole.clock
+        ),
+    ),
+    Cut(
+        "queue",
+        ("append", "index", "find_file"),
+        _of_queue,
+        where=lambda whole: whole.indexed == whole.end,
+        claim=lambda empty, whole: replace(empty, start=whole.start, first=whole.end, indexed=whole.end, end=whole.end),
+    ),
+    Cut(
+        "checkpoint",
+        ("half", "resolve", "advance", "op", "consume_op", "advance_ops"),
+        _of_cursors,
+        where=lambda whole: whole.half_cursor == whole.half_end and whole.op_cursor == whole.op_end,
+        claim=lambda empty, whole: replace(
+            empty,
+            half_end=whole.half_end,
+            half_cursor=whole.half_end,
+            op_end=whole.op_end,
+            op_cursor=whole.op_end,
+        ),
+    ),
+)
+
+
+def obligations(spec: Spec) -> Iterator[Obligation]:
+    """That pieces of this spec's traces are judged as the whole is."""
+    for cut in CUTS:
+        if cut.spec == spec.name:
+            yield from of_cut(spec, cut)
+
+
+def of_cut(spec: Spec, cut: Cut) -> Iterator[Obligation]:
+    """All that must be shown of one way to cut."""
+
+    def one(step: str, ask: Callable[[Theory], Question]) -> Obligation:
+        return Obligation(spec, "a_piece_is_judged_as_the_whole", step, ask)
+
+    yield one("its claim knows enough", partial(_knows_too_little, cut=cut))
+    for name in cut.steps:
+        step = spec.actions[name]
+        yield one(f"{name} gets one answer", partial(_other_answer, cut=cut, step=step))
+        yield one(f"{name} keeps what is known", partial(_forgets, cut=cut, step=step))
+
+
+def _knows_too_little(theory: Theory, cut: Cut) -> Question:
+    """A whole that is cut, and a claim that does not know what the rest can tell."""
+    whole, empty = theory.before, symbolic.symbolic(theory.spec.initial)
+    number = Unknown(z3.Int("some number"))
+    with symbolic.read(theory.reading):
+        here = symbolic.formula(cut.where, whole)
+        enough = symbolic.formula(cut.knows, whole, cut.claim(empty, whole), number)
+    return Question((*theory.known, here, z3.Not(enough)), whole, {}, {"number": number})
+
+
+class _Both:
+    """The whole and a piece of it, of which nothing is known but that the piece knows what the rest can tell."""
+
+    def __init__(self, theory: Theory, cut: Cut) -> None:
+        self.theory = theory
+        self.cut = cut
+        self.whole = theory.before
+        self.piece = symbolic.unknown_state(theory.spec.initial, "piece ")
+        with symbolic.read(theory.reading):
+            holds = [theory.reading.everywhere(i, self.piece) for i in theory.invariants]
+            knows = theory.reading.everywhere(cut.knows, self.whole, self.piece)
+        self.known = (*theory.known, *holds, knows)
+
+    def ways(self, step: Callable[..., State], args: dict[str, Unknown]) -> list[symbolic.Way]:
+        """The ways of the piece through a step."""
+        with symbolic.read(self.theory.reading):
+            return symbolic.ways(step, self.piece, args)
+
+
+def _other_answer(theory: Theory, cut: Cut, step: Callable[..., State]) -> Question:
+    """A step that the whole accepts and the piece refuses, or the other way round."""
+    both = _Both(theory, cut)
+    args, of_whole = theory.ways(step)
+    differ = symbolic.taken(of_whole) != symbolic.taken(both.ways(step, args))
+    return Question((*both.known, differ), both.whole, args)
+
+
+def _forgets(theory: Theory, cut: Cut, step: Callable[..., State]) -> Question:
+    """A step that both accept, behind which the piece does not know enough."""
+    both = _Both(theory, cut)
+    args, of_whole = theory.ways(step)
+    number = Unknown(z3.Int("some number"))
+    with symbolic.read(theory.reading):
+        cases = [
+            z3.And(*one.facts, *other.facts, z3.Not(symbolic.formula(cut.knows, one.outcome, other.outcome, number)))
+            for one in of_whole
+            for other in both.ways(step, args)
+            if one.accepted and other.accepted
+        ]
+    return Question((*both.known, z3.Or(cases)), both.whole, args, {"number": number})
+
+
+# -- laws of every spec --------------------------------------------------------------------------------------------
+
+
+def laws() -> Iterator[Obligation]:
+    """What folding and fitting come to, whatever the steps are."""
+    any_spec = SPECS["log"]  # which of them makes no difference: the questions name none
+
+    def law(sentence: str, part: str, terms: Callable[[], tuple[Any, ...]]) -> Obligation:
+        return Obligation(any_spec, sentence, part, lambda _theory: Question(terms()), subject=LAWS)
+
+    yield law("joining_is_associative", "three pieces", _not_associative)
+    yield law("part_after_part_is_the_whole", "no events", lambda: _parts(first=True))
+    yield law("part_after_part_is_the_whole", "one event more", lambda: _parts(first=False))
+
+
+def _not_associative() -> tuple[Any, ...]:
+    """Three pieces for which it matters which two are joined first. A misfit joins with nothing."""
+    state = z3.DeclareSort("State")
+    piece = z3.Datatype("Piece")
+    piece.declare("misfit")
+    piece.declare("piece", ("claim", state), ("end", state))
+    made = piece.create()
+
+    def joined(a: Any, b: Any) -> Any:
+        fit = z3.And(made.is_piece(a), made.is_piece(b), made.end(a) == made.claim(b))
+        return z3.If(fit, made.piece(made.claim(a), made.end(b)), made.misfit)
+
+    a, b, c = (z3.Const(name, made) for name in "abc")
+    return (joined(joined(a, b), c) != joined(a, joined(b, c)),)
+
+
+def _parts(*, first: bool) -> tuple[Any, ...]:
+    """Two parts, the first empty or one event longer than one for which it holds, that are not as good as both at once.
+
+    A refusal is a state from which every step leads to itself.
+    """
+    state, event = z3.DeclareSort("State"), z3.DeclareSort("Event")
+    some = z3.Datatype("Events")
+    some.declare("none")
+    some.declare("first", ("event", event), ("rest", some))
+    events = some.create()
+    step = z3.Function("step", state, event, state)
+    replay = z3.Function("replay", state, events, state)
+    followed = z3.Function("followed", events, events, events)  # one part, and the other behind it
+    s, e, rest, other = z3.Const("s", state), z3.Const("e", event), z3.Const("rest", events), z3.Const("other", events)
+    meanings = (
+        z3.ForAll([s], replay(s, events.none) == s),
+        z3.ForAll([s, e, rest], replay(s, events.first(e, rest)) == replay(step(s, e), rest)),
+        z3.ForAll([other], followed(events.none, other) == other),
+        z3.ForAll([e, rest, other], followed(events.first(e, rest), other) == events.first(e, followed(rest, other))),
+    )
+
+    def same(begin: Any, part: Any, behind: Any) -> Any:
+        return replay(begin, followed(part, behind)) == replay(replay(begin, part), behind)
+
+    begin, behind, part = z3.Const("begin", state), z3.Const("behind", events), z3.Const("part", events)
+    if first:
+        return (*meanings, z3.Not(same(begin, events.none, behind)))
+    holds = z3.ForAll([s, other], same(s, part, other))
+    return (*meanings, holds, z3.Not(same(begin, events.first(z3.Const("one", event), part), behind)))

@@ -1,0 +1,235 @@
+"""Proofs by induction: initial states satisfy every invariant, and every step keeps it, from any state.
+
+What must be shown is a list of obligations, each a question to Z3 of which the answer must be *no*: is there a state
+in which all invariants hold, and a step from it, after which this one does not? A state is any state: no reachability
+is assumed, no bound, no depth. And the converse, so that nothing holds for want of cases: every step *can happen*, in
+a state in which all invariants hold.
+
+`unknown` is a failure. What Z3 finds against a claim, or for a step that can happen, is looked for again with small
+numbers, and replayed by the plain functions before anybody sees it (`examples.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import combinations
+from operator import methodcaller
+from typing import Any, Literal
+
+import z3
+
+from gapless.properties.proof import symbolic
+from gapless.properties.proof.symbolic import Reading, State, Unknown, Way
+from gapless.spec.catalog import Spec
+from gapless.spec.language import waived
+
+WORK = 20_000_000  # Z3's own measure of work that one obligation may cost: some seconds; all of ours cost far less
+
+Predicate = Callable[..., Any]
+Step = Callable[..., State]
+
+CAN_HAPPEN = "can happen"
+EXCLUSIVE = "at most one deviation accepts"
+INITIAL = "INITIAL"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What Z3 is asked: is there anything for which all of this is so? And what to read an answer with."""
+
+    terms: tuple[Any, ...]
+    before: State = None
+    args: dict[str, Unknown] = field(default_factory=dict)
+    free: dict[str, Unknown] = field(default_factory=dict)  # values of the property's universal parameters
+
+
+class Theory:
+    """A spec as Z3 knows it: any state before a step, the invariants of it, and the ways through every step.
+
+    With `weak`, the steps that a real broker takes count too, and `WEAK_INVARIANTS` are all that holds. `reading` says
+    how quantifiers are read; `dropped`, a step and a need, that this step does not have this need.
+    """
+
+    def __init__(
+        self, spec: Spec, *, weak: bool = False, reading: Reading | None = None, dropped: tuple[Step, str] | None = None
+    ) -> None:
+        self.spec = spec
+        self.weak = weak
+        self.reading = reading or Reading()
+        self.dropped = dropped
+        self.before = symbolic.unknown_state(spec.initial)
+        self.invariants: tuple[Predicate, ...] = spec.invariants(weak=weak)
+        self.step_properties: tuple[Predicate, ...] = spec.step_properties(weak=weak)
+        self._ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = {}
+
+    @cached_property
+    def known(self) -> tuple[Any, ...]:
+        """That every invariant holds of the state before the step."""
+        return _known(self.spec.initial, self.invariants, self.reading)
+
+    def ways(self, step: Step) -> tuple[dict[str, Unknown], list[Way]]:
+        """The arguments of a step, and every way through it."""
+        if step not in self._ways:
+            args = symbolic.unknown_arguments(step)
+            need = frozenset({self.dropped[1]}) if self.dropped and self.dropped[0] is step else frozenset()
+            token = waived.set(need)
+            try:
+                with symbolic.read(self.reading):
+                    self._ways[step] = args, symbolic.ways(step, self.before, args)
+            finally:
+                waived.reset(token)
+        return self._ways[step]
+
+    def tried(self, step: Step) -> tuple[Any, ...]:
+        """When the step is tried: a deviation only where the action that it stands in for refuses."""
+        return tuple(
+            z3.Not(symbolic.taken(self.ways(deviation.instead_of)[1]))
+            for deviation in self.spec.deviations
+            if deviation.step is step
+        )
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Every step that may be taken."""
+        deviations = self.spec.deviations if self.weak else ()
+        return (*self.spec.module.ACTIONS, *(deviation.step for deviation in deviations))
+
+    # -- what Z3 is asked ------------------------------------------------------------------------------------------
+
+    def not_initially(self, holds: Predicate) -> Question:
+        """A way in which the initial state does not satisfy an invariant."""
+        initial = symbolic.symbolic(self.spec.initial)
+        free = symbolic.unknown_arguments(holds, tag="some ")
+        with symbolic.read(self.reading):
+            return Question((z3.Not(symbolic.formula(holds, initial, *free.values())),), initial, {}, free)
+
+    def broken(self, step: Step, holds: Predicate, states: int) -> Question:
+        """A step from where all invariants hold, after which (or, of two `states`, across which) this does not."""
+        args, found = self.ways(step)
+        free = symbolic.unknown_arguments(holds, states, tag="some ")
+        broken = []
+        with symbolic.read(self.reading):
+            for way in found:
+                if way.accepted:
+                    seen = (self.before, way.outcome)[2 - states :]
+                    goal = symbolic.formula(holds, *seen, *free.values())
+                    broken.append(z3.And(*way.facts, z3.Not(goal)))
+        return Question((*self.known, *self.tried(step), z3.Or(broken)), self.before, args, free)
+
+    def accepted(self, *steps: Step) -> Question:
+        """A state in which all invariants hold, and these steps are tried and accepted, all with the same arguments."""
+        args = self.ways(steps[0])[0]
+        terms = [term for step in steps for term in (*self.tried(step), symbolic.taken(self.ways(step)[1]))]
+        return Question((*self.known, *terms), self.before, args)
+
+
+@cache
+def _known(initial: State, invariants: tuple[Predicate, ...], reading: Reading) -> tuple[Any, ...]:
+    """That every invariant holds of a state of which nothing else is known; faults planted in steps change nothing."""
+    before = symbolic.unknown_state(initial)
+    with symbolic.read(reading):
+        return tuple(reading.everywhere(invariant, before) for invariant in invariants)
+
+
+@cache
+def theory(
+    spec: Spec,
+    weak: bool,  # noqa: FBT001 - cached by what it is of
+    window: range | None,
+    dropped: tuple[Step, str] | None = None,
+) -> Theory:
+    """The theory of a spec, made once."""
+    return Theory(spec, weak=weak, reading=Reading(window), dropped=dropped)
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """One thing to prove. `step` is the step that must keep `invariant`, or `INITIAL`."""
+
+    spec: Spec
+    invariant: str
+    step: str
+    ask: Callable[[Theory], Question]
+    weak: bool = False
+    wanted: Literal["unsat", "sat"] = "unsat"
+    steps: tuple[Step, ...] = ()  # that are taken
+    holds: Predicate | None = None  # the invariant or step property
+    states: int = 1  # that it looks at: one, or the two before and after a step
+    dropped: tuple[Step, str] | None = None  # a step, and the need that it shall not have
+    subject: str = ""  # what it is about, where that is no spec
+
+    @property
+    def about(self) -> str:
+        """The spec's name, or what else it is about."""
+        return self.subject or self.spec.name
+
+    def question(self, window: range | None = None) -> Question:
+        """What Z3 is asked of it, with every number, or those of a window."""
+        return self.ask(theory(self.spec, self.weak, window, self.dropped))
+
+
+def obligations(spec: Spec) -> Iterator[Obligation]:
+    """All that must be shown of a spec."""
+    yield from inductive(spec, weak=False)
+    if spec.deviations:
+        yield from inductive(spec, weak=True)
+        yield from exclusive(spec)
+
+
+def inductive(spec: Spec, *, weak: bool, only: Sequence[Step] | None = None) -> Iterator[Obligation]:
+    """That the initial state satisfies every invariant, and that every step, or only some, can happen and keeps it."""
+    of = theory(spec, weak, None)
+    for holds in of.invariants if only is None else ():
+        yield Obligation(spec, holds.__name__, INITIAL, methodcaller("not_initially", holds), weak, holds=holds)
+    for step in of.steps if only is None else only:
+        yield Obligation(spec, CAN_HAPPEN, step.__name__, methodcaller("accepted", step), weak, "sat", (step,))
+        for properties, states in ((of.invariants, 1), (of.step_properties, 2)):
+            for holds in properties:
+                yield Obligation(
+                    spec, holds.__name__, step.__name__,
+                    methodcaller("broken", step, holds, states), weak, "unsat", (step,), holds, states,
+                )  # fmt: skip
+
+
+def exclusive(spec: Spec) -> Iterator[Obligation]:
+    """That of the deviations which stand in for one action, at most one accepts: replay need not choose."""
+    for one, other in combinations(spec.deviations, 2):
+        if one.instead_of is other.instead_of and one.profiles & other.profiles:
+            both = (one.step, other.step)
+            steps = " and ".join(step.__name__ for step in both)
+            yield Obligation(spec, EXCLUSIVE, steps, methodcaller("accepted", *both), weak=True, steps=both)
+
+
+# -- answers -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What Z3 says: `sat`, `unsat` or `unknown`; the work that took in its own measure, and a model if there is one."""
+
+    said: Literal["sat", "unsat", "unknown"]
+    work: int
+    why: str = ""
+    model: Any = None
+
+
+def ask(terms: Sequence[Any], *, work: int = WORK, seed: int = 0) -> Answer:
+    """What Z3 answers to all of the terms together."""
+    solver = z3.Solver()
+    solver.set("rlimit", work)
+    solver.set("random_seed", seed)
+    solver.add(*terms)
+    before = _work_so_far(solver)
+    said = str(solver.check())
+    spent = _work_so_far(solver) - before
+    if said == "sat":
+        return Answer("sat", spent, model=solver.model())
+    return Answer("unsat", spent) if said == "unsat" else Answer("unknown", spent, solver.reason_unknown())
+
+
+def _work_so_far(solver: Any) -> int:
+    """What all questions of this process have cost: Z3 counts on."""
+    statistics = solver.statistics()
+    return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0  # noqa: SIM118

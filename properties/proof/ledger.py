@@ -1,0 +1,299 @@
+"""The ledger: every obligation, what became of it, how long it took, by which Z3 and of which definitions.
+
+Each spec is proved in a process of its own, which is ended at the wall limit, so that a budget is kept whatever Z3
+does. What is proved is remembered under a digest of everything that it was proved of: the spec's text, the language,
+the readers, Z3. A changed definition has another digest, and its old proofs are worth nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import platformdirs
+import z3
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from gapless.properties.proof import counterexamples, cut_anywhere, induction, liveness, symbolic, translation
+from gapless.properties.proof.induction import Obligation
+from gapless.spec import catalog, forking, language
+from gapless.spec.catalog import SPECS, Spec
+from gapless.traces.replay import kernels
+
+Outcome = Literal["proved", "refuted", "unknown", "budget"]
+READERS = (
+    language,
+    forking,
+    symbolic,
+    induction,
+    counterexamples,
+    liveness,
+    cut_anywhere,
+    translation,
+    kernels,
+    catalog,
+)
+
+
+class Entry(BaseModel):
+    """One obligation, and what became of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spec: str
+    invariant: str = Field(description="the invariant, step property or claim, or `can_happen`")
+    step: str = Field(description="the step that keeps it, or INITIAL")
+    under: Literal["design", "deviations"] = Field(description="whether the steps of real brokers are taken too")
+    result: Outcome = Field(description="budget: not reached before the wall limit")
+    ms: float
+    work: int = Field(description="in Z3's own measure (rlimit)")
+    why: str = ""
+    story: list[str] = []
+
+
+class Ledger(BaseModel):
+    """All obligations, in the order of the specs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    schema_: int = Field(default=1, alias="schema")
+    z3: str
+    digests: dict[str, str] = Field(description="of the definitions, by spec")
+    obligations: list[Entry]
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """0 all proved · 1 something does not hold · 3 unknown, or the budget is spent."""
+        results = {entry.result for entry in self.obligations}
+        if "refuted" in results:
+            return 1
+        return 3 if results & {"unknown", "budget"} or not results else 0
+
+
+def subjects() -> tuple[str, ...]:
+    """What can be proved: the specs by name, and the laws of joining."""
+    return (*SPECS, cut_anywhere.LAWS)
+
+
+def every(subject: str) -> Iterator[Obligation]:
+    """All obligations of a spec, or the laws of joining."""
+    if subject == cut_anywhere.LAWS:
+        yield from cut_anywhere.laws()
+        return
+    spec = SPECS[subject]
+    yield from induction.obligations(spec)
+    yield from liveness.obligations(spec)
+    yield from cut_anywhere.obligations(spec)
+    yield from translation.obligations(spec)
+
+
+# -- what was proved before ----------------------------------------------------------------------------------------
+
+
+@cache
+def digest(subject: str) -> str:
+    """What proofs of a subject are proofs of: change anything in it, and they are stale."""
+    parts = [z3.get_full_version(), *(_text(module) for module in READERS)]
+    parts += [_text(module) for module in ([] if subject == cut_anywhere.LAWS else behind(SPECS[subject]))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def behind(spec: Spec) -> list[ModuleType]:
+    """A spec's module, and those that it is made of."""
+    found = {spec.module, *(value for value in vars(spec.module).values() if isinstance(value, ModuleType))}
+    return sorted(found, key=lambda module: module.__name__)
+
+
+def _text(module: ModuleType) -> str:
+    return Path(module.__file__ or "").read_text(encoding="utf-8")
+
+
+def _remembered(subject: str) -> Path:
+    return Path(platformdirs.user_cache_dir("gapless")) / "proofs" / f"{subject}-{digest(subject)}.json"
+
+
+def recall(subject: str) -> dict[str, Entry]:
+    """What is proved of these very definitions already."""
+    try:
+        entries = REMEMBERED.validate_json(_remembered(subject).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {
+        which: entry
+        for which, entry in entries.items()
+        if (entry.result, entry.spec, which) == ("proved", subject, _which(entry.under, entry.step, entry.invariant))
+    }
+
+
+def remember(subject: str, entries: dict[str, Entry]) -> None:
+    """Keep what is proved, where that is possible."""
+    path = _remembered(subject)
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({key: entry.model_dump() for key, entry in entries.items() if entry.result == "proved"})
+        unfinished = path.with_suffix(f".{multiprocessing.current_process().pid}.tmp")
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+
+
+def key(obligation: Obligation) -> str:
+    """Which obligation of its spec it is."""
+    return _which(_under(obligation), obligation.step, obligation.invariant)
+
+
+def _which(under: str, step: str, invariant: str) -> str:
+    return f"{under}: {step}: {invariant.replace(' ', '_')}"
+
+
+REMEMBERED = TypeAdapter(dict[str, Entry])
+
+
+# -- proving -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a proof may cost, and whether to believe what was proved before."""
+
+    work: int = induction.WORK
+    seed: int = 0
+    budget: float | None = None  # s, for all together
+    fresh: bool = False
+    jobs: int = 2
+
+
+Told = Callable[[Entry], None]
+
+
+def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda _entry: None) -> Ledger:
+    """Prove all obligations of the named subjects, by default of all; `told` hears of each as it is settled."""
+    began = time.monotonic()
+    names = tuple(names) or subjects()
+    found: dict[str, dict[str, Entry]] = {}
+    waiting: list[str] = []
+    for name in names:
+        known = {} if asked.fresh else recall(name)
+        wanted = [key(obligation) for obligation in every(name)]
+        if twice := [one for one, count in Counter(wanted).items() if count > 1]:
+            raise ValueError(f"{name}: there are two obligations called {twice[0]!r}: give each a name of its own")
+        found[name] = {one: known[one] for one in wanted if one in known}
+        for entry in found[name].values():
+            told(entry)
+        if len(found[name]) < len(wanted):
+            waiting.append(name)
+    deadline = None if asked.budget is None else began + asked.budget
+    try:
+        in_time = _in_processes(waiting, asked, deadline, found, told)
+    finally:
+        for name in waiting:
+            remember(name, recall(name) | found[name])
+    return Ledger(
+        z3=z3.get_version_string(),
+        digests={name: digest(name) for name in names},
+        obligations=[
+            found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
+            for name in names
+            for obligation in every(name)
+        ],
+        seconds=time.monotonic() - began,
+    )
+
+
+def _in_processes(
+    names: Sequence[str], asked: Asked, deadline: float | None, found: dict[str, dict[str, Entry]], told: Told
+) -> bool:
+    """A process for each of the names, `jobs` at a time, the largest first; whether all ended before the deadline."""
+    waiting = sorted(names, key=lambda name: sum(1 for _ in every(name)))
+    running: dict[Connection, tuple[str, Any]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < asked.jobs:
+                name = waiting.pop()
+                here, there = multiprocessing.Pipe(duplex=False)
+                worker = _context().Process(target=_worker, args=(name, tuple(found[name]), asked, there), daemon=True)
+                worker.start()
+                there.close()
+                running[here] = name, worker
+            left = None if deadline is None else deadline - time.monotonic()
+            ready = wait(list(running), left) if left is None or left > 0 else []
+            if not ready:
+                return False
+            for one in ready:
+                _take(one, running, found, told)  # type: ignore[arg-type] # a pipe's end, as all of ours
+        return True
+    finally:
+        for _, worker in running.values():
+            worker.kill()
+
+
+def _context() -> Any:
+    """A fresh process: Z3 does not survive being forked."""
+    return multiprocessing.get_context("spawn")
+
+
+def _take(
+    one: Connection, running: dict[Connection, tuple[str, Any]], found: dict[str, dict[str, Entry]], told: Told
+) -> None:
+    name, worker = running[one]
+    try:
+        which, entry = one.recv()
+    except EOFError:
+        worker.join()
+        del running[one]
+        one.close()
+        return
+    found[name][which] = entry
+    told(entry)
+
+
+def _worker(name: str, known: tuple[str, ...], asked: Asked, out: Connection) -> None:
+    """Settle what is not known yet, one by one."""
+    with suppress(KeyboardInterrupt, BrokenPipeError):
+        for obligation in every(name):
+            if key(obligation) not in known:
+                out.send((key(obligation), _settled(obligation, asked)))
+    out.close()
+
+
+def _settled(obligation: Obligation, asked: Asked) -> Entry:
+    """The same as `settle`; what cannot even be asked is unknown, and the others are asked all the same."""
+    try:
+        return settle(obligation, work=asked.work, seed=asked.seed)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a spec, it is said of the obligation that met it
+        return _entry(obligation, "unknown", 0.0, 0, f"it cannot be read: {type(error).__name__}: {error}", [])
+
+
+def settle(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> Entry:
+    """Prove one obligation here and now."""
+    result = counterexamples.settled(obligation, work=work, seed=seed)
+    story = counterexamples.story(result) if result.verdict == "refuted" and result.example else []
+    return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, story)
+
+
+def _missing(obligation: Obligation, *, in_time: bool) -> Entry:
+    if in_time:
+        return _entry(obligation, "unknown", 0.0, 0, "the process that should have proved it ended before", [])
+    return _entry(obligation, "budget", 0.0, 0, "the wall limit was reached before", [])
+
+
+def _entry(o: Obligation, result: Outcome, ms: float, work: int, why: str, story: list[str]) -> Entry:
+    return Entry(
+        spec=o.about, invariant=o.invariant.replace(" ", "_"), step=o.step, under=_under(o), result=result,
+        ms=ms, work=work, why=why, story=story,
+    )  # fmt: skip
+
+
+def _under(obligation: Obligation) -> Literal["design", "deviations"]:
+    return "deviations" if obligation.weak else "design"

@@ -1,0 +1,190 @@
+"""The command line: what it prints, what it writes, and how it is interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gapless import UsageError, check
+from gapless.cli import app
+from gapless.spec.catalog import SPECS
+from gapless.traces.events import schema
+from tests.support.stores import Record, StoreBuilder, recording
+
+ANSI = "\x1b"
+
+
+def gapless(*arguments: str | Path) -> Result:
+    """The command line, in this process: a process of its own would take most of a second to start."""
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A store with one entry that points 13 bytes too far."""
+    builder = StoreBuilder()
+    for number in range(40):
+        builder.append(Record("orders", queue=number % 2, body=b"one of forty", properties=b"TAGS\x01a\x02"))
+    store = builder.write(tmp_path / "store")
+    queue = store / "consumequeue/orders/1/00000000000000000000"
+    data = bytearray(queue.read_bytes())
+    data[5 * 20 : 5 * 20 + 8] = (int.from_bytes(data[5 * 20 : 5 * 20 + 8], "big") + 13).to_bytes(8, "big")
+    queue.write_bytes(data)
+    return store
+
+
+def test_help_shows_examples_first() -> None:
+    ran = gapless("--help")
+    assert ran.exit_code == 0
+    assert ran.stdout.index("Examples:") < ran.stdout.index("--help")
+
+
+def test_a_report_in_a_pipe_is_plain_and_stable(damaged: Path) -> None:
+    first, second = gapless("check", damaged), gapless("check", damaged)
+    assert first.exit_code == second.exit_code == 1
+    assert ANSI not in first.stdout + first.stderr
+    told = [line for line in first.stdout.splitlines() if " checked in " not in line]
+    assert told == [line for line in second.stdout.splitlines() if " checked in " not in line]
+    assert "index needs: the entry points at its message." in first.stdout
+
+
+def test_json_has_the_keys_that_were_promised(damaged: Path, tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    assert gapless("check", damaged, "--json", out).exit_code == 1
+    found = json.loads(out.read_text(encoding="utf-8"))
+    promised = "schema verdict profile engine sources counts coverage findings findings_total seconds"
+    assert set(promised.split()) <= set(found)
+    assert found["schema"] == 1
+    assert {"path", "kind", "bytes", "records", "clean"} <= set(found["sources"][0])
+    (finding,) = found["findings"]
+    promised = "rule severity spec trace source position where message needs here story"
+    assert set(promised.split()) <= set(finding)
+    assert finding["where"] == {"file": "consumequeue/orders/1/00000000000000000000", "offset": 100}
+    assert gapless("check", damaged, "--json", "-").stdout.startswith("{")
+
+
+def test_several_stores_are_one_report_and_the_worst_wins(damaged: Path) -> None:
+    report = check([recording("lmq"), damaged])
+    assert [source.verdict for source in report.sources] == ["conforms", "departs"]
+    assert report.verdict == "departs"
+
+
+def test_a_topic_and_a_rule_can_be_chosen(damaged: Path) -> None:
+    rule = "queue/entry-points-at-its-message"
+    assert gapless("check", damaged, "--ignore", rule).exit_code == 0
+    assert gapless("check", damaged, "--only", rule).exit_code == 1
+    assert gapless("check", damaged, "--only", "log").exit_code == 0
+    assert gapless("check", damaged, "--topic", "orders").exit_code == 1
+    nothing = gapless("check", damaged, "--topic", "unheard-of")
+    assert (nothing.exit_code, "unheard-of" in nothing.stdout) == (3, True)
+    wrong = gapless("check", damaged, "--only", "queue/no-such-rule")
+    assert (wrong.exit_code, "gapless rules" in wrong.stderr) == (2, True)
+
+
+def test_explain_tells_one_trace(damaged: Path) -> None:
+    told = gapless("explain", damaged, "--trace", "orders/1")
+    assert told.exit_code == 1
+    assert told.stdout.startswith("queue orders/1 departs at consumequeue/orders/1/00000000000000000000+100.")
+    assert gapless("explain", damaged, "--trace", "orders/0").exit_code == 0
+    assert gapless("explain", damaged, "--trace", "commitlog").exit_code == 0
+    assert gapless("explain", damaged, "--trace", "orders/9").exit_code == 3
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".ndjson"])
+def test_the_events_of_a_store_come_to_the_verdict_of_the_store(damaged: Path, tmp_path: Path, suffix: str) -> None:
+    for store in (damaged, recording("midlife"), recording("lab/made_anew")):
+        out = tmp_path / f"events{suffix}"
+        assert gapless("trace", store, "--out", out).exit_code == 0
+        whole, again = check([store]), check([out])
+        assert again.verdict == whole.verdict
+        assert [(f.rule, f.trace) for f in again.violations] == [(f.rule, f.trace) for f in whole.violations]
+        assert again.anomalies == whole.anomalies
+        assert sum(batch.num_rows for batch in schema.read(out)) == again.sources[0].records
+
+
+def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> None:
+    assert gapless("trace", damaged, "--out", tmp_path / "events.csv").exit_code == 2
+    assert gapless("trace", tmp_path / "nowhere", "--out", tmp_path / "events.parquet").exit_code == 2
+    assert gapless("check", damaged, "--report", tmp_path / "no/such/folder.html").exit_code == 2
+    assert not list(tmp_path.glob("*events*"))
+
+
+def test_an_interrupt_gives_what_was_judged_so_far(tmp_path: Path) -> None:
+    builder = StoreBuilder(log_file_size=2048)
+    for _ in range(200):
+        builder.append(Record("orders", body=b"one of two hundred"))
+    store = builder.write(tmp_path / "store")
+    command = [sys.executable, "-c", SLOW, str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begun\n"
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        told, errors = child.communicate(timeout=60)
+    assert child.returncode == 3, told + errors
+    assert "interrupted after" in told
+    assert "interrupted before it was read" in told  # by the next source
+    assert "Traceback" not in told + errors
+
+
+SLOW = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background, it is ignored
+from gapless.cli import app
+from gapless.traces.sources.rocketmq import pieces
+judge = pieces.judge
+def slow(*arguments, **named):
+    print("begun", flush=True)
+    time.sleep(0.5)
+    return judge(*arguments, **named)
+pieces.judge = slow
+app(["check", sys.argv[1], "/nowhere", "--jobs", "1"])
+"""
+
+
+def test_where_every_rule_is_ignored_nothing_was_checked(damaged: Path) -> None:
+    ran = gapless("check", damaged, *chain.from_iterable(("--ignore", spec) for spec in SPECS))
+    assert (ran.exit_code, "every rule is ignored" in ran.stdout) == (3, True)
+    assert "1 rule ignored" in gapless("check", damaged, "--ignore", "queue/entry-points-at-its-message").stdout
+
+
+def test_a_pipe_is_written_to_and_not_replaced(damaged: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "report.json")
+    assert gapless("check", damaged, "--json", link).exit_code == 1
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["verdict"] == "departs"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["/bin/cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        assert gapless("check", damaged, "--json", pipe).exit_code == 1
+        assert json.loads(reader.communicate(timeout=30)[0])["verdict"] == "departs"
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize(("sink", "code"), [("| head -1 >&2; exit ${PIPESTATUS[0]}", 1), ("> /dev/full", 2)])
+def test_nobody_reads_on_or_nothing_can_be_written(damaged: Path, sink: str, code: int) -> None:
+    command = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless check '{damaged}' {sink}"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (code, False), ran.stderr
+
+
+def test_a_question_that_cannot_be_asked_is_told() -> None:
+    for wrong in ({"profile": "nobody"}, {"jobs": 0}):
+        with pytest.raises(UsageError):
+            check([], **wrong)
+    assert check(str(recording("lmq"))).verdict == "conforms"
+
+
+def test_explain_tells_that_a_recorded_trace_conforms(tmp_path: Path) -> None:
+    out = tmp_path / "events.ndjson"
+    gapless("trace", recording("lmq"), "--out", out)
+    told = gapless("explain", out, "--trace", "orders/0")
+    assert told.exit_code == 0
+    assert told.stdout.startswith("orders/0 conforms: ")

@@ -1,0 +1,131 @@
+"""The wheel beside a project that has a `spec/` and a `tests/` of its own: neither disturbs the other."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("wheel")  # one worker, so that one wheel is built
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("gapless", "impl", "properties", "spec", "traces")
+SHIPPED = (".py", ".j2", "py.typed")
+
+THEIR_PROJECT = {
+    "spec/__init__.py": "WHOSE = 'theirs'\n",
+    "traces/__init__.py": "WHOSE = 'theirs'\n",
+    "tests/__init__.py": "",
+    "tests/helper.py": "WHOSE = 'theirs'\n",
+    "tests/test_theirs.py": """
+import gapless.spec.language
+import spec, traces
+from tests import helper
+
+
+def test_each_gets_its_own():
+    assert spec.WHOSE == traces.WHOSE == helper.WHOSE == "theirs"
+    assert gapless.spec.language.__name__ == "gapless.spec.language"
+    assert gapless.spec is not spec
+""",
+    "pytest.ini": "[pytest]\ntestpaths = tests\n",
+}
+
+ONE_MODULE = """
+import sys
+import gapless.spec.language
+from gapless.spec.language import require
+assert require is gapless.spec.language.require
+assert not {"spec", "impl", "properties", "traces"} & sys.modules.keys()
+copies = [name for name in sys.modules if name.endswith("spec.language")]
+assert copies == ["gapless.spec.language"], copies
+print(gapless.spec.language.__file__)
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy so that no left-over of an earlier build gets in and none stays behind."""
+    copy = tmp_path_factory.mktemp("source")
+    for room in ROOMS:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / room, copy / room, symlinks=True, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    run("-m", "build", "--wheel", "--no-isolation", "--outdir", copy / "dist", cwd=copy)
+    (built,) = (copy / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def theirs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Somebody's project, with `site/` beside it, into which the wheel is installed."""
+    project = tmp_path_factory.mktemp("theirs")
+    for name, text in THEIR_PROJECT.items():
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(text)
+    install = ("-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check")
+    run(*install, "--target", project / "site", wheel, cwd=project)
+    return project
+
+
+def run(*args: str | Path, cwd: Path, path: tuple[Path, ...] = ()) -> str:
+    """What Python prints, with `path` and nothing of this directory or this environment before it."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(cwd),
+        "PYTHONPATH": os.pathsep.join(map(str, path)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", *args], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def shipped_files() -> set[str]:
+    """Where each file of the rooms belongs in a wheel."""
+    names = set()
+    for room in ROOMS:
+        package = "gapless" if room == "gapless" else f"gapless/{room}"
+        files = [path for path in (ROOT / room).rglob("*") if path.name.endswith(SHIPPED)]
+        names |= {f"{package}/{path.relative_to(ROOT / room).as_posix()}" for path in files}
+    return names
+
+
+def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
+    names = ZipFile(wheel).namelist()
+    assert len(names) == len(set(names)), "a file is in the wheel twice"
+    assert {name for name in names if ".dist-info/" not in name} == shipped_files()
+    assert {"gapless/py.typed", "gapless/spec/language.py", "gapless/traces/rocketmq/__init__.py"} <= set(names)
+    assert any(name.startswith("gapless/traces/templates/") for name in names)
+
+
+def test_a_project_with_a_spec_of_its_own_keeps_it(theirs: Path) -> None:
+    told = run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=theirs, path=(theirs, theirs / "site"))
+    assert "1 passed" in told
+
+
+def test_the_wheel_imports_as_one_package(theirs: Path) -> None:
+    place = run("-c", ONE_MODULE, cwd=theirs.parent, path=(theirs / "site",)).strip()
+    assert Path(place) == theirs / "site/gapless/spec/language.py"
+
+
+def test_the_door_opens_from_the_wheel(theirs: Path) -> None:
+    told = run("-m", "gapless", "--help", cwd=theirs, path=(theirs, theirs / "site"))
+    assert "gapless check" in told
+    assert (theirs / "site/bin/gapless").exists()
+
+
+def test_the_working_tree_imports_as_one_package(tmp_path: Path) -> None:
+    place = run("-c", ONE_MODULE, cwd=tmp_path, path=(ROOT,)).strip()
+    assert Path(place).resolve() == ROOT / "spec/language.py"
+
+
+@pytest.mark.skipif(Path(sys.prefix) != ROOT / ".venv", reason="runs in the environment of `make setup`")
+def test_the_editable_install_imports_as_one_package(tmp_path: Path) -> None:
+    place = run("-c", ONE_MODULE, cwd=tmp_path).strip()
+    assert Path(place).resolve() == ROOT / "spec/language.py"

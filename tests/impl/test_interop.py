@@ -1,0 +1,161 @@
+"""The comparisons of `make interop`, without a broker, and what it says where none can be had."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gapless.impl.store.core import Settings
+from gapless.impl.store.errors import Damaged
+from gapless.impl.store.store import Store
+from tests.interop import makers, ours, rounds
+from tests.interop.damage import plant
+from tests.interop.files import Contents, changes, overwritten
+from tests.interop.remoting import Consumed
+from tests.interop.written import Message, differences
+from tests.support.stores import Record, StoreBuilder, properties
+
+QUEUE = ("orders", 1)
+ROOT = Path(__file__).parents[2]
+
+
+def record(number: int) -> Record:
+    given = properties({"TAGS": "paid", "KEYS": f"key-{number}", "CLUSTER": "what a broker adds"})
+    return Record("orders", b"body %d" % number, given, queue=1, number=number, position=200 * number)
+
+
+RECORDS = [record(number) for number in range(4)]
+MESSAGES = [Message(200 * n, b"body %d" % n, {"TAGS": "paid", "KEYS": f"key-{n}"}) for n in range(4)]
+
+
+def test_nothing_is_told_of_messages_that_are_what_was_written() -> None:
+    assert differences(QUEUE, MESSAGES, Consumed(RECORDS)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (replace(RECORDS[2], topic="payments"), "queue of message 2 was written as ('orders', 1)"),
+        (replace(RECORDS[2], queue=0), "hands out ('orders', 0)"),
+        (replace(RECORDS[2], number=3), "number of message 2 was written as 2, the broker hands out 3"),
+        (replace(RECORDS[2], position=401), "position of message 2 was written as 400"),
+        (replace(RECORDS[2], properties=b"TAGS\x01open\x02"), "tag of message 2 was written as paid"),
+        (replace(RECORDS[2], properties=b"TAGS\x01paid\x02KEYS\x01other\x02"), "properties of message 2"),
+        (replace(RECORDS[2], body=b"body 3"), "the body of message 2 is not what was written (1 in all)"),
+    ],
+)
+def test_a_message_that_differs_is_told(changed: Record, told: str) -> None:
+    (line,) = differences(QUEUE, MESSAGES, Consumed([*RECORDS[:2], changed, RECORDS[3]]))
+    assert line.startswith("orders/1: ")
+    assert told in line
+
+
+def test_too_few_too_many_and_an_early_end_are_told() -> None:
+    assert differences(QUEUE, MESSAGES, Consumed(RECORDS[:3])) == [
+        "orders/1: 4 messages were written, the broker hands out 3"
+    ]
+    assert differences(QUEUE, MESSAGES[:3], Consumed(RECORDS)) == [
+        "orders/1: 3 messages were written, the broker hands out 4"
+    ]
+    assert differences(QUEUE, MESSAGES, Consumed(RECORDS, "a pull was refused")) == ["orders/1: a pull was refused"]
+
+
+def test_bytes_that_a_broker_should_have_left_alone_are_told(tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    records = [builder.append(Record("orders", b"body", queue=1)) for _ in range(5)]
+    before = Contents.of(builder.write(tmp_path / "before"))
+    more = builder.append(Record("orders", b"another", queue=1))
+    after = Contents.of(builder.write(tmp_path / "after"))
+    end = before.end_of(records[-1].position)
+    assert end == more.position
+    assert overwritten(before, after, end, [QUEUE]) == []
+    assert changes(before, after) == "changed: checkpoint, commitlog/ (1), config/ (1), consumequeue/ (1)"
+    log, queue = "commitlog/" + 20 * "0", "consumequeue/orders/1/" + 20 * "0"
+    assert overwritten(before, with_flip(after, log, end - 1), end, [QUEUE]) == [
+        f"commitlog: the byte at {end - 1} is not what it was"
+    ]
+    assert overwritten(before, with_flip(after, queue, 4 * 20 + 7), end, [QUEUE]) == [
+        "consumequeue/orders/1: entry 4 is not what it was"
+    ]
+
+
+def with_flip(contents: Contents, file: str, at: int) -> Contents:
+    data = bytearray(contents.files[file])
+    data[at] ^= 1
+    return Contents(contents.files | {file: bytes(data)})
+
+
+def test_both_readers_tell_every_fault_that_is_planted_and_nothing_else(tmp_path: Path) -> None:
+    written, wrong = makers.make_store(tmp_path, clean=True)
+    assert wrong + rounds.look(tmp_path, written).wrong == []
+    store = Store.open(tmp_path, Settings(pre_allocate=False))
+    assert ours.read(store, tmp_path, written).wrong == []
+    planted = plant(tmp_path, written)  # while it is open: it would not open a store with all of them
+    lines = ours.read(store, tmp_path, written).wrong
+    store.abandon()
+    queues = [rounds.name_of(fault.queue) for fault in planted]
+    assert {line.partition(":")[0] for line in rounds.look(tmp_path, written).wrong} == {*queues}
+    assert {line.partition(":")[0] for line in lines} < {*queues}
+    told = {
+        fault.what: "".join(line for line in lines if line.startswith(f"{queue}: "))
+        for fault, queue in zip(planted, queues, strict=True)
+    }
+    assert "no record begins" in told["an entry points one byte off"]
+    assert "where message 31 of" in told["an entry is missing"]
+    assert "where message 31 of" in told["a record has another number"]
+    assert "the body of message 30 is not what was written" in told["a body is another"]
+    assert told["an entry has another tag"] == ""  # whoever reads all does not choose by it
+    with pytest.raises(Damaged):
+        Store.open(tmp_path)
+
+
+def test_a_store_that_was_abandoned_has_what_a_broker_is_to_recover(tmp_path: Path) -> None:
+    written, wrong = makers.make_store(tmp_path, clean=False)
+    assert wrong + rounds.look(tmp_path, written, missing=written.unindexed).wrong == []
+    assert (tmp_path / "abort").exists()
+    assert written.unindexed >= makers.UNINDEXED
+    (told,) = rounds.look(tmp_path, written).wrong[:1]
+    assert told.endswith(f"all but {written.unindexed} of their entries; expected {written.count}, 0")
+    with Store.open(tmp_path) as store:  # our own recovery
+        assert ours.read(store, tmp_path, written).wrong == []
+    assert rounds.look(tmp_path, written).wrong == []
+
+
+def test_without_maven_or_a_java_it_is_skipped_in_one_line(tmp_path: Path) -> None:
+    assert run(tmp_path) == (
+        0,
+        "skipped: Maven is not installed (no `mvn` on the PATH; on Debian: apt install maven)\n",
+    )
+    command(tmp_path, "mvn", "exit 1")
+    assert run(tmp_path) == (0, "skipped: Java 17 or later is not installed (no `java` on the PATH)\n")
+    command(tmp_path, "java", "echo '    java.specification.version = 1.8' >&2")
+    assert run(tmp_path) == (0, f"skipped: Java 17 or later is needed, and {tmp_path}/java is 8\n")
+
+
+def test_jars_that_cannot_be_fetched_are_a_failure(tmp_path: Path) -> None:
+    command(tmp_path, "java", "echo '    java.specification.version = 21' >&2")
+    command(tmp_path, "mvn", "echo '[ERROR] no such host'; exit 1")
+    assert run(tmp_path) == (1, "Maven could not bring RocketMQ 5.5.0:\n[ERROR] no such host\n")
+
+
+def command(folder: Path, name: str, does: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{does}\n")
+    (folder / name).chmod(0o755)
+
+
+def run(path: Path) -> tuple[int, str]:
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(path)}
+    arguments = ["--build", str(path / "build")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.interop", *arguments],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout

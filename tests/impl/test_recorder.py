@@ -1,0 +1,550 @@
+"""The recorder: what a store did is told as it was, replays as lawful, and a fault in the store shows."""
+
+import errno
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from gapless import Report, check
+from gapless.cli import app
+from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.dispatch import Dispatch
+from gapless.impl.dispatch.scan_kernel import COMMITTED, SCANNED
+from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
+from gapless.impl.native.kernels import Ints
+from gapless.impl.recorder import recorder, tape
+from gapless.impl.recorder.recorder import Recorder, RecordingFailed
+from gapless.impl.store import log
+from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.log import CommitLog
+from gapless.impl.store.queues import ConsumeQueue
+from gapless.impl.store.store import Store
+from gapless.impl.workloads.stepwise import Stepwise
+from gapless.impl.workloads.threaded import FAULTS, Ran
+from gapless.impl.workloads.workload import ClientLog, Workload
+from gapless.spec.catalog import SPECS
+from gapless.traces.events import schema
+from tests.impl.test_store import LAB
+from tests.support import stores
+
+SMALL = Settings(file_size=8192, queue_file_size=400, batch_records=8, pre_allocate=False)
+ALL = frozenset(FAULTS)
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Callable[..., Path]:
+    """Runs a workload step by step; leaves `store`, `client.ndjson` and `recorded.parquet` in the folder it returns."""
+
+    def run(
+        messages: int = 400,
+        *,
+        faults: frozenset[str] = ALL,
+        seed: int = 1,
+        together: int = 1,
+        settings: Settings = SMALL,
+        disk: SimulatedDisk | None = None,
+        name: str = "trial",
+    ) -> Path:
+        folder = tmp_path / name
+        (folder / "store").mkdir(parents=True)
+        workload = Workload(messages, longest=300, seed=seed)
+        with Recorder(folder / "recorded.parquet") as taken, ClientLog(folder / "client.ndjson") as client:
+            run = Stepwise(
+                workload,
+                settings,
+                Ran(),
+                together=together,
+                faults=faults,
+                recorder=taken,
+                client=client,
+                told=lambda _sent: True,
+            )
+            run.disk = disk or run.disk
+            run.run()
+        run.disk.save(folder / "store")
+        return folder
+
+    return run
+
+
+def strictly(path: Path) -> Report:
+    return check([path], profile="strict")
+
+
+def rules(report: Report) -> set[str]:
+    return {finding.rule for finding in report.findings}
+
+
+def told(path: Path) -> Counter[tuple[str, str]]:
+    """How often each step of each spec was told."""
+    return Counter((event.spec, event.action) for event in schema.read_events(path))
+
+
+# -- what is told ----------------------------------------------------------------------------------------------------
+
+
+def story(taken: Recorder) -> list[str]:
+    """Every event in a line, as reports have it, trace by trace."""
+    return [
+        f"{event.trace} {event.spec}.{event.action}({', '.join(f'{k}={v}' for k, v in event.args.items())})"
+        + ("" if event.outcome == "ok" else f" {event.outcome}")
+        for batch in taken.batches()
+        for event in schema.to_events(batch)
+    ]
+
+
+def test_every_step_is_told_where_it_took_effect() -> None:
+    taken = Recorder()
+    core = Core.open(SimulatedDisk(), replace(SMALL, file_size=400), taken)
+    orders = core.queues.named("orders", 3)
+    for _ in range(2):
+        core.append(orders, b"paid", b"TAGS\x01new\x02", 7)
+    core.scan()
+    batch = core.dispatch.take()
+    assert batch is not None
+    core.dispatch.build(batch)
+    core.dispatch.wrote(batch)
+    core.dispatch.commit(orders)
+    core.acknowledge(core.flush())
+    core.append(orders, bytes(200), b"", 8)  # in another file
+    core.close(9)
+    assert story(taken) == [
+        "commitlog log.open(position=0, file_size=400)",
+        "commitlog log.flush(to=0)",
+        "commitlog log.checkpoint(time=0)",
+        "commitlog log.append(position=0, size=110, claimed=0, known=1, fits=1, intact=1, sealed=1, time=7)",
+        "commitlog log.append(position=110, size=110, claimed=110, known=1, fits=1, intact=1, sealed=1, time=7)",
+        "commitlog log.flush(to=220)",
+        "commitlog log.acknowledge(to=220)",
+        "commitlog log.roll(position=220, size=180, marked=1)",
+        "commitlog log.flush(to=400)",
+        "commitlog log.append(position=400, size=297, claimed=400, known=1, fits=1, intact=1, sealed=1, time=8)",
+        "commitlog log.flush(to=697)",
+        "commitlog log.checkpoint(time=8)",
+        "orders/3 queue.open(number=0, start=0)",
+        "orders/3 queue.append(number=0, count=1, position=0, size=110, tag=108960)",
+        "orders/3 queue.append(number=1, count=1, position=110, size=110, tag=108960)",
+        "orders/3 queue.index(number=0, position=0, size=110, tag=108960)",
+        "orders/3 queue.index(number=1, position=110, size=110, tag=108960)",
+        "orders/3 queue.append(number=2, count=1, position=400, size=297, tag=0)",
+        "orders/3 queue.index(number=2, position=400, size=297, tag=0)",
+        "orders/3 queue.settle(upto=697)",
+        "orders/3 dispatch.open(number=0, overlap=1)",
+        "orders/3 dispatch.scan(number=0)",
+        "orders/3 dispatch.scan(number=1)",
+        "orders/3 dispatch.take(number=0)",
+        "orders/3 dispatch.take(number=1)",
+        "orders/3 dispatch.write(number=0)",
+        "orders/3 dispatch.write(number=1)",
+        "orders/3 dispatch.commit(to=2)",
+        "orders/3 dispatch.scan(number=2)",
+        "orders/3 dispatch.take(number=2)",
+        "orders/3 dispatch.write(number=2)",
+        "orders/3 dispatch.commit(to=3)",
+        "orders/3 dispatch.flush(to=3)",
+    ]
+
+
+def test_a_worker_that_is_alone_takes_a_number_when_it_has_written_the_one_before() -> None:
+    taken = Recorder()
+    core = Core.open(SimulatedDisk(), replace(SMALL, overlap=False), taken)
+    for number in range(3):
+        core.append(core.queues.named("orders", 0), b"%d" % number, b"", 7)
+    core.close(8)
+    steps = [line.split(".")[-1] for line in story(taken) if " dispatch." in line]
+    assert steps[1:] == [
+        *(f"scan(number={n})" for n in range(3)),
+        *(f"{step}(number={n})" for n in range(3) for step in ("take", "write")),
+        "commit(to=3)",
+        "flush(to=3)",
+    ]
+
+
+def test_a_later_life_goes_on_where_the_crash_left_off() -> None:
+    taken, disk = Recorder(), SimulatedDisk()
+    core = Core.open(disk, SMALL, taken)
+    queue = core.queues.named("orders", 0)
+    core.append(queue, b"safe", b"", 7)
+    core.flush()
+    core.append(queue, b"lost", b"", 7)
+    core.abandon()
+    core = Core.open(disk.crash(), SMALL, taken)
+    core.append(core.queues.named("orders", 0), b"later", b"", 8)
+    core.close(9)
+    lines = story(taken)
+    assert "commitlog log.crash(kept=101)" in lines
+    assert [line for line in lines if line.startswith("orders/0+2 ")] == [
+        "orders/0+2 queue.open(number=0, start=0)",
+        "orders/0+2 queue.append(number=0, count=1, position=0, size=101, tag=0)",
+        "orders/0+2 queue.index(number=0, position=0, size=101, tag=0)",
+        "orders/0+2 queue.append(number=1, count=1, position=101, size=102, tag=0)",
+        "orders/0+2 queue.index(number=1, position=101, size=102, tag=0)",
+        "orders/0+2 queue.settle(upto=203)",
+    ]
+    built = [line.removeprefix("orders/0 dispatch.") for line in lines if line.startswith("orders/0 dispatch.")]
+    assert built[:7] == [
+        "open(number=0, overlap=1)",
+        "crash(kept=0)",
+        *(f"{step}(number=0) inferred" for step in ("scan", "take", "write")),
+        "commit(to=1) inferred",
+        "flush(to=1) inferred",
+    ]
+
+
+def test_a_blank_that_was_in_flight_is_inferred() -> None:
+    """Found by the crash machine: it is told when it is on disk, and here the process died before."""
+    taken, disk = Recorder(), SimulatedDisk()
+    core = Core.open(disk, replace(SMALL, file_size=400), taken)
+    core.append(core.queues.named("orders", 0), bytes(200), b"", 7)
+    disk.lose_power_at(disk.operations + 2)  # the next file is made, and this one flushed
+    with pytest.raises(PowerLost):
+        core.append(core.queues.named("orders", 0), bytes(200), b"", 8)
+    core = Core.open(disk.kill(), replace(SMALL, file_size=400), taken)
+    assert [line for line in story(taken) if "roll" in line or "crash(kept=400)" in line] == [
+        "commitlog log.roll(position=297, size=103, marked=1) inferred",
+        "commitlog log.crash(kept=400)",
+    ]
+
+
+# -- what it is worth: lawful runs conform, and unlawful ones do not -------------------------------------------------
+
+
+@pytest.mark.parametrize("together", [1, 9])
+@pytest.mark.parametrize("overlap", [{"overlap": True}, {"overlap": False}], ids=str)
+@pytest.mark.parametrize("synchronous", [{"synchronous": True}, {"synchronous": False}], ids=str)
+def test_a_run_with_every_fault_conforms(
+    trial: Callable[..., Path], together: int, overlap: dict[str, Any], synchronous: dict[str, Any]
+) -> None:
+    folder = trial(together=together, settings=replace(SMALL, **overlap, **synchronous))
+    for path in (folder / "store", folder / "recorded.parquet"):
+        report = strictly(path)
+        assert report.verdict == "conforms", [finding.story for finding in report.findings]
+    steps = set(told(folder / "recorded.parquet"))
+    never = {("log", "refer"), *(("queue", step) for step in QUEUE_STEPS_OF_STORES)}
+    if not synchronous["synchronous"]:
+        never.add(("log", "acknowledge"))  # perhaps nobody asked
+    for spec in ("log", "queue", "dispatch"):
+        assert {(spec, action) for action in SPECS[spec].actions} - steps <= never
+
+
+QUEUE_STEPS_OF_STORES = ("find_file", "outlive", "expire", "rebuild", "account", "acknowledge")
+
+
+def test_expiry_is_told_before_files_go(tmp_path: Path) -> None:
+    with (
+        Recorder(tmp_path / "recorded.parquet") as taken,
+        Store.open(tmp_path / "store", SMALL, recorder=taken) as store,
+    ):
+        for number in range(300):
+            store.append("orders", number % 2, bytes(100))
+        store.flush()
+        assert store.wait_for("orders", 1, 149)
+        assert store.expire(1 << 50) > 0
+        store.append("orders", 0, b"after")
+    report = strictly(tmp_path / "recorded.parquet")
+    assert report.verdict == "conforms", [finding.story for finding in report.findings]
+    assert told(tmp_path / "recorded.parquet")["queue", "expire"] == 2
+
+
+def test_another_recorder_begins_with_the_file_that_is_being_written(tmp_path: Path) -> None:
+    for life in range(4):
+        path = tmp_path / f"life-{life}.parquet"
+        with Recorder(path) as taken, Store.open(tmp_path / "store", SMALL, recorder=taken) as store:
+            for number in range(50):
+                store.append("orders", number % 2, bytes(life * 17 + number), tag="new")
+        report = strictly(path)
+        assert report.verdict == "conforms", [finding.story for finding in report.findings]
+        assert told(path)["log", "append"] >= 50
+    assert told(tmp_path / "life-3.parquet")["log", "append"] < 200
+
+
+# -- faults that are planted in the implementation -------------------------------------------------------------------
+
+
+def _append_some(taken: Recorder, disk: SimulatedDisk) -> Core:
+    core = Core.open(disk, replace(SMALL, salvage=True), taken)
+    for number in range(100):
+        core.append(core.queues.named("orders", number % 2), b"%d" % number, b"TAGS\x01new\x02", number)
+    core.flush()
+    return core
+
+
+def _bytes_behind(offset: int) -> Callable[[pytest.MonkeyPatch], None]:
+    """The encoder writes another byte there, in one of the records."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        append = CommitLog.append
+
+        def appended(self: CommitLog, *arguments: Any, **more: Any) -> tuple[int, int]:
+            position, size = append(self, *arguments, **more)
+            if arguments[0].next == 20:
+                self._mapped[position - self._base + offset] ^= 1
+            return position, size
+
+        monkeypatch.setattr(CommitLog, "append", appended)
+
+    return plant
+
+
+def _no_blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MAGIC_BLANK", 0)
+
+
+def _number_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    append = CommitLog.append
+
+    def appended(self: CommitLog, queue: ConsumeQueue, *arguments: Any, **more: Any) -> tuple[int, int]:
+        queue.next -= queue.next == 20
+        return append(self, queue, *arguments, **more)
+
+    monkeypatch.setattr(CommitLog, "append", appended)
+
+
+def _acknowledged_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    flush = CommitLog.flush
+
+    def flushed(self: CommitLog) -> int:
+        assert self.recorder is not None
+        self.recorder.acknowledged(self.end)
+        return flush(self)
+
+    monkeypatch.setattr(CommitLog, "flush", flushed)
+
+
+@pytest.mark.parametrize(
+    ("plant", "rule"),
+    [
+        (_bytes_behind(3), "log/parts-of-the-record-add-up-to-its-size"),
+        (_bytes_behind(7), "log/record-carries-a-known-magic-number"),
+        (_bytes_behind(11), "log/body-has-its-checksum"),
+        (_bytes_behind(15), "queue/numbers-of-a-queue-follow-one-another"),  # the id of another queue
+        (_bytes_behind(27), "queue/numbers-of-a-queue-follow-one-another"),
+        (_bytes_behind(35), "log/record-names-its-own-position"),
+        (_bytes_behind(88), "log/body-has-its-checksum"),
+        (_no_blank, "log/file-that-is-full-ends-in-a-blank"),
+        (_number_twice, "queue/numbers-of-a-queue-follow-one-another"),
+        (_acknowledged_early, "log/bytes-are-on-disk"),
+    ],
+)
+def test_a_fault_of_the_log_departs(
+    plant: Callable[[pytest.MonkeyPatch], None], rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    with Recorder(tmp_path / "recorded.parquet") as taken:
+        _append_some(taken, SimulatedDisk()).abandon()
+    assert rule in rules(strictly(tmp_path / "recorded.parquet"))
+
+
+def test_the_same_without_a_fault_conforms(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "recorded.parquet") as taken:
+        _append_some(taken, SimulatedDisk()).abandon()
+    assert strictly(tmp_path / "recorded.parquet").verdict == "conforms"
+
+
+def test_a_flush_that_was_none_departs_after_a_crash(tmp_path: Path) -> None:
+    disk = SimulatedDisk(lying=True)
+    with Recorder(tmp_path / "recorded.parquet") as taken:
+        _append_some(taken, disk).abandon()
+        Core.open(disk.crash(), replace(SMALL, salvage=True), taken).abandon()
+    assert "log/what-was-flushed-survives" in rules(strictly(tmp_path / "recorded.parquet"))
+
+
+def _wrong_tag(self: Dispatch, batch: Batch) -> None:
+    build(self, batch)
+    queue, low, _high = batch.runs[0].tolist()
+    self._queues.all[queue].slots(low, low + 1)[0, 19] ^= 1
+
+
+def _one_entry_short(self: Dispatch, batch: Batch) -> None:
+    build(self, batch)
+    queue, _low, high = batch.runs[0].tolist()
+    self._queues.all[queue].slots(high - 1, high)[:] = 0
+
+
+def _passes_a_gap(self: Dispatch, of: Ints) -> Ints:
+    ends: Ints = np.minimum(gapless_ends(self, of) + 1, self._known.columns[of, SCANNED])
+    return ends
+
+
+def _takes_one_at_a_time(self: Dispatch, of: Ints) -> Ints:
+    ends: Ints = np.minimum(gapless_ends(self, of), self._known.columns[of, COMMITTED] + 1)
+    return ends
+
+
+build, gapless_ends = Dispatch.build, Dispatch._gapless_ends
+
+
+@pytest.mark.parametrize(
+    ("verb", "fault", "rule"),
+    [
+        ("build", _wrong_tag, "queue/entry-has-the-tag-code-of-its-message"),
+        ("build", _one_entry_short, "queue/entry-points-at-its-message"),
+        ("_gapless_ends", _passes_a_gap, "dispatch/every-entry-before-the-commit-position-is-written"),
+        ("_gapless_ends", _takes_one_at_a_time, "dispatch/commit-position-takes-all-it-can"),
+    ],
+)
+def test_a_fault_of_dispatch_departs(
+    verb: str, fault: object, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dispatch, verb, fault)
+    with Recorder(tmp_path / "recorded.parquet") as taken:
+        core = _append_some(taken, SimulatedDisk())
+        batches = [core.dispatch.scan(core.limit) for _ in range(6)]
+        for batch in [core.dispatch.take(batch) for batch in reversed(batches)]:
+            assert batch is not None
+            core.dispatch.build(batch)
+            core.dispatch.wrote(batch)
+            core.dispatch.commit_all(batch)
+        core.abandon()
+    assert rule in rules(strictly(tmp_path / "recorded.parquet"))
+
+
+# -- the tape --------------------------------------------------------------------------------------------------------
+
+
+def test_no_file_has_a_name_before_the_recording_is_whole(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "recorded.parquet") as taken:
+        _append_some(taken, SimulatedDisk()).abandon()
+        assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "recorded.parquet"]
+
+
+def test_who_writes_too_fast_takes_off_the_tape_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "MOST", -1)  # always too long
+    monkeypatch.setattr(recorder, "EVERY", 0.001)
+    with Recorder(tmp_path / "recorded.parquet") as taken:
+        _append_some(taken, SimulatedDisk()).abandon()
+    assert strictly(tmp_path / "recorded.parquet").verdict == "conforms"
+
+
+def test_a_disk_without_room_breaks_the_recording_off_and_not_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_self: tape.InFile, _things: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tape.InFile, "add", full)
+    taken = Recorder(tmp_path / "recorded.parquet")
+    core = _append_some(taken, SimulatedDisk())
+    core.close(0)
+    assert core.dispatch.dispatched == core.log.end > 0
+    with pytest.raises(RecordingFailed, match="No space left"):
+        taken.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recording_is_read_through_many_threads(tmp_path: Path) -> None:
+    """Two appending threads beside two workers and the flusher: the tape's order is the order of the steps."""
+    with (
+        Recorder(tmp_path / "recorded.parquet") as taken,
+        Store.open(tmp_path / "store", replace(SMALL, synchronous=True), recorder=taken) as store,
+        ThreadPoolExecutor(2) as senders,
+    ):
+        for sent in [senders.submit(store.append, "orders", number % 3, b"%d" % number) for number in range(300)]:
+            sent.result()
+    report = strictly(tmp_path / "recorded.parquet")
+    assert report.verdict == "conforms", [finding.story for finding in report.findings]
+    assert told(tmp_path / "recorded.parquet")["log", "acknowledge"] > 0
+
+
+# -- gapless record --------------------------------------------------------------------------------------------------
+
+
+def record(*arguments: str | int | Path) -> Result:
+    return CliRunner().invoke(app, ["record", *map(str, arguments)])
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("faults", [(), ("--faults", "slow-worker,failing-worker"), ("--faults", ",".join(FAULTS))])
+def test_what_is_recorded_is_checked_with_the_commands_that_it_names(faults: tuple[str, ...], tmp_path: Path) -> None:
+    done = record(tmp_path / "trial", "--messages", 500, "--batch", 3, "--format", "ndjson", *faults)
+    assert done.exit_code == 0, done.output
+    commands = [line.split()[1:] for line in done.output.splitlines() if line.startswith("  gapless ")]
+    assert len(commands) == 2
+    for command in commands:
+        checked = CliRunner().invoke(app, command)
+        assert checked.exit_code == 0, checked.output
+    assert "500 messages sent" in done.output
+    assert sorted(path.name for path in (tmp_path / "trial").iterdir()) == ["client.ndjson", "store", "traces"]
+    report = check([tmp_path / "trial"], profile="strict")
+    assert report.verdict == "conforms"
+    assert report.sources[0].notes == ["what clients were promised from client.ndjson beside the store"]
+
+
+@pytest.mark.parametrize("faults", [(), ("--faults", ",".join(FAULTS))])
+def test_the_same_seed_gives_the_same_bytes(faults: tuple[str, ...], tmp_path: Path) -> None:
+    for name, seed in (("one", 7), ("two", 7), ("three", 8)):
+        assert record(tmp_path / name, "--messages", 300, "--seed", seed, *faults).exit_code == 0
+    one, two, three = (content(tmp_path / name / "store") for name in ("one", "two", "three"))
+    assert one == two
+    assert one != three
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--sizes", "9..3"], "expected the shorter first"),
+        (["--sizes", "many"], "expected bytes, as in 100..2000"),
+        (["--faults", "rain"], "there is no fault 'rain': choose among crash"),
+        (["--faults", "crash", "--messages", "9000000"], "the disk is simulated in memory"),
+    ],
+)
+def test_what_cannot_be_run_is_said_and_nothing_is_made(arguments: list[str], complaint: str, tmp_path: Path) -> None:
+    done = record(tmp_path / "trial", *arguments)
+    assert done.exit_code == 2
+    assert complaint in done.output
+    assert not (tmp_path / "trial").exists()
+
+
+def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    done = record(tmp_path)
+    assert done.exit_code == 2
+    assert "expected an empty directory" in done.output
+    assert content(tmp_path) == {"mine": b"precious"}
+
+
+def test_what_was_sent_before_an_interruption_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "trial"
+    command = [sys.executable, "-m", "gapless", "record", str(folder), "--messages", "1000000", "--rate", "2000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (folder / "store/commitlog").is_dir():
+            time.sleep(0.01)
+            assert process.poll() is None
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, output + errors
+    assert "interrupted: " in output
+    for path in (folder / "store", folder / "traces/recorded.parquet"):
+        assert strictly(path).verdict == "conforms"
+
+
+@pytest.mark.parametrize("name", ["odd_clients", "lmq", "midlife", *LAB])
+def test_a_brokers_store_that_we_went_on_with_is_told_as_it_is(tmp_path: Path, name: str) -> None:
+    shutil.copytree(stores.recording(name), tmp_path / "store")
+    with Recorder(tmp_path / "recorded.parquet") as taken:
+        with Store.open(tmp_path / "store", recorder=taken) as store:
+            for number in range(40):
+                store.append("orders" if number % 2 else "SCHEDULE_TOPIC_XXXX", 0, b"x", properties={"DELAY": "3"})
+        with Store.open(tmp_path / "store", recorder=taken) as store:
+            store.append("orders", 1, b"y")
+            store.expire(store.clock() + 1)
+    report = check([tmp_path / "recorded.parquet"], profile="strict")
+    assert report.verdict == "conforms", report.findings
+    assert report.coverage["queue.index"] >= 41

@@ -1,0 +1,586 @@
+"""Exploration: no state is lost, what is broken is found by the shortest way, and what it prints and draws is right."""
+
+import ast
+import dataclasses
+import json
+import types
+import xml.etree.ElementTree as ET
+from collections import Counter, deque
+from collections.abc import Callable
+from html.parser import HTMLParser
+from inspect import getsource
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.properties.exploration import drawing, summary
+from gapless.properties.exploration.bounds import BOUNDS, WITH_DEVIATIONS, Bound, NoBound, bound_of
+from gapless.properties.exploration.search import Explored, explore
+from gapless.spec import language
+from gapless.spec.catalog import SPECS, Spec
+from gapless.spec.language import Map, Refused
+from gapless.traces.replay.kernels import kernel
+from tests.gapless.test_door import gapless
+
+# Of each spec: its states and transitions within the bound, the states beyond it, and the steps that were tried.
+PINNED = {
+    "log": (133, 1_619, 54, 46_683),
+    "queue": (809, 15_086, 2_084, 173_126),
+    "dispatch": (4_471, 26_903, 3_142, 219_079),
+    "ring": (742, 2_051, 230, 23_744),
+    "transaction": (3_632, 17_440, 8_352, 501_216),
+    "checkpoint": (2_439, 15_374, 3_486, 87_804),
+    "op_batch": (758, 4_211, 281, 68_978),
+    "half_cache": (3_687, 15_159, 9_383, 202_785),
+    "coordinator": (14_397, 91_492, 11_860, 647_865),
+    "permits": (5_647, 35_390, 12_098, 146_822),
+    "broker": (1_429, 7_071, 235, 262_936),
+}
+PINNED_WITH_DEVIATIONS = {
+    "log": (199, 2_508, 81, 121_424),
+    "queue": (3_185, 85_434, 6_610, 1_121_441),
+    "transaction": (3_122, 76_392, 12_042, 744_258),
+    "checkpoint": (2_769, 18_044, 4_044, 107_949),
+    "op_batch": (4_520, 35_587, 5_737, 774_908),
+    "coordinator": (7_490, 45_459, 6_263, 355_092),
+    "permits": (2_715, 16_189, 6_165, 64_589),
+}
+
+
+def counts(found: Explored) -> tuple[int, int, int, int]:
+    return found.states, found.transitions, len(found.graph.beyond), found.tried
+
+
+@pytest.fixture(scope="module")
+def explored() -> dict[str, Explored]:
+    """Every spec, explored once."""
+    return {name: explore(spec, bound_of(spec, None)) for name, spec in SPECS.items()}
+
+
+@pytest.fixture(scope="module")
+def with_deviations() -> dict[str, Explored]:
+    """The specs that a broker deviates from, with its deviations."""
+    return {
+        name: explore(SPECS[name], bound_of(SPECS[name], profile_of(name)), profile=profile_of(name))
+        for name in PINNED_WITH_DEVIATIONS
+    }
+
+
+def profile_of(name: str) -> str:
+    """Of which broker the deviations from a spec are; the strict profile has but those of the machine."""
+    (profile,) = {profile for d in SPECS[name].deviations for profile in d.profiles} - {"strict"}
+    return profile
+
+
+# --- Nothing is lost ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_all_hold_and_every_step_can_happen(name: str, explored: dict[str, Explored]) -> None:
+    found = explored[name]
+    assert found.result == "holds", summary.story(found) or found.never
+    assert set(found.accepted) == set(SPECS[name].actions)
+    assert min(found.accepted.values()) > 0
+    assert counts(found) == PINNED[name]
+    assert not found.graph.deadlocks
+    assert not found.graph.terminal  # time goes on, brokers restart, numbers are given: a bound can always be passed
+
+
+@pytest.mark.parametrize("name", PINNED_WITH_DEVIATIONS)
+def test_with_deviations_the_weak_invariants_are_left(name: str, with_deviations: dict[str, Explored]) -> None:
+    found = with_deviations[name]
+    assert found.result == "holds", summary.story(found) or found.never
+    assert {d.step.__name__ for d in SPECS[name].deviations} == set(found.accepted) - set(SPECS[name].actions)
+    assert min(found.accepted.values()) > 0
+    assert counts(found) == PINNED_WITH_DEVIATIONS[name]
+
+
+NEVER_UNMET = {
+    ("queue", "settle", "an entry follows the blank slots"),  # only a deviation leaves it unmet
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_need_is_refused_somewhere(name: str, explored: dict[str, Explored]) -> None:
+    needs = {(name, reason.step, reason.because) for reason in kernel(name).reasons if reason.step == reason.action}
+    assert needs
+    assert needs - NEVER_UNMET == {(name, *refused) for refused in explored[name].refused}
+
+
+# A deviation is tried only where its action refuses, and makes true what it deviates from: these needs are met then.
+# The many deviations of the transaction are tried with too few numbers for that.
+MET = {
+    "checkpoint": {
+        ("consume_an_op_that_is_still_needed", "the op is in the log, and not done with"),
+        ("consume_an_op_that_is_still_needed", "the half cursor has passed all that the op names"),
+    },
+    "log": {("append_after_the_clock_stepped_back", "the clock does not step back")},
+    "queue": {("append_to_a_queue_made_anew", "the numbers of a queue follow one another")},
+    "op_batch": {
+        ("stop_with_entries_waiting", "an entry waits"),
+        ("wait_for_another_interval", "no entry waits longer than the interval"),
+        ("wait_for_another_interval", "the clock does not step back"),
+    },
+    "coordinator": set(),
+    "permits": {("rest_in_a_deadlock", "a permit is free")},
+}
+
+
+@pytest.mark.parametrize("name", MET)
+def test_every_need_of_a_deviation_too(name: str, with_deviations: dict[str, Explored]) -> None:
+    needs = {(reason.step, reason.because) for reason in kernel(name).reasons}
+    assert needs - MET[name] == set(with_deviations[name].refused)
+
+
+def written(state: Any) -> str:
+    """A state as text."""
+    told = {}
+    for f in dataclasses.fields(state):
+        value = getattr(state, f.name)
+        told[f.name] = sorted(value.entries.items()) if isinstance(value, Map) else int(value)
+    return json.dumps(told)
+
+
+def counted_naively(spec: Spec, bound: Bound) -> tuple[tuple[int, int, int, int], Counter[str], "nx.DiGraph[str]"]:
+    """The same search in other words: states are text, all of them in one graph."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    steps = [(action, args) for action in spec.module.ACTIONS for args in bound.arguments(spec, action.__name__)]
+    waiting = deque([spec.module.INITIAL])
+    seen, beyond = {written(spec.module.INITIAL)}, set()
+    transitions, tried, accepted = 0, 0, Counter[str]()
+    while waiting:
+        state = waiting.popleft()
+        name = written(state)
+        if not bound.within(state):
+            beyond.add(name)
+            continue
+        for action, args in steps:
+            tried += 1
+            try:
+                after = action(state, *args)
+            except Refused:
+                continue
+            accepted[action.__name__] += 1
+            there = written(after)
+            graph.add_edge(name, there)
+            if there not in seen:
+                seen.add(there)
+                waiting.append(after)
+            transitions += bound.within(after)
+    return (len(seen) - len(beyond), transitions, len(beyond), tried), accepted, graph
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_no_state_is_lost(name: str, explored: dict[str, Explored]) -> None:
+    found = explored[name]
+    naive, accepted, graph = counted_naively(SPECS[name], bound_of(SPECS[name], None))
+    assert counts(found) == naive
+    assert found.accepted == accepted
+    assert {written(state) for state in found.graph.states} == set(graph)
+    joined = ((n, target) for n in range(len(found.graph.states)) for _, target in found.graph.leaving(n))
+    assert len(set(joined)) == graph.number_of_edges()
+    depths = nx.single_source_shortest_path_length(graph, written(SPECS[name].initial))
+    assert [depths[written(state)] for state in found.graph.states] == found.graph.depths
+
+
+@given(data=st.data())
+def test_the_language_replaces_as_dataclasses_do(data: st.DataObject) -> None:
+    state = data.draw(st.sampled_from([spec.initial for spec in SPECS.values()]))
+    fields = [f.name for f in dataclasses.fields(state)]
+    changed = data.draw(st.dictionaries(st.sampled_from(fields), st.integers()))
+    assert language.replace(state, **changed) == dataclasses.replace(state, **changed)
+    assert all(getattr(language.replace(state), name) is getattr(state, name) for name in fields)
+
+
+def test_every_spec_has_a_bound() -> None:
+    assert set(BOUNDS) == set(WITH_DEVIATIONS) == set(SPECS) == set(PINNED)
+    assert {name for name, spec in SPECS.items() if spec.deviations} == set(PINNED_WITH_DEVIATIONS)
+
+
+# --- The bounds reach what the specs are about --------------------------------------------------------------
+
+
+def reached(found: Explored, *calls: tuple[Any, ...]) -> Any:
+    """The state after some steps, each of which was explored."""
+    state = 0
+    for action, *args in calls:
+        leaving = [there for call, there in found.graph.leaving(state) if (call.action, *call.args) == (action, *args)]
+        assert leaving, f"{action} {args} was not accepted where {found.graph.states[state]}"
+        (state,) = leaving
+    return found.graph.states[state]
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_the_example_of_the_proposal_is_explored(overlap: int, explored: dict[str, Explored]) -> None:
+    """Messages 1, 2 and 5 are written: the commit position is 2, inclusive; then 3 and 4 are, and it is 5."""
+    given = [("open", 1, overlap), *(("scan", number) for number in range(1, 6))]
+    first, second = ([(step, n) for n in numbers for step in ("take", "write")] for numbers in ((1, 2, 5), (4, 3)))
+    assert reached(explored["dispatch"], *given, *first, ("commit", 3)).committed == 3
+    assert reached(explored["dispatch"], *given, *first, ("commit", 3), *second, ("commit", 6)).committed == 6
+
+
+def some(found: Explored, holds: Callable[[Any], bool]) -> bool:
+    """Whether a state within the bound is like that."""
+    return any(holds(state) for n, state in enumerate(found.graph.states) if n not in found.graph.beyond)
+
+
+SOMETIMES: dict[str, list[Callable[[Any], bool]]] = {
+    "dispatch": [
+        lambda s: s.overlap and s.taken[1] > s.written[1] and s.taken[2] > s.written[2],  # two workers are at the queue
+        lambda s: s.lives == 2 and s.start < s.flushed < s.committed < s.scanned,  # it goes on after a crash
+    ],
+    "ring": [
+        lambda s: s.slots == 3 and s.next == 6,  # the pointer has gone twice round
+        lambda s: (
+            s.slots == 3 and s.slot == 2 and s.ring[0] == 3 and s.ring[2] == -1
+        ),  # a batch waits for the one before
+        lambda s: s.services == 2 and s.next == s.cut == 6,
+    ],
+    "half_cache": [
+        lambda s: s.capacity == 0 and s.answers == 1,
+        lambda s: s.capacity == s.size == 2 and s.left[1] == 1 and s.puts[3] == 1,  # the eldest made room
+        lambda s: s.capacity == 2 and s.front < s.places[3] and s.left[2] == s.answer == 1,  # a gap in the line
+        lambda s: s.lives == 2 and s.size == 2,
+    ],
+    "coordinator": [
+        lambda s: s.limit == 0 and s.active == 2,
+        lambda s: s.limit == 1 and s.active == s.loaded == 2,  # a recovery above the limit
+        lambda s: s.limit == 1 and s.ignored == s.active == s.admitted == 1,
+        lambda s: s.limit == -1 and s.ignored == 1,
+        lambda s: s.begun[1] == 1 and s.begun[0] == 0,  # a number was burned
+        lambda s: s.told[0] == 4 and s.log[1] == 4,
+    ],
+    "permits": [
+        lambda s: s.held == s.permits == 2 and s.waiting == 1 and s.cuts == 1,  # silence, and a lost connection
+        lambda s: (
+            s.returned[0] == s.returned[1] == 1 and s.since[2] == 2 and s.answers[0] == 0
+        ),  # given up; the next goes
+        lambda s: s.waiting == 3,
+    ],
+    "broker": [
+        lambda s: s.visible == 1 and s.lives == 3,  # consumers see it again after every restart
+        lambda s: s.parked >= 0 and s.checks == s.max_checks == 2,
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SOMETIMES)
+def test_what_a_spec_is_about_is_reached(name: str, explored: dict[str, Explored]) -> None:
+    assert [some(explored[name], holds) for holds in SOMETIMES[name]] == [True] * len(SOMETIMES[name])
+
+
+def test_deviations_are_reached_too(with_deviations: dict[str, Explored]) -> None:
+    assert some(with_deviations["coordinator"], lambda s: s.limit == 1 and s.active == 2 > s.loaded)  # a crowd of two
+    assert some(with_deviations["coordinator"], lambda s: s.left[0] == 1)  # timed out at birth
+    assert some(with_deviations["permits"], lambda s: s.stuck == 1 and s.held == 1)
+
+
+# --- What is broken is found --------------------------------------------------------------------------------
+
+
+def module(name: str, source: str | ast.Module) -> Spec:
+    """A spec that is written in a test."""
+    made = types.ModuleType(name)
+    exec(compile(source, name, "exec"), made.__dict__)  # noqa: S102
+    return Spec(made)
+
+
+def without(name: str, because: str) -> Spec:
+    """A spec that has lost a guard."""
+    tree = ast.parse(getsource(SPECS[name].module))
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef):
+            kept = [line for line in function.body if not (is_guard(line) and because in ast.unparse(line))]
+            function.body = kept
+    assert ast.unparse(tree) != ast.unparse(ast.parse(getsource(SPECS[name].module)))
+    return module(SPECS[name].module.__name__, tree)
+
+
+def is_guard(line: ast.stmt) -> bool:
+    match line:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="require"))):
+            return True
+    return False
+
+
+def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
+    found = explore(without("queue", "the entry points at its message"), BOUNDS["queue"])
+    assert found.result == "breaks"
+    assert summary.story(found) == [
+        "queue breaks an_entry_is_its_message after 2 steps.",
+        "",
+        "  1. append(number=0, count=1, position=10, size=1, tag=0)   end 0 → 1, positions[0] 0 → 10, sizes[0] 0 → 1",
+        "  2. index(number=0, position=0, size=1, tag=0)              indexed 0 → 1, entry_sizes[0] 0 → 1",
+        "",
+        "Not so: an entry is its message, for number=0.",
+        "Here: indexed=1, end=1, positions[0]=10, sizes[0]=1, entry_sizes[0]=1.",
+        "Otherwise a consumer receives something else than the message it asked for.",
+        "Again: gapless explore queue",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "because", "sentence", "steps"),
+    [
+        ("log", "the bytes are on disk", "positions_are_ordered", 1),
+        ("log", "what was flushed survives", "positions_are_ordered", 5),
+        ("log", "the log is not open yet", "nothing_acknowledged_is_lost", 2),
+        ("queue", "no entry before it is missing", "an_entry_is_its_message", 3),
+        ("transaction", "a decision came before the op", "an_op_follows_a_decision", 2),
+        ("checkpoint", "the half cursor passes no undecided half", "what_the_half_cursor_passes_is_resolved", 3),
+        ("op_batch", "no op names the half yet", "a_half_is_named_once", 2),
+        ("dispatch", "no other worker is at the queue", "one_worker_is_at_the_queue_unless_they_may_overlap", 5),
+        ("ring", "the ring has room for the batch", "a_slot_holds_the_batch_that_belongs_there", 4),
+        ("half_cache", "the eldest leaves", "a_cached_half_stands_in_the_line", 6),
+        ("half_cache", "a half in the cache is found", "a_half_that_is_cached_is_found", 4),
+        ("coordinator", "a slot is free", "the_active_stay_within_the_limit", 5),
+        ("coordinator", "every active transaction comes back", "no_active_transaction_is_forgotten", 5),
+        ("permits", "a permit is free", "no_more_requests_are_out_than_permits", 1),
+        ("permits", "nobody waits while a permit is free", "nobody_waits_for_a_free_permit", 3),
+        ("broker", "the final is on disk", "what_consumers_saw_survives_every_crash", 7),
+    ],
+)
+def test_what_is_broken_is_found(name: str, because: str, sentence: str, steps: int) -> None:
+    found = explore(without(name, because), BOUNDS[name])
+    assert found.result == "breaks"
+    assert found.broken
+    assert (found.broken.sentence, len(found.broken.path)) == (sentence, steps)
+    states = [found.graph.states[number] for number in found.broken.way]
+    for call, (before, after) in zip(found.broken.path, pairwise(states), strict=True):
+        assert found.spec.actions[call.action](before, *call.args) == after
+
+
+LOST = dataclasses.replace(SPECS["log"].initial, end=-1)
+
+
+def test_what_is_broken_from_the_beginning_takes_no_step() -> None:
+    found = explore(
+        SPECS["log"], dataclasses.replace(BOUNDS["log"], initial=(language.replace(SPECS["log"].initial, end=-1),))
+    )
+    assert summary.story(found)[0] == "log breaks positions_are_ordered after 0 steps."
+    assert drawing.svg(found)
+
+
+TOY = '''
+from dataclasses import dataclass
+from gapless.spec.language import Deviation, replace, require
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where a walker is."""
+    at: int = 0
+
+
+def walk(s, to):
+    """One step."""
+    require(s.at != 3, because="it is not stuck", otherwise="")
+    require(to == s.at + 1 or s.at + to == 11, because="it goes one step", otherwise="")
+    return replace(s, at=to)
+
+
+def leap(s, to):
+    """Far."""
+    require(s.at == 0, because="it begins", otherwise="")
+    require(to == 5, because="it knows where", otherwise="")
+    return replace(s, at=to)
+
+
+def fly(s, to):
+    """Nobody does."""
+    require(s.at > 90, because="it is very far", otherwise="")
+    return s
+
+
+def it_stays_near(s):
+    """Otherwise it is lost."""
+    return s.at < 90
+
+
+INITIAL = State()
+ACTIONS = (walk, leap{more})
+DEVIATIONS = ()
+INVARIANTS = (it_stays_near,)
+STEP_PROPERTIES = ()
+'''
+TOY_BOUND = Bound(says="a walk <far> & wide", within=lambda _: True, numbers={"to": range(7)})
+
+
+def toy(more: str = "") -> Spec:
+    return module("toy", TOY.replace("{more}", more))
+
+
+def test_where_a_spec_comes_to_rest_is_found() -> None:
+    """From 0 to 1, 2 and stuck in 3; or to 5, and for ever between 5 and 6."""
+    found = explore(toy(), TOY_BOUND)
+    assert found.result == "holds"
+    assert [state.at for state in found.graph.states] == [0, 1, 5, 2, 6, 3]
+    assert found.graph.deadlocks == [5]
+    assert found.graph.terminal == [[2, 4], [5]]
+    assert summary.remarks(found) == [
+        "toy: no step is possible where at=3, after walk(to=1), walk(to=2), walk(to=3).",
+        "toy: 2 states that are never left again, such as where at=5, after leap(to=5).",
+        "toy: a state that is never left again, such as where at=3, after walk(to=1), walk(to=2), walk(to=3).",
+    ]
+
+
+def test_json_tells_of_traps_too() -> None:
+    (told,) = summary.report([explore(toy(), TOY_BOUND)]).explored
+    assert [(trap.state, trap.path) for trap in told.deadlocks] == [({"at": 3}, [f"walk(to={n})" for n in (1, 2, 3)])]
+    assert [trap.size for trap in told.terminal] == [2, 1]
+
+
+def test_exploration_may_begin_anywhere() -> None:
+    states = [dataclasses.replace(toy().initial, at=at) for at in (2, 6, 2)]
+    found = explore(toy(), dataclasses.replace(TOY_BOUND, initial=tuple(states)))
+    assert [state.at for state in found.graph.states] == [2, 6, 3, 5]
+    assert found.graph.depths == [0, 0, 1, 1]
+    assert found.result == "vacuous"  # nobody leaps from there
+
+
+def test_what_the_bound_cuts_off_is_no_trap() -> None:
+    found = explore(toy(), dataclasses.replace(TOY_BOUND, within=lambda s: s.at not in {3, 6}))
+    assert (found.graph.deadlocks, found.graph.terminal) == ([], [])
+    assert len(found.graph.beyond) == 2
+
+
+def test_a_step_that_never_happens_is_no_pass() -> None:
+    found = explore(toy(", fly"), TOY_BOUND)
+    assert (found.result, found.never, summary.exit_code([found])) == ("vacuous", ("fly",), 3)
+    assert summary.outcome(found) == "never: fly"
+
+
+def test_what_is_not_explored_is_no_pass() -> None:
+    found = explore(SPECS["log"], BOUNDS["log"], limit=20)
+    assert (found.result, summary.exit_code([found])) == ("unfinished", 3)
+    assert found.graph.explored < 21 <= len(found.graph.states)
+    assert "were met and not explored" in summary.remarks(found)[0]
+
+
+def test_a_bound_that_forgets_an_argument_says_so() -> None:
+    with pytest.raises(NoBound, match="toy does not say which numbers to of the step walk is tried with"):
+        explore(toy(), dataclasses.replace(TOY_BOUND, numbers={}))
+    with pytest.raises(NoBound, match="toy has no bound: add one"):
+        bound_of(toy(), None)
+
+
+# --- What is drawn ------------------------------------------------------------------------------------------
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg: ET.Element) -> str:
+    return "\n".join(text.strip() for text in svg.itertext() if text.strip())
+
+
+def test_a_small_graph_is_drawn_whole() -> None:
+    found = explore(toy(), TOY_BOUND)
+    drawn = ET.fromstring(drawing.svg(found))  # noqa: S314 - our own
+    states = [g for g in drawn.iter(f"{SVG}g") if (g.get("class") or "").split()[0] == "state"]
+    assert [(g.get("class") or "").split()[1:] for g in states] == [["start"], [], ["trap"], [], ["trap"], ["trap"]]
+    assert len([g for g in drawn.iter(f"{SVG}g") if g.find(f"{SVG}path") is not None]) == 6
+    assert "walk(to=3)" in texts(drawn)
+    assert "a walk <far> & wide" in texts(drawn)
+    assert "Too large" not in texts(drawn)
+
+
+def test_a_large_graph_says_what_is_left_out(explored: dict[str, Explored]) -> None:
+    drawn = ET.fromstring(drawing.svg(explored["log"]))  # noqa: S314
+    assert "Too large to draw: these are the first 60 of 187 states met; 127 are left out, and those" in texts(drawn)
+    assert [g for g in drawn.iter(f"{SVG}g") if g.get("class") == "state beyond"] == []
+    boxes = [box for box in drawn.iter(f"{SVG}rect") if box.get("rx")]
+    assert len(boxes) == drawing.DRAWN
+    places = [tuple(float(box.get(side) or 0) for side in ("x", "y", "width", "height")) for box in boxes]
+    for (x, y, width, height), (u, v, *_) in product(places, repeat=2):
+        assert (x, y) == (u, v) or x + width <= u or u < x or y + height <= v or v < y, "two states overlap"
+
+
+def test_the_way_to_what_is_broken_is_drawn() -> None:
+    found = explore(without("log", "what was flushed survives"), BOUNDS["log"])
+    drawn = ET.fromstring(drawing.svg(found))  # noqa: S314
+    kinds = Counter((g.get("class") or "") for g in drawn.iter(f"{SVG}g"))
+    assert found.broken
+    assert kinds["arrow broken"] == 2 * len(found.broken.path)  # an arrow and its call each
+    assert kinds["state broken"] == 1
+
+
+class Balanced(HTMLParser):
+    """Holds that tags close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: D102 - HTMLParser's
+        if tag != "meta":
+            self.open.append(tag)
+        assert not {name for name, _ in attrs} & {"src", "href"}
+
+    def handle_endtag(self, tag: str) -> None:  # noqa: D102
+        assert self.open.pop() == tag
+
+
+def test_a_page_needs_nothing_beside_it(tmp_path: Path) -> None:
+    page = tmp_path / "graphs.html"
+    assert gapless("explore", "log", "op_batch", "--graph", page).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    parser = Balanced()
+    parser.feed(text)
+    parser.close()
+    assert parser.open == []
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert text.count("<svg ") == 2
+
+
+# --- The command --------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_a_table() -> None:
+    ran = gapless("explore", "log", "op_batch")
+    assert ran.exit_code == 0
+    assert ran.stdout.split()[:3] == ["spec", "bound", "states"]
+    assert "all hold" in ran.stdout
+    assert "\x1b" not in ran.stdout + ran.stderr
+
+
+def test_the_command_says_the_same_as_json(explored: dict[str, Explored]) -> None:
+    first, second = (json.loads(gapless("explore", "log", "--json", "-").stdout) for _ in range(2))
+    for told in (first, second):
+        del told["explored"][0]["seconds"]
+    assert first == second
+    (told,) = first["explored"]
+    assert first["schema"] == 1
+    assert (told["spec"], told["states"], told["result"], told["story"]) == ("log", 133, "holds", [])
+    assert told["accepted"] == explored["log"].accepted
+
+
+def test_the_command_tells_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = {**SPECS, "queue": without("queue", "the entry points at its message")}
+    monkeypatch.setattr("gapless.cli.SPECS", broken)
+    ran = gapless("explore", "log", "queue")
+    assert ran.exit_code == 1
+    assert "queue breaks an_entry_is_its_message after 2 steps." in ran.stdout
+    assert "all hold" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("nonsense",), 2, "gapless: there is no spec 'nonsense': choose among log, queue"),
+        (("log", "--graph", "log.png"), 2, "a graph is an .svg or an .html file"),
+        (("log", "queue", "--graph", "both.svg"), 2, "name one, or write an .html page"),
+        (("log", "--profile", "nobody"), 2, "--profile"),
+        (("log", "--states", "20"), 3, "were met and not explored"),
+        (("log", "--profile", "rocketmq"), 0, "all hold"),
+        (("--help",), 0, "Exit codes"),
+    ],
+)
+def test_the_command_says_what_is_wrong(arguments: tuple[str, ...], code: int, says: str) -> None:
+    ran = gapless("explore", *arguments)
+    assert ran.exit_code == code, ran.output
+    assert says in " ".join(ran.output.split())

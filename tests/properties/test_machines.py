@@ -1,0 +1,44 @@
+"""The implementation beside its specs, step by step, as Hypothesis likes; each machine has exactly its spec's verbs."""
+
+import inspect
+from types import ModuleType
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from gapless.impl.recorder.recorder import Recorder
+from gapless.properties.faults.implementation import replacing
+from gapless.properties.machines.log_machine import LogMachine
+from gapless.properties.machines.queue_machine import NO_COUNTERPART, QueueMachine
+from gapless.properties.machines.recorded_conformance import Unlawful
+from gapless.spec import log, queue
+
+TestLog = LogMachine.TestCase
+TestQueue = QueueMachine.TestCase
+
+
+@pytest.mark.parametrize(
+    ("machine", "spec", "without"), [(LogMachine, log, set()), (QueueMachine, queue, NO_COUNTERPART.keys())]
+)
+def test_a_machine_has_the_verbs_of_its_spec(
+    machine: type[RuleBasedStateMachine], spec: ModuleType, without: set[str]
+) -> None:
+    rules = {name for name, found in inspect.getmembers(machine) if hasattr(found, "hypothesis_stateful_rule")}
+    assert rules == {action.__name__ for action in spec.ACTIONS} - without
+
+
+@pytest.mark.parametrize(
+    ("machine", "untold", "needs"),
+    [
+        (LogMachine, "rolled", "flush needs: the bytes are written"),
+        (LogMachine, "flushed", "acknowledge needs: the bytes are on disk"),
+        (QueueMachine, "wrote", "commit needs: every entry before the commit position is written"),
+        (QueueMachine, "committed", "settle needs: "),
+    ],
+)
+def test_what_a_run_records_is_replayed(machine: type[RuleBasedStateMachine], untold: str, needs: str) -> None:
+    """A recording that leaves a step out is none of a lawful run."""
+    quickly = settings(max_examples=50, phases=[Phase.generate], derandomize=True)
+    with replacing(Recorder, untold, lambda *_step: None), pytest.raises(Unlawful, match=needs):
+        run_state_machine_as_test(machine, settings=quickly)

@@ -1,0 +1,90 @@
+"""Planted faults: they are what they say, most are caught, and what is not caught is told."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gapless.properties.faults import operators, spec_mutants
+from gapless.properties.faults.operators import Fault
+from gapless.properties.faults.spec_mutants import BAR, Judged, judge, judged, sample, share_caught
+from gapless.spec.catalog import SPECS, Spec
+from tests.support.toys import toy
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_faults_are_planted_in_every_step(spec: Spec) -> None:
+    found = operators.faults(spec)
+    steps = {*spec.actions, *(deviation.step.__name__ for deviation in spec.deviations)}
+    assert found == operators.faults(spec)
+    assert len({fault.name for fault in found}) == len(found)
+    touched = set[str]().union(*(operators.behind_steps(spec)[fault.function] for fault in found))
+    assert {step for step in steps if step.startswith("ask_to") or step == "disconnect"} | touched >= steps - {"crash"}
+    mutant = operators.planted(spec, found[0])
+    assert mutant.name == spec.name
+    assert mutant.module.INVARIANTS is spec.module.INVARIANTS
+    assert set(mutant.actions) == set(spec.actions)
+    assert all(mutant.actions[name] is not spec.actions[name] for name in spec.actions)
+
+
+def test_a_fault_is_what_it_says() -> None:
+    spec = SPECS["queue"]
+    by_name = {fault.name: fault for fault in operators.faults(spec)}
+    fault = by_name["append: without “the numbers of a queue follow one another”"]
+    append = operators.planted(spec, fault).actions["append"]
+    assert append(spec.initial, 7, 1, 10, 1, 0).end == 8
+    fault = by_name["append: number == s.end → number <= s.end"]
+    append = operators.planted(spec, fault).actions["append"]
+    assert append(spec.initial, -1, 1, 10, 1, 0).end == 0
+    fault = by_name["append: forgets end=Number(number + count)"]
+    append = operators.planted(spec, fault).actions["append"]
+    assert append(spec.initial, 0, 1, 10, 1, 0).end == 0
+    assert {fault.kind for fault in by_name.values()} == {"a missing guard", "a wrong comparison", "a forgotten field"}
+
+
+def test_of_a_sample_of_all_faults_enough_are_caught() -> None:
+    found = list(judged(sample(SAMPLE), jobs=1))
+    assert len(found) == SAMPLE
+    assert share_caught(found) >= BAR, [one for one in found if not one.caught]
+
+
+SAMPLE = 12
+
+
+def by_name(spec: Spec, name: str) -> Judged:
+    """What becomes of a fault."""
+    fault = next(fault for fault in operators.faults(spec) if fault.name == name)
+    return judge(spec, fault)
+
+
+def test_each_check_catches_what_is_its_to_catch() -> None:
+    spec = SPECS["log"]
+    assert by_name(spec, "flush: without “the bytes are written”").refuted == "flush: positions_are_ordered"
+    assert by_name(spec, "open: s.file_size == 0 → s.file_size == 0 + 1").never == "open"
+    assert by_name(spec, "append: without “the body has its checksum”").by == ("explored",)
+
+
+def test_a_fault_that_changes_nothing_is_proved_to_and_counts_for_nobody(tmp_path: Path) -> None:
+    found = by_name(toy(tmp_path), "add: without “there is not less”")
+    assert found.same
+    assert not found.caught
+    assert not found.makes_a_difference
+
+
+def test_a_fault_that_nobody_notices_survives(tmp_path: Path) -> None:
+    spec = toy(tmp_path)
+    found = [by_name(spec, name) for name in ("add: forgets idle=more", "add: without “there is not too much”")]
+    assert not any(one.caught or one.same for one in found)
+    assert share_caught(found) == 0
+    assert by_name(spec, "add: forgets count=s.count + more").refuted == "add: the_count_goes_up"
+
+
+@pytest.mark.parametrize(("refuted", "code"), [("open: something", 0), ("", 1)])
+def test_the_command_fails_where_too_many_survive(
+    refuted: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fault = Fault("a missing guard", "open", 1, "without “anything”", (0, 0), "None")
+    monkeypatch.setattr(spec_mutants, "judged", lambda *_: iter([Judged("log", fault, refuted=refuted)]))
+    monkeypatch.setattr(sys, "argv", ["mutants"])
+    assert spec_mutants.main() == code
+    assert ("SURVIVES" in capsys.readouterr().out) == bool(code)

@@ -1,0 +1,243 @@
+"""The model itself: random walks keep what the invariants say, and every step can happen."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from inspect import signature
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.spec import ring
+from gapless.spec.catalog import SPECS, Spec, rule_id
+from gapless.spec.language import Map, Refused, waived
+from gapless.spec.ring import Batch
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.rules import rules
+from tests.traces.test_kernels import broker, walks
+
+SPEC_LIST = tuple(SPECS.values())
+STEPS = 14  # of a walk
+
+
+def named(spec: Spec) -> str:
+    return spec.name
+
+
+def nearby(state: Any) -> st.SearchStrategy[int]:
+    """Numbers that a step may be about: small ones, and the state's own, with their neighbours."""
+    own = {int(v) for f in fields(state) if not isinstance(v := getattr(state, f.name), Map)}
+    return st.sampled_from(sorted({n + d for n in own | {0} for d in (-1, 0, 1, 2, 20)}))
+
+
+def walk(spec: Spec, data: st.DataObject, profile: str) -> Iterator[tuple[Any, Any]]:
+    """The states before and after every accepted step of a random walk."""
+    state = spec.initial
+    for _ in range(STEPS):
+        action = data.draw(st.sampled_from(sorted(spec.actions)))
+        args = {name: data.draw(nearby(state)) for name in spec.parameters[action]}
+        try:
+            after, _ = spec.step(state, action, args, profile)
+        except Refused:
+            continue
+        yield state, after
+        state = after
+
+
+def numbers_of(state: Any) -> range:
+    """The numbers that a universal parameter is tried on."""
+    ends = ("end", "indexed", "newest", "half_end", "op_end", "scanned", "cut")
+    last = max((int(getattr(state, f.name)) for f in fields(state) if f.name in ends), default=0)
+    return range(-2, min(last, 60) + 3)
+
+
+def holds(function: Callable[..., bool], *states: Any) -> bool:
+    """Whether it holds for every number in reach."""
+    free = len(signature(function).parameters) - len(states)
+    return all(function(*states, *numbers) for numbers in product(numbers_of(states[-1]), repeat=free))
+
+
+@pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
+@given(data=st.data())
+def test_every_step_keeps_every_invariant(spec: Spec, data: st.DataObject) -> None:
+    for before, after in walk(spec, data, profile="nobody"):
+        for invariant in spec.invariants():
+            assert holds(invariant, after), invariant.__name__
+        for step_property in spec.step_properties():
+            assert holds(step_property, before, after), step_property.__name__
+
+
+@pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
+@given(data=st.data())
+def test_a_deviation_is_tried_only_where_its_action_refuses(spec: Spec, data: st.DataObject) -> None:
+    """And at most one of them accepts."""
+    state = spec.initial
+    for before, _after in walk(spec, data, profile=broker(spec)):
+        state = before
+    for deviation in spec.deviations:
+        args = [data.draw(nearby(state)) for _ in list(signature(deviation.step).parameters)[1:]]
+        accepted = [step for step in (deviation.instead_of, deviation.step) if accepts(step, state, args)]
+        assert len(accepted) <= 1, (deviation.step.__name__, args)
+
+
+def accepts(step: Callable[..., Any], state: Any, args: list[int]) -> bool:
+    try:
+        step(state, *args)
+    except Refused:
+        return False
+    return True
+
+
+def test_every_deviation_takes_the_arguments_of_its_action() -> None:
+    for spec in SPEC_LIST:
+        for deviation in spec.deviations:
+            assert list(signature(deviation.step).parameters) == list(signature(deviation.instead_of).parameters)
+
+
+@pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
+def test_likely_steps_keep_the_invariants_too(spec: Spec) -> None:
+    """Long walks of steps that are likely to be taken meet every action and deviation; see `test_kernels`."""
+    for profile, invariants in (("nobody", spec.invariants()), (broker(spec), spec.invariants(weak=True))):
+        for offer in walks(spec, profile, 60):
+            for invariant in invariants:
+                assert holds(invariant, offer.after), (invariant.__name__, offer)
+
+
+LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
+    "log": (
+        "the bytes are on disk",
+        [("open", (0, 100)), ("append", (0, 50, 0, 1, 1, 1, 1, 1)), ("acknowledge", (50,))],
+    ),
+    "queue": (
+        "the entry points at its message",
+        [("open", (0, 0)), ("append", (0, 1, 7, 91, 0)), ("index", (0, 8, 91, 0))],
+    ),
+    "dispatch": (
+        "every entry before the commit position is written",
+        [
+            ("open", (0, 1)),
+            ("scan", (0,)),
+            ("take", (0,)),
+            ("scan", (1,)),
+            ("take", (1,)),
+            ("write", (1,)),
+            ("commit", (2,)),
+        ],
+    ),
+    "ring": (
+        "the ring has room for the batch",
+        [("open", (1,)), ("cut", (0,)), ("cut", (1,)), ("decode", (0,)), ("decode", (1,))],
+    ),
+    "transaction": ("a decision came before the op", [("open", (0, 0, 0)), ("prepare", (0, 7)), ("mark", (0,))]),
+    "checkpoint": (
+        "the half cursor stays within the halves of the log",
+        [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],
+    ),
+    "half_cache": ("the half is written before it is put into the cache", [("open", (0, 1)), ("put", (0,))]),
+    "broker": (
+        "the final is on disk",
+        [
+            ("open", (1,)),
+            ("prepare", (0, 0, 7, 3)),
+            ("flush", (1,)),
+            ("answer", ()),
+            ("run", ()),
+            ("commit", (1, 3)),
+            ("dispatch", (1,)),
+        ],
+    ),
+    "op_batch": (
+        "no op names the half yet",
+        [("open", (0, 0)), ("enqueue", (0, 2, 1)), ("enqueue", (0, 2, 1))],
+    ),
+    "coordinator": (
+        "a slot is free",
+        [("open", (1,)), ("admit", ()), ("admit", ()), ("begin", (0, 0, 9)), ("begin", (1, 0, 9))],
+    ),
+    "permits": ("a permit is free", [("open", (1, 0)), ("acquire", (0,)), ("acquire", (1,))]),
+}
+
+
+@pytest.mark.parametrize("spec", SPEC_LIST, ids=named)
+def test_an_invariant_that_loses_its_guard_is_broken(spec: Spec) -> None:
+    """Without *the bytes are on disk*, an acknowledgement may be a lie; without the numbers' order, an entry may."""
+    guard, steps = LOST[spec.name]
+    guards = {guard, "the half is in the log, and not done with"}  # or there would be nothing to advance over
+    token = waived.set(frozenset(guards))
+    try:
+        state = spec.initial
+        for action, args in steps:
+            state = spec.actions[action](state, *args)
+    finally:
+        waived.reset(token)
+    assert not all(holds(invariant, state) for invariant in spec.invariants())
+
+
+def test_the_truncation_that_landed_dispatches_what_was_cut_off() -> None:
+    """Batch 1 of the old log is still in the ring, and goes to the queues as batch 1 of the new one."""
+    s = ring.cut(ring.cut(ring.open(ring.INITIAL, 16), Batch(0)), Batch(1))
+    s = ring.truncate_as_landed(ring.decode(s, Batch(1)))
+    assert not holds(ring.a_slot_holds_the_batch_that_belongs_there, s)
+    s = ring.dispatch(ring.decode(ring.cut(s, Batch(0)), Batch(0)), Batch(0))
+    s = ring.dispatch(s, Batch(1))
+    assert s.cut == 1
+    assert not holds(ring.dispatch_never_passes_a_gap, s)
+
+
+def test_the_truncation_that_landed_leaves_out_what_lies_before_the_old_pointer() -> None:
+    """The pointer has passed the slot of batch 0, and waits for batch 1."""
+    s = ring.cut(ring.open(ring.INITIAL, 16), Batch(0))
+    s = ring.truncate_as_landed(ring.dispatch(ring.decode(s, Batch(0)), Batch(0)))
+    assert not holds(ring.the_pointer_stays_behind_the_scanner, s)
+    s = ring.decode(ring.cut(ring.cut(s, Batch(0)), Batch(1)), Batch(1))
+    s = ring.dispatch(s, Batch(1))
+    assert not holds(ring.every_batch_is_dispatched_once, s)
+    assert s.dispatched[Batch(0)] == 0
+
+
+def test_a_truncation_that_begins_anew_keeps_the_invariants() -> None:
+    s = ring.truncate(ring.decode(ring.cut(ring.cut(ring.open(ring.INITIAL, 16), Batch(0)), Batch(1)), Batch(1)))
+    assert all(holds(invariant, s) for invariant in ring.INVARIANTS)
+    with pytest.raises(Refused, match="the batch lies in its slot"):
+        ring.dispatch(s, Batch(0))
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SPEC_LIST if spec.deviations], ids=named)
+@given(data=st.data())
+def test_with_deviations_the_weak_invariants_are_left(spec: Spec, data: st.DataObject) -> None:
+    for before, after in walk(spec, data, profile=broker(spec)):
+        for invariant in spec.invariants(weak=True):
+            assert holds(invariant, after), invariant.__name__
+        for step_property in spec.step_properties(weak=True):
+            assert holds(step_property, before, after), step_property.__name__
+
+
+@given(entries=st.dictionaries(st.integers(-3, 9), st.integers(0, 2)), low=st.integers(-4, 10))
+def test_a_map_forgets_from_a_key_on(entries: dict[int, int], low: int) -> None:
+    whole: Map[int, int] = Map(1)
+    kept: Map[int, int] = Map(1)
+    for key, value in entries.items():
+        whole = whole.set(key, value)
+        kept = kept.set(key, value) if key < low else kept
+    assert whole.forget_from(low) == kept
+
+
+def test_the_page_of_specs_names_every_step() -> None:
+    page = (Path(ring.__file__).parent / "README.md").read_text(encoding="utf-8")
+    for spec in SPEC_LIST:
+        row = next(line for line in page.splitlines() if line.startswith(f"| [{spec.name}.py]({spec.name}.py) |"))
+        assert row.endswith(f"| {', '.join(spec.actions)} |")
+
+
+def test_every_need_is_a_rule_with_a_reason() -> None:
+    known = {rule.id: rule for rule in rules()}
+    for name in SPECS:
+        for reason in kernel(name).reasons:
+            rule = known.get(rule_id(name, reason.because))
+            assert rule or reason.step != reason.action, reason
+    assert len(known) == len(rules())
+    assert all(rule.otherwise and rule.source for rule in rules())
+    assert not any(rule.because.endswith(".") for rule in rules())

@@ -1,0 +1,72 @@
+"""Recordings of Pulsar coordinators, as plain lines: read, changed and written again without gapless."""
+
+import json
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ARCHIVES = Path(__file__).parents[1] / "recordings" / "pulsar"
+NAMES = tuple(sorted(path.name.removesuffix(".tar.xz") for path in ARCHIVES.glob("*.tar.xz")))
+BROKEN = ("broker-restart-batch", "coord-recover-nofence")
+CLEAN = tuple(name for name in NAMES if name not in BROKEN)
+
+Line = dict[str, Any]
+
+
+@cache
+def _room() -> Path:
+    return Path(tempfile.mkdtemp(prefix="gapless-pulsar-"))
+
+
+@cache
+def recording(name: str) -> Path:
+    """A recording, unpacked once; never change it."""
+    with tarfile.open(ARCHIVES / f"{name}.tar.xz") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(_room())  # noqa: S202 - our own archives
+    return _room() / name
+
+
+@cache
+def manifest(name: str) -> Line:
+    """What the lab's own reader counted."""
+    found: Line = json.loads((recording(name) / "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def _text(name: str) -> str:
+    return (recording(name) / "trace.ndjson").read_text(encoding="utf-8")
+
+
+def lines_of(name: str) -> list[Line]:
+    """Every line of a recording, to be changed at will."""
+    return [json.loads(line) for line in _text(name).splitlines()]
+
+
+def written(folder: Path, lines: Iterable[Line], *, numbered: bool = True) -> Path:
+    """A recording of these lines; `numbered` gives each source its numbers anew, so that none seems to be lost."""
+    count: dict[str, int] = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "trace.ndjson").open("w", encoding="utf-8") as file:
+        for line in lines:
+            number = count[line["s"]] = count.get(line["s"], -1) + 1
+            first = {"n": number if numbered else line["n"]} | {key: line[key] for key in ("t", "s", "k")}
+            told = first | {key: value for key, value in line.items() if key not in first}
+            file.write(json.dumps(told, separators=(",", ":")) + "\n")
+    return folder
+
+
+def changed(folder: Path, name: str, change: Callable[[list[Line]], list[Line] | None]) -> Path:
+    """A recording after `change`, its lines numbered anew."""
+    lines = lines_of(name)
+    return written(folder, change(lines) or lines)
+
+
+def copied(folder: Path, name: str) -> Path:
+    """A copy of a recording, to be damaged."""
+    return Path(shutil.copytree(recording(name), folder / name))

@@ -1,0 +1,390 @@
+"""What is no store, or a broken one, gets a clear word and the right exit code: never a traceback, never a pass."""
+
+import json
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from gapless import check
+from tests.support.damage import Pick, entry_zeroed, wrong_magic
+from tests.support.stores import BLANK, Record, StoreBuilder, log_files, queue_files, varied
+
+ROOT = Path(__file__).parents[3]
+CONFORMS, DEPARTS, UNREADABLE, INCONCLUSIVE = range(4)
+POWERLESS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")  # a root whom permissions bind
+
+TERMINAL = "\x1b]0;owned\x07\x1b[31mred"  # sets a terminal's title and colour
+HTML = "<img src=x onerror=alert(1)>&quot;"
+
+
+def gapless(*arguments: str | Path, within: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """The command line, as a user runs it, `within` another command."""
+    return subprocess.run(
+        [*within, sys.executable, "-m", "gapless", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+# What is no store, or one that nobody can judge. Each function makes it in a directory and returns the path to check.
+
+
+def no_such_path(room: Path) -> Path:
+    """A name that nothing has."""
+    return room / "nothing"
+
+
+def a_text_file(room: Path) -> Path:
+    """A file of words."""
+    (room / "notes.txt").write_text("This is no store.\n")
+    return room / "notes.txt"
+
+
+def a_directory_of_something_else(room: Path) -> Path:
+    """A directory that no broker made."""
+    (room / "notes.txt").write_text("This is no store.\n")
+    return room
+
+
+def an_empty_directory(room: Path) -> Path:
+    """A directory with nothing in it."""
+    return room
+
+
+def an_empty_log(room: Path) -> Path:
+    """A store whose broker never got a message, nor made a file for one."""
+    return StoreBuilder().write(room / "store")
+
+
+def only_zeros(room: Path) -> Path:
+    """A log file that was made and never written."""
+    return StoreBuilder(log={0: bytearray(16384)}).write(room / "store")
+
+
+def garbage(room: Path) -> Path:
+    """A log file of random bytes."""
+    (room / "commitlog").mkdir()
+    (room / "commitlog" / f"{0:020}").write_bytes(random.Random(1).randbytes(16384))
+    return room
+
+
+def a_log_file_too_short(room: Path) -> Path:
+    """One of several log files has lost its end."""
+    store = varied().write(room / "store")
+    cut(log_files(store)[2], -100)
+    return store
+
+
+def a_log_file_too_long(room: Path) -> Path:
+    """One of several log files has bytes too many."""
+    store = varied().write(room / "store")
+    cut(log_files(store)[1], 100)
+    return store
+
+
+def truncated_topics(room: Path) -> Path:
+    """The topic table ends in the middle."""
+    store = varied(count=20).write(room / "store")
+    cut(store / "config" / "topics.json", -20)
+    return store
+
+
+def truncated_cursors(room: Path) -> Path:
+    """The consumers' cursors end in the middle."""
+    store = varied(count=20).write(room / "store")
+    (store / "config" / "consumerOffset.json").write_text('{"offsetTable":{"orders@group":{0:5,1')
+    return store
+
+
+def cut(file: Path, by: int) -> None:
+    """Make a file longer or shorter."""
+    with file.open("r+b") as opened:
+        opened.truncate(file.stat().st_size + by)
+
+
+BAD_INPUT: tuple[tuple[Callable[[Path], Path], int], ...] = (
+    (no_such_path, UNREADABLE),
+    (a_text_file, UNREADABLE),
+    (a_directory_of_something_else, UNREADABLE),
+    (an_empty_directory, INCONCLUSIVE),
+    (an_empty_log, INCONCLUSIVE),
+    (only_zeros, INCONCLUSIVE),
+    (garbage, UNREADABLE),
+    (a_log_file_too_short, UNREADABLE),
+    (a_log_file_too_long, UNREADABLE),
+    (truncated_topics, UNREADABLE),
+    (truncated_cursors, UNREADABLE),
+)
+EACH_BAD_INPUT = pytest.mark.parametrize(("make", "code"), BAD_INPUT, ids=[make.__name__ for make, _ in BAD_INPUT])
+
+
+@EACH_BAD_INPUT
+def test_bad_input_has_its_exit_code(make: Callable[[Path], Path], code: int, tmp_path: Path) -> None:
+    report = check([make(tmp_path)])
+    assert report.exit_code == code, report.verdict
+    assert not report.findings
+
+
+@EACH_BAD_INPUT
+def test_bad_input_gets_a_clear_word(make: Callable[[Path], Path], code: int, tmp_path: Path) -> None:
+    path = make(tmp_path)
+    ran = gapless("check", path)
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == code, said
+    assert "Traceback" not in said
+    assert path.name in re.sub(r"\s", "", said), "it says which path it means"
+
+
+def test_one_bad_path_among_good_ones_is_not_overlooked(tmp_path: Path) -> None:
+    good = varied(count=50).write(tmp_path / "good")
+    assert check([good]).exit_code == CONFORMS
+    assert check([good, tmp_path / "nothing"]).exit_code == UNREADABLE
+    damaged = shutil.copytree(good, tmp_path / "damaged")
+    entry_zeroed(damaged, Pick("any", "1"))
+    assert check([damaged, good, tmp_path / "nothing"]).exit_code == DEPARTS
+
+
+@pytest.mark.parametrize(
+    "arguments", [("check",), ("check", "--no-such-option", "."), ("check", ".", "--profile", "no-such")]
+)
+def test_a_wrong_call_is_a_usage_error(arguments: tuple[str, ...]) -> None:
+    ran = gapless(*arguments)
+    assert ran.returncode == UNREADABLE
+    assert "Traceback" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("closed", ["commitlog", f"commitlog/{0:020}", "consumequeue"])
+def test_no_permission_is_unreadable(closed: str, tmp_path: Path) -> None:
+    store = varied(count=50).write(tmp_path / "store")
+    (store / closed).chmod(0)
+    if os.geteuid() == 0 and which("setpriv") is None:
+        pytest.skip("root may read everything")
+    ran = gapless("check", store, within=POWERLESS if os.geteuid() == 0 else ())
+    (store / closed).chmod(0o700)
+    assert ran.returncode == UNREADABLE, ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("reads", [0, 1, 3])
+def test_a_file_that_shrinks_while_it_is_read(reads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some reads, the file ends."""
+    store = varied().write(tmp_path / "store")
+    left = [reads]
+    whole_pread, whole_preadv = os.pread, os.preadv
+
+    def shrunk() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    def pread(file: int, count: int, offset: int) -> bytes:
+        return b"" if shrunk() else whole_pread(file, count, offset)
+
+    def preadv(file: int, buffers: list[bytearray], offset: int, flags: int = 0) -> int:
+        return 0 if shrunk() else whole_preadv(file, buffers, offset, flags)
+
+    monkeypatch.setattr(os, "pread", pread)
+    monkeypatch.setattr(os, "preadv", preadv)
+    report = check([store], jobs=1)
+    assert left[0] < 0, "the store was read in another way than this test knows"
+    assert report.exit_code in {UNREADABLE, INCONCLUSIVE}, report.verdict
+
+
+def test_a_store_without_checkpoint_and_config_is_judged_by_what_there_is(tmp_path: Path) -> None:
+    whole = varied(count=50).write(tmp_path / "whole")
+    damaged = shutil.copytree(whole, tmp_path / "damaged")
+    entry_zeroed(damaged, Pick("first", "1"))
+    for store, code in ((whole, CONFORMS), (damaged, DEPARTS)):
+        shutil.rmtree(store / "config")
+        (store / "checkpoint").unlink()
+        assert check([store]).exit_code == code
+
+
+@pytest.mark.parametrize("length", [0, 7, 5000])
+def test_a_checkpoint_of_another_length_accuses_nobody(length: int, tmp_path: Path) -> None:
+    store = varied(count=50).write(tmp_path / "store")
+    (store / "checkpoint").write_bytes(b"\x7f" * length)
+    assert check([store]).exit_code != DEPARTS
+
+
+# Strange names
+
+
+@pytest.mark.parametrize("topic", [TERMINAL, HTML], ids=["terminal", "html"])
+def test_a_name_neither_drives_a_terminal_nor_a_page(topic: str, tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    for number in range(9):
+        builder.append(Record(topic, body=b"x", properties=f"KEYS\x01{topic}-{number}\x02".encode()))
+    whole = builder.write(tmp_path / "whole")
+    assert check([whole]).exit_code == CONFORMS
+    damaged = shutil.copytree(whole, tmp_path / "damaged")
+    entry_zeroed(damaged, Pick("any", "1"))
+    page, data = tmp_path / "report.html", tmp_path / "report.json"
+    ran = gapless("check", damaged, "--report", page, "--json", data)
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == DEPARTS, said
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert "\x1b" not in page.read_text()
+    assert "<img src=x" not in page.read_text()
+    assert json.loads(data.read_text())["verdict"] == "departs"
+
+
+@pytest.mark.parametrize("topic", ["a\0b", "\0", "a/b", "/", "../..", "..", ".", "", "x" * 256, "\ud7ff\ufffe"])
+def test_a_name_that_no_file_can_have_is_no_crash(topic: str, tmp_path: Path) -> None:
+    builder = StoreBuilder()
+    for _ in range(3):
+        builder.append(Record(topic, body=b"x"), dispatched=False)
+        builder.append(Record("orders", body=b"x"))
+    report = check([builder.write(tmp_path / "store")])
+    assert report.exit_code in {DEPARTS, UNREADABLE, INCONCLUSIVE}
+
+
+def test_names_that_no_broker_gives_are_passed_over(tmp_path: Path) -> None:
+    store = varied(count=50).write(tmp_path / "store")
+    for directory in ("consumequeue/orders/x", "consumequeue/orders/-1", f"consumequeue/orders/{10**30}"):
+        (store / directory).mkdir()
+    for file in ("commitlog/x", "commitlog/12", "consumequeue/x", "consumequeue/orders/0/x"):
+        (store / file).write_bytes(b"not ours")
+    (store / "consumequeue" / os.fsdecode(b"\xff\xfe")).mkdir()
+    (store / "consumequeue" / "loop").symlink_to(store / "consumequeue")
+    ran = gapless("check", store)
+    assert ran.returncode in {CONFORMS, UNREADABLE}, ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stdout + ran.stderr
+
+
+def test_a_position_that_no_log_reaches_is_no_crash(tmp_path: Path) -> None:
+    """The last file name that twenty digits allow is beyond every number of eight bytes."""
+    store = varied(count=50).write(tmp_path / "store")
+    shutil.copy(log_files(store)[0], store / "commitlog" / ("9" * 20))
+    shutil.copy(queue_files(store, ("orders", 0))[0], store / "consumequeue/orders/0" / ("9" * 20))
+    ran = gapless("check", store)
+    assert ran.returncode in {DEPARTS, UNREADABLE}, ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stdout + ran.stderr
+
+
+# Any damage
+
+
+FUZZ = int(os.environ.get("GAPLESS_FUZZ", "150"))
+SMALL = 60  # records
+
+
+@pytest.fixture(scope="module")
+def small_stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Stores to mutate: clean and killed ones, with every kind of record."""
+    room = tmp_path_factory.mktemp("small")
+    return [varied(seed, SMALL).write(room / str(seed), clean=seed % 2 == 0) for seed in range(4)]
+
+
+def test_no_mutation_brings_the_checker_down(small_stores: list[Path], tmp_path: Path) -> None:
+    for seed in range(FUZZ):
+        choose = random.Random(seed)
+        store = shutil.copytree(choose.choice(small_stores), tmp_path / "store")
+        done = [mutate(store, choose) for _ in range(choose.choice((1, 1, 2, 5)))]
+        try:
+            report = check([store], jobs=1)
+        except BaseException:
+            print(f"seed {seed}: {done}")  # noqa: T201 - pytest shows it with the traceback
+            raise
+        assert report.exit_code in {CONFORMS, DEPARTS, UNREADABLE, INCONCLUSIVE}, f"seed {seed}: {done}"
+        json.loads(report.model_dump_json())
+        shutil.rmtree(store, ignore_errors=True)
+
+
+def mutate(store: Path, choose: random.Random) -> str:
+    """Do something to a file that no broker would do, and say what."""
+    files = sorted(path for path in store.rglob("*") if path.is_file())
+    if not files:
+        return "nothing is left"
+    file = choose.choice(files)
+    mutation = choose.choice((flip, flip, overwrite, truncate, extend, delete, duplicate, splice))
+    mutation(file, choose)
+    return f"{mutation.__name__} {file.relative_to(store)}"
+
+
+def flip(file: Path, choose: random.Random) -> None:
+    """Flip some bits."""
+    data = bytearray(file.read_bytes())
+    for _ in range(choose.choice((1, 1, 8))):
+        if data:
+            data[choose.randrange(len(data))] ^= 1 << choose.randrange(8)
+    file.write_bytes(data)
+
+
+def overwrite(file: Path, choose: random.Random) -> None:
+    """Put a number that matters to the format somewhere, on a border of four bytes or not."""
+    data = bytearray(file.read_bytes())
+    number = choose.choice((0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xDAA320A7, 0xDAA320AB, BLANK))
+    at = choose.randrange(len(data) + 1)
+    data[at : at + 4] = struct.pack(">I", number)
+    file.write_bytes(data)
+
+
+def truncate(file: Path, choose: random.Random) -> None:
+    """Cut the file off."""
+    file.write_bytes(file.read_bytes()[: choose.randrange(file.stat().st_size + 1)])
+
+
+def extend(file: Path, choose: random.Random) -> None:
+    """Add bytes at the end."""
+    file.write_bytes(file.read_bytes() + choose.randbytes(choose.randrange(1, 100)))
+
+
+def delete(file: Path, choose: random.Random) -> None:
+    """Take the file away, at times with all that lies beside it."""
+    if choose.random() < 0.2:
+        shutil.rmtree(file.parent)
+    else:
+        file.unlink()
+
+
+def duplicate(file: Path, choose: random.Random) -> None:
+    """Lay a copy of the file where the next one might be."""
+    if file.name.isdigit():
+        base = int(file.name) + choose.choice((file.stat().st_size, 1, 20))
+        shutil.copy(file, file.with_name(f"{base:020}"))
+
+
+def splice(file: Path, choose: random.Random) -> None:
+    """Move a stretch of bytes to another place."""
+    data = bytearray(file.read_bytes())
+    begin, to = (choose.randrange(len(data) + 1) for _ in "ab")
+    stretch = data[begin : begin + choose.randrange(300)]
+    data[to : to + len(stretch)] = stretch
+    file.write_bytes(data)
+
+
+def test_a_damaged_store_tells_its_story_on_the_command_line(tmp_path: Path) -> None:
+    store = varied(count=100).write(tmp_path / "store")
+    where = wrong_magic(store, Pick("any", "3"))
+    ran = gapless("check", store)
+    assert ran.returncode == DEPARTS, ran.stdout + ran.stderr
+    assert where.file in ran.stdout
+    assert "Traceback" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "lock", "abort", "config/topics.json", "commitlog/x", "consumequeue/x"])
+def test_a_pipe_in_a_store_does_not_hang(name: str, tmp_path: Path) -> None:
+    store = varied(count=50).write(tmp_path / "store")
+    (store / name).unlink(missing_ok=True)
+    os.mkfifo(store / name)
+    assert check([store]).exit_code in {CONFORMS, UNREADABLE}
+
+
+def test_json_that_is_too_deep_is_unreadable(tmp_path: Path) -> None:
+    store = varied(count=50).write(tmp_path / "store")
+    (store / "config/topics.json").write_text("[" * 100_000, encoding="utf-8")
+    report = check([store])
+    assert (report.exit_code, "topics.json" in report.sources[0].reasons[0]) == (UNREADABLE, True)

@@ -1,0 +1,701 @@
+"""What clients were promised is read as it was written, and a log that is none is told so, in one sentence."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from gapless.traces.problems import NothingThere, Unreadable
+from gapless.traces.sources.rocketmq.clients import client_log
+from gapless.traces.sources.rocketmq.clients.client_log import (
+    COMMIT,
+    FAIL,
+    NONE,
+    OK,
+    ROLL_BACK,
+    UNDECIDED,
+    UNKNOWN,
+    Checks,
+    ClientLog,
+    Ends,
+    Resumes,
+    Rows,
+    Sends,
+)
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.layout import client_log_beside
+from tests.support.stores import PREPARED, ROLLED_BACK, SCHEDULE_TOPIC, digest, read_log, recording_with_client
+from tests.support.test_stores import COUNTS, HALF
+
+ESSAY = Path(__file__).parents[3] / "traces" / "README.md"
+RESULTS = {"ok": OK, "fail": FAIL, "unknown": UNKNOWN, "none": NONE}
+DECISIONS = {"commit": COMMIT, "rollback": ROLL_BACK, "unknown": UNDECIDED}
+
+Row = dict[str, int]
+Told = dict[str, list[Row]]
+
+
+# -- a second opinion: the lines in plain Python -------------------------------------------------------------------
+
+
+def plainly(text: str) -> tuple[Told, list[str], bool]:
+    """What a sound log tells of: rows by kind, the topics as they first occur, whether every message has its key."""
+    told: Told = {"sends": [], "ends": [], "checks": [], "resumes": []}
+    topics: list[str] = []
+    for number, line in enumerate(text.split("\n")[:-1], 1):
+        given = {name: value for name, value in json.loads(line).items() if value is not None}
+        match given["op"]:
+            case "send" | "half" | "batch":
+                if given["topic"] not in topics:
+                    topics.append(given["topic"])
+                told["sends"] += [row | {"line": number} for row in sent(given, topics.index(given["topic"]))]
+            case "end" | "check" as op:
+                told[f"{op}s"].append(version(given) | {"line": number})
+            case "admin" if given["request"] == 323:
+                position = int(given["ext"]["msgId"][-16:], 16)
+                told["resumes"].append({"line": number, "position": position, "result": RESULTS[given["result"]]})
+    return told, topics, all(row["key"] for row in told["sends"])
+
+
+def sent(given: dict[str, Any], topic: int) -> Iterator[Row]:
+    """A row for each message of a request."""
+    batch, acknowledged = given["op"] == "batch", given["result"] == "ok"
+    keys, places = given.get("uniqs") if batch else None, given.get("phys") if batch else None
+    rows = given["n"] if keys or places else 1
+    for at in range(rows):
+        key = (keys or [None] * rows)[at] if batch else given.get("uniq")
+        place = (places or [-1] * rows)[at] if batch else given.get("phys", -1)
+        yield {
+            "position": place if acknowledged else -1,
+            "number": given["qoff"] + at if acknowledged and "qoff" in given else -1,
+            "count": given["n"] if batch and rows == 1 and not (keys or places) else 1,
+            "key": digest((key or "").encode()),
+            "crc": -1 if batch or "crc" not in given else given["crc"] % 2**31,
+            "length": -1 if batch else given.get("len", -1),
+            "topic": topic,
+            "queue": given["queue"],
+            "half": int(given["op"] == "half"),
+            "result": RESULTS[given["result"]],
+        }
+
+
+def version(given: dict[str, Any]) -> Row:
+    """A version of a half, and what was decided or asked about it."""
+    row = {"key": digest(given.get("uniq", "").encode()), "number": given["half"], "position": given["phys"]}
+    if given["op"] == "check":
+        return row | {"times": int(given.get("times", -1))}
+    return row | {
+        "decision": DECISIONS[given["decision"]],
+        "result": RESULTS[given["result"]],
+        "from_check": int(given.get("from_check", False)),
+    }
+
+
+def as_rows(columns: Rows) -> list[Row]:
+    values = {column.name: getattr(columns, column.name) for column in fields(columns)}
+    assert {(column.dtype, len(column)) for column in values.values()} == {(np.dtype(np.int64), len(columns))}
+    return [{name: int(column[at]) for name, column in values.items()} for at in range(len(columns))]
+
+
+def assert_is(log: ClientLog, text: str) -> None:
+    told, topics, complete = plainly(text)
+    assert log.lines == text.count("\n")
+    assert list(log.topics) == topics
+    assert log.complete == complete
+    for kind, rows in told.items():
+        assert as_rows(getattr(log, kind)) == rows, kind
+
+
+def assert_same(one: tuple[Rows, ...], two: tuple[Rows, ...]) -> None:
+    for mine, other in zip(one, two, strict=True):
+        assert as_rows(mine) == as_rows(other)
+
+
+# -- what real clients wrote ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_recording_is_read_as_it_was_written_and_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_log, "_by_line", None)  # which would be slow
+    folder = recording_with_client(name)
+    path = client_log_beside(folder / "store")
+    assert path == folder / "client.ndjson"
+    log = client_log.read(path)
+    assert_is(log, path.read_text())
+    assert log.complete
+    assert len(log.sends) > 100
+    assert len(log.ends) > 20
+    assert len(log.checks) > 10
+    assert list(log.resumes.position) == ([280130, 280611, 281398] if name == "odd_clients" else [])
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_was_acknowledged_lies_where_the_columns_say(name: str) -> None:
+    """In the store, as the plain reader reads it: key, number, checksum, length and place of every message."""
+    folder = recording_with_client(name)
+    records = {record.position: record for record in read_log(folder / "store")}
+    log = client_log.read(folder / "client.ndjson")
+    start, found = min(records), 0
+    for row in as_rows(log.sends):
+        if row["position"] < start:
+            assert row["position"] >= 0 or row["result"] != OK
+            continue
+        found += 1
+        record = records[row["position"]]
+        assert row["key"] == digest(record.property_map["UNIQ_KEY"].encode())
+        assert row["number"] == record.number
+        assert row["crc"] in {-1, zlib.crc32(record.body) & 0x7FFFFFFF}
+        assert row["length"] in {-1, len(record.body)}
+        meant = (log.topics[row["topic"]], row["queue"])
+        real = (record.property_map.get("REAL_TOPIC"), int(record.property_map.get("REAL_QID", -1)))
+        if record.topic == SCHEDULE_TOPIC:  # and a delayed half has lost its topic there (reference D.1)
+            assert meant == real or (row["half"] and real[0] == HALF)
+        else:
+            assert meant == (real if row["half"] else (record.topic, record.queue))
+            assert (record.topic == HALF) == bool(row["half"])
+            assert record.transaction not in {PREPARED, ROLLED_BACK} or record.number == 0
+    assert found > 100
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_every_back_check_names_a_version_of_its_half(name: str) -> None:
+    folder = recording_with_client(name)
+    halves = {
+        record.position: (record.number, digest(record.property_map["UNIQ_KEY"].encode()), record.property_map)
+        for record in read_log(folder / "store")
+        if record.topic == HALF
+    }
+    for row in as_rows(client_log.read(folder / "client.ndjson").checks):
+        if row["position"] >= min(halves):
+            number, key, found = halves[row["position"]]
+            assert (row["number"], row["key"]) == (number, key)
+            assert row["times"] == int(found["TRANSACTION_CHECK_TIMES"])
+
+
+# -- there and back ------------------------------------------------------------------------------------------------
+
+
+PLACES = st.integers(0, 2**62 - 1)
+KEYS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+QUEUES = st.sampled_from((0, 1, 7, 2**31 - 1))
+ANSWERS = st.sampled_from(("ok", "fail", "unknown"))
+TOPICS = st.sampled_from(("orders", "payments", "订单-😀", 'a"b\\c\u2028', "%RETRY%group"))
+EXTRAS = st.dictionaries(
+    st.sampled_from(("t0", "client", "key", "code", "remark", "tag", "née", "")),
+    st.none()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=3)
+    | st.lists(st.dictionaries(KEYS, st.booleans()), max_size=2),
+    max_size=3,
+)
+VERSIONS = {"uniq": KEYS, "half": PLACES, "phys": PLACES}
+PLACED = {"topic": TOPICS, "queue": QUEUES, "result": ANSWERS, "qoff": st.none() | PLACES}
+
+
+def line_of(
+    op: str, known: dict[str, st.SearchStrategy[Any]], **optional: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries({"op": st.just(op), **known}, optional=optional)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> dict[str, Any]:
+    count = draw(st.integers(1, 5))
+    each = {
+        "uniqs": st.lists(KEYS, min_size=count, max_size=count),
+        "phys": st.lists(PLACES, min_size=count, max_size=count),
+    }
+    given: dict[str, Any] = draw(line_of("batch", PLACED | {"n": st.just(count)}, **each))
+    return given
+
+
+MESSAGE_IDS = PLACES.map(lambda position: f"7F0000010000559700{position:016X}")
+LINES = st.one_of(
+    *(
+        line_of(op, PLACED, uniq=KEYS, phys=PLACES, len=st.integers(0, 2**31 - 1), crc=st.integers(0, 2**32 - 1))
+        for op in ("send", "half")
+    ),
+    batches(),
+    line_of(
+        "end",
+        VERSIONS | {"decision": st.sampled_from(("commit", "rollback")), "result": ANSWERS},
+        from_check=st.booleans(),
+    ),
+    line_of("end", VERSIONS | {"decision": st.just("unknown"), "result": st.sampled_from(("none", "unknown"))}),
+    line_of("check", VERSIONS, times=st.none() | st.integers(0, 15).map(str), topic=TOPICS, queue=QUEUES),
+    line_of(
+        "admin", {"request": st.just(323), "result": ANSWERS, "ext": st.fixed_dictionaries({"msgId": MESSAGE_IDS})}
+    ),
+    line_of("admin", {"request": st.just(200), "ext": EXTRAS}),
+    *(line_of(op, {}) for op in ("note", "pull", "topic")),
+)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> str:
+    """A sound log, as different recorders may write it: names in any order, spaces, escapes, fields of their own."""
+    lines = []
+    for line in draw(st.lists(LINES, min_size=1, max_size=12)):
+        whole = list({**draw(EXTRAS), **line}.items())
+        style: dict[str, Any] = {
+            "separators": draw(st.sampled_from(((",", ":"), (", ", ": ")))),
+            "ensure_ascii": draw(st.booleans()),
+        }
+        lines.append(json.dumps(dict(draw(st.permutations(whole))), **style) + "\n")
+    return "".join(lines)
+
+
+@given(text=logs(), block=st.sampled_from((1, 200, 1000, 1 << 22)))
+def test_columns_say_what_the_lines_say(tmp_path_factory: pytest.TempPathFactory, text: str, block: int) -> None:
+    path = tmp_path_factory.mktemp("log") / "client.ndjson"
+    path.write_text(text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client_log, "BLOCK", block)
+        assert_is(client_log.read(path), text)
+
+
+@given(text=logs())
+def test_line_by_line_it_is_the_same(text: str) -> None:
+    one: dict[str, int] = {}
+    other: dict[str, int] = {}
+    at_once = client_log._at_once(text.encode(), 0, one)
+    assert at_once is not None
+    assert_same(at_once, client_log._by_line(Path("x"), text.encode(), 0, other))
+    assert list(one) == list(other)
+
+
+@given(data=st.data(), text=logs())
+def test_damaged_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataObject, text: str) -> None:
+    """Columns are checked as columns, one line by pydantic; whatever passes the one is what passes the other."""
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        new = data.draw(
+            st.sampled_from(["", "0", "1", "-", ".", "e", "n", '"', "\\", *"{}[],:", "\n", " ", "\r", "\0", "é"])
+        )
+        text = text[:at] + new + text[at + 1 :]
+    damaged = (text.removesuffix("\n") + "\n").encode()
+    at_once = client_log._at_once(damaged, 3, {})
+    if at_once is not None:
+        assert_same(at_once, client_log._by_line(Path("x"), damaged, 3, {}))
+
+
+def test_memory_is_bounded_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_log, "BLOCK", 500)
+    path = tmp_path / "client.ndjson"
+    path.write_text("".join(f"{json.dumps(a_send(qoff=at))}\n" for at in range(200)))
+    line = len(json.dumps(a_send(qoff=199))) + 1
+    with path.open("rb") as file:
+        blocks = list(client_log._blocks(path, file))
+    assert max(map(len, blocks)) < 500 + line
+    assert b"".join(blocks) == path.read_bytes()
+    assert client_log.read(path).sends.number.tolist() == list(range(200))
+
+
+# -- what one line means -------------------------------------------------------------------------------------------
+
+
+def a_send(**changed: Any) -> dict[str, Any]:
+    given = {
+        "op": "send",
+        "topic": "orders",
+        "queue": 2,
+        "uniq": "A1",
+        "len": 9,
+        "crc": 7,
+        "result": "ok",
+        "qoff": 5,
+        "phys": 40,
+    }
+    return given | changed
+
+
+def a_batch(**changed: Any) -> dict[str, Any]:
+    given = {
+        "op": "batch",
+        "topic": "orders",
+        "queue": 2,
+        "n": 2,
+        "uniqs": ["A", "B"],
+        "result": "ok",
+        "qoff": 5,
+        "phys": [40, 90],
+    }
+    return given | changed
+
+
+def an_end(**changed: Any) -> dict[str, Any]:
+    return {"op": "end", "uniq": "A1", "half": 3, "phys": 40, "decision": "commit", "result": "ok"} | changed
+
+
+def a_check(**changed: Any) -> dict[str, Any]:
+    return {"op": "check", "uniq": "A1", "half": 3, "phys": 40, "times": "1"} | changed
+
+
+def a_resume(**changed: Any) -> dict[str, Any]:
+    return {
+        "op": "admin",
+        "request": 323,
+        "result": "ok",
+        "ext": {"msgId": "7F0000010000559700000000000A0B0C"},
+    } | changed
+
+
+def written(folder: Path, *lines: dict[str, Any]) -> Path:
+    path = folder / "client.ndjson"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_a_place_is_only_what_an_answer_gave(tmp_path: Path) -> None:
+    lines = [a_send(), a_send(result="fail"), a_send(result="unknown"), a_send(phys=None), a_send(qoff=None)]
+    sends = client_log.read(written(tmp_path, *lines)).sends
+    assert sends.position.tolist() == [40, -1, -1, -1, 40]
+    assert sends.number.tolist() == [5, -1, -1, 5, -1]
+    assert sends.result.tolist() == [OK, FAIL, UNKNOWN, OK, OK]
+
+
+def test_a_batch_is_its_messages_or_one_row_for_all_of_them(tmp_path: Path) -> None:
+    nameless = a_batch(n=90, uniqs=None, phys=None)
+    log = client_log.read(
+        written(tmp_path, a_send(), a_batch(), nameless, a_batch(result="unknown", phys=None, qoff=None))
+    )
+    sends = log.sends
+    assert sends.line.tolist() == [1, 2, 2, 3, 4, 4]
+    assert sends.count.tolist() == [1, 1, 1, 90, 1, 1]
+    assert sends.number.tolist() == [5, 5, 6, 5, -1, -1]
+    assert sends.position.tolist() == [40, 40, 90, -1, -1, -1]
+    assert sends.key.tolist() == [digest(b"A1"), digest(b"A"), digest(b"B"), 0, digest(b"A"), digest(b"B")]
+    assert not log.complete
+
+
+@pytest.mark.parametrize("line", [a_send(uniq=None), a_send(uniq=""), a_batch(uniqs=None), a_batch(uniqs=["A", None])])
+def test_without_a_key_nobody_knows_who_sent_it(tmp_path: Path, line: dict[str, Any]) -> None:
+    assert not client_log.read(written(tmp_path, a_send(), line)).complete
+    assert client_log.read(written(tmp_path, a_send(), a_batch(), an_end(uniq=None), a_check(uniq=None))).complete
+
+
+def test_the_crc_is_the_brokers_and_may_be_wider_in_the_log(tmp_path: Path) -> None:
+    sends = client_log.read(written(tmp_path, a_send(crc=0xFFFFFFFF), a_send(crc=None, len=None))).sends
+    assert sends.crc.tolist() == [0x7FFFFFFF, -1]
+    assert sends.length.tolist() == [9, -1]
+
+
+def test_ends_checks_and_resumes(tmp_path: Path) -> None:
+    lines = [
+        an_end(decision="rollback", result="unknown", from_check=True),
+        {"op": "note", "text": "half time", "n": "none", "phys": [{}], "result": 5},
+        an_end(decision="unknown", result="none"),
+        a_check(times=None),
+        a_check(times="15"),
+        {"op": "admin", "request": 25, "ext": [], "result": 5},
+        a_resume(result="fail"),
+    ]
+    log = client_log.read(written(tmp_path, *lines))
+    assert_is(log, written(tmp_path, *lines).read_text())
+    assert log.lines == 7
+    assert log.ends.decision.tolist() == [ROLL_BACK, UNDECIDED]
+    assert log.ends.result.tolist() == [UNKNOWN, NONE]
+    assert log.ends.from_check.tolist() == [1, 0]
+    assert log.checks.times.tolist() == [-1, 15]
+    assert as_rows(log.resumes) == [{"line": 7, "position": 0xA0B0C, "result": FAIL}]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        a_batch(uniq="C", len=3, crc=4, half=5),
+        a_batch(uniqs=None, phys=None, uniq="C", len=3, crc=4),
+        a_send(n=3, uniqs=["A", "B", "C"], half=5, decision="commit"),
+        a_send(n=0, times="never", op="half", decision="perhaps", from_check=True),
+        an_end(n=0, uniqs=["A"], topic="", queue=-5, qoff=-1, times="never", crc=-1),
+        a_check(n=0, uniqs=["A"], topic="", queue=-5, qoff=-1, decision="perhaps", result="done"),
+        {"op": "note"} | a_batch(op="note", uniq="C", half=-1, phys=[-1], result="done"),
+    ],
+)
+def test_what_belongs_to_another_op_is_not_read(tmp_path: Path, line: dict[str, Any]) -> None:
+    path = written(tmp_path, a_send(), line)
+    assert_is(client_log.read(path), path.read_text())
+
+
+def test_keys_of_a_part_of_a_column_are_its_own() -> None:
+    column = pa.array(["A", "B", None, "", "C"])
+    assert client_log._keys(column.slice(1)).tolist() == [digest(b"B"), 0, 0, digest(b"C")]
+    assert client_log._keys(column.slice(4)).tolist() == [digest(b"C")]
+    assert client_log._keys(column.slice(5)).tolist() == client_log._keys(pa.array([], pa.string())).tolist() == []
+
+
+def test_of_two_values_with_one_name_the_last_counts(tmp_path: Path) -> None:
+    path = tmp_path / "client.ndjson"
+    path.write_text(json.dumps(a_send()).replace('"qoff": 5', '"qoff": 5, "qoff": 6') + "\n")
+    assert client_log.read(path).sends.number.tolist() == [6]
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    path = written(tmp_path, a_send(), an_end())
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert_is(client_log.read(path), path.read_text())
+
+
+def test_a_log_is_found_beside_its_store_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "client.ndjson").touch()
+    assert client_log_beside(store) is None
+    path = written(tmp_path, a_send())
+    assert client_log_beside(store) == path
+    monkeypatch.chdir(store)
+    assert client_log_beside(Path()) == path
+    path.unlink()
+    path.mkdir()
+    assert client_log_beside(store) is None
+
+
+# -- what is no client log -----------------------------------------------------------------------------------------
+
+
+def without(line: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in line.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (a_send(op="sent"), "op is 'sent', expected send, half, batch, end, check, admin, topic, pull or note"),
+        (a_send(op=5), "op is 5, expected send, half"),
+        (a_send(op=["send"]), "op is ['send'], expected send, half"),
+        (a_send(op=None), "op is None, expected send, half"),
+        (a_send(op="\x1b[31m"), "op is '\\x1b[31m', expected"),
+        (without(a_send(), "op"), "op is missing, expected send, half"),
+        ([a_send()], "expected one request as an object"),
+        (a_send(result="done"), "result: Input should be 'ok', 'fail' or 'unknown'"),
+        (a_send(result="none"), "result: Input should be 'ok', 'fail' or 'unknown'"),
+        (without(a_send(), "result"), "result: Field required"),
+        (without(a_send(), "topic"), "topic: Field required"),
+        (a_send(topic=""), "topic: it is empty, expected a name"),
+        (a_send(topic=5), "topic: Input should be a valid string"),
+        (without(a_send(), "queue"), "queue: Field required"),
+        (a_send(queue="2"), "queue: Input should be a valid integer"),
+        (a_send(queue=-2), "queue: Input should be greater than or equal to -1"),
+        (a_send(queue=2**31), "queue: Input should be less than 2147483648"),
+        (a_send(queue=-1), "queue is -1, expected the one that the answer named"),
+        (a_send(uniq=5), "uniq: Input should be a valid string"),
+        (a_send(phys=-1), "phys: Input should be greater than or equal to 0"),
+        (a_send(phys=2**62), "phys: Input should be less than 4611686018427387904"),
+        (a_send(phys=2**70), "phys: Input should be less than 4611686018427387904"),
+        (a_send(phys=40.0), "phys: Input should be a valid integer"),
+        (a_send(phys="40"), "phys: Input should be a valid integer"),
+        (a_send(phys=True), "phys: Input should be a valid integer"),
+        (a_send(phys=[40]), "phys: Input should be a valid integer"),
+        (a_send(qoff=-1), "qoff: Input should be greater than or equal to 0"),
+        (a_send(len=-1), "len: Input should be greater than or equal to 0"),
+        (a_send(len=2**31), "len: Input should be less than 2147483648"),
+        (a_send(crc=-1), "crc: Input should be greater than or equal to 0"),
+        (a_send(crc=2**32), "crc: Input should be less than 4294967296"),
+        (without(a_batch(), "n"), "n: Field required"),
+        (a_batch(n=0, uniqs=[], phys=[]), "n: Input should be greater than or equal to 1"),
+        (a_batch(n=2**31, uniqs=None, phys=None), "n: Input should be less than 2147483648"),
+        (a_batch(n=3, phys=None), "uniqs has length 2, expected 3, one for each message"),
+        (a_batch(phys=[40]), "phys has length 1, expected 2, one for each message"),
+        (a_batch(phys=40), "phys: Input should be a valid list"),
+        (a_batch(phys=[40, None]), "phys.1: Input should be a valid integer"),
+        (a_batch(phys=[40, -1]), "phys.1: Input should be greater than or equal to 0"),
+        (a_batch(uniqs=["A", 5]), "uniqs.1: Input should be a valid string"),
+        (a_batch(qoff=-1), "qoff: Input should be greater than or equal to 0"),
+        (without(an_end(), "half"), "half: Field required"),
+        (an_end(half=-1), "half: Input should be greater than or equal to 0"),
+        (without(an_end(), "phys"), "phys: Field required"),
+        (an_end(phys=-1), "phys: Input should be greater than or equal to 0"),
+        (an_end(phys=[40]), "phys: Input should be a valid integer"),
+        (an_end(decision="roll_back"), "decision: Input should be 'commit', 'rollback' or 'unknown'"),
+        (without(an_end(), "decision"), "decision: Field required"),
+        (an_end(result="done"), "result: Input should be 'ok', 'fail', 'unknown' or 'none'"),
+        (without(an_end(), "result"), "result: Field required"),
+        (an_end(result="none"), "result is none, expected ok, fail or unknown for a commit, oneway ones unknown"),
+        (an_end(from_check="true"), "from_check: Input should be a valid boolean"),
+        (without(a_check(), "half"), "half: Field required"),
+        (without(a_check(), "phys"), "phys: Field required"),
+        (a_check(phys=-1), "phys: Input should be greater than or equal to 0"),
+        (a_check(times=1), "times: Input should be a valid string"),
+        (a_check(times="-1"), "times: String should match pattern"),
+        (a_check(times="1\n"), "times: String should match pattern"),
+        (a_check(times="9" * 19), "times: String should match pattern"),
+        (a_resume(request="323"), "request: Input should be a valid integer"),
+        (a_resume(result=None), "result is 'None', expected ok, fail or unknown"),
+        (a_resume(result="none"), "result is 'none', expected ok, fail or unknown"),
+        (a_resume(ext=None), "ext.msgId of request 323 is expected to end in a position"),
+        (a_resume(ext={"msgId": "0B0C"}), "ext.msgId of request 323 is expected to end in a position"),
+        (a_resume(ext={"msgId": "G" * 32}), "ext.msgId of request 323 is expected to end in a position"),
+        (a_resume(ext={"msgId": "F" * 32}), "ext.msgId of request 323 is expected to end in a position"),
+    ],
+)
+def test_what_is_no_line_of_a_client_log_is_told(tmp_path: Path, line: Any, words: str) -> None:
+    told = refused(written(tmp_path, a_send(), a_batch(), line, a_send()))
+    assert told.startswith(f"{tmp_path}/client.ndjson, line 3: {words}"), told
+
+
+def refused(path: Path) -> str:
+    """What is said of a file that is no client log; printable, and with what to do."""
+    with pytest.raises(Unreadable) as told:
+        client_log.read(path)
+    text = str(told.value)
+    assert text.isprintable()
+    assert text.endswith(
+        "(traces/README.md says what a client log holds; without the log, the store can be judged alone)"
+    )
+    return text
+
+
+GOOD = f"{json.dumps(a_send())}\n"
+
+
+@pytest.mark.parametrize("block", [1, 1 << 22])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"\0" * 4096, "line 1: the last line is cut off"),
+        (b"\0" * 4096 + b"\n", "line 1: not JSON"),
+        (GOOD.encode() + random.Random(1).randbytes(3000) + b"\n", "line 2: not JSON"),
+        (GOOD.encode() * 2 + GOOD.encode()[:50], "line 3: the last line is cut off, expected a newline at its end"),
+        (GOOD.encode() * 2 + GOOD.encode()[:-1], "line 3: the last line is cut off, expected a newline at its end"),
+        (GOOD.encode() * 2 + GOOD.encode()[:50] + b"\n", "line 3: not JSON (EOF while parsing"),
+        (GOOD.encode() + b"\n" + GOOD.encode(), "line 2: not JSON"),
+        (GOOD.encode()[:-1] + b" " + GOOD.encode(), "line 1: not JSON"),
+        (GOOD.encode()[:-1] + b" " + GOOD.encode() + b"\n", "line 1: not JSON"),
+        (GOOD.encode().replace(b", ", b",\n"), "line 1: not JSON"),
+        (GOOD.encode() + b"\xef\xbb\xbf" + GOOD.encode(), "line 2: not JSON"),
+        (GOOD.encode() + GOOD.encode().replace(b"orders", b"ord\xffers"), "line 2: not JSON"),
+        (GOOD.encode() + GOOD.encode().replace(b"A1", b"\\ud800"), "line 2: not JSON"),
+        (GOOD.encode() + GOOD.encode().replace(b"A1", b"A\0"), "line 2: not JSON"),
+        (GOOD.encode() + GOOD.encode().replace(b"40", b"9" * 5000), "line 2: "),
+        (GOOD.encode() + GOOD.encode().replace(b"40", b"NaN"), "line 2: phys: Input should be a valid integer"),
+        (GOOD.encode() + b"[" * 100_000 + b"\n", "line 2: not JSON"),
+        (GOOD.encode() + b"5\n", "line 2: expected one request as an object"),
+        (b'{"schema":"gapless-events","version":1}\n', "line 1: op is missing"),
+    ],
+)
+def test_damaged_files_are_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes, words: str, block: int
+) -> None:
+    monkeypatch.setattr(client_log, "BLOCK", block)
+    path = tmp_path / "client.ndjson"
+    path.write_bytes(text)
+    assert refused(path).startswith(f"{path}, {words}")
+
+
+def test_a_line_that_never_ends_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_log, "BLOCK", 100)
+    monkeypatch.setattr(client_log, "LONGEST", 1000)
+    path = tmp_path / "client.ndjson"
+    path.write_text(GOOD * 3 + "x" * 5000)
+    assert "line 4: longer than 1,000 bytes, expected one request" in refused(path)
+
+
+def test_an_empty_log_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "client.ndjson").touch()
+    with pytest.raises(NothingThere, match="the client log is empty"):
+        client_log.read(tmp_path / "client.ndjson")
+
+
+def test_what_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match=r"cannot be read \(No such file"):
+        client_log.read(tmp_path / "none.ndjson")
+    with pytest.raises(Unreadable, match="Is a directory"):
+        client_log.read(tmp_path)
+
+
+# -- the digest ----------------------------------------------------------------------------------------------------
+
+
+@given(key=st.binary(max_size=70), before=st.binary(max_size=9), after=st.binary(max_size=9))
+@example(key=bytes(8), before=b"", after=b"")
+@example(key=b"\xff" * 17, before=b"", after=b"\xff")
+def test_a_digest_is_what_its_description_says(key: bytes, before: bytes, after: bytes) -> None:
+    """Wherever the key lies, and whatever lies around it."""
+    data = np.frombuffer(before + key + after + b"\0", np.uint8)
+    assert scan.digest(data, len(before), len(before) + len(key)) == digest(key)
+
+
+def test_a_digest_is_the_same_for_ever() -> None:
+    """Digests may be compared that were made on different machines."""
+    keys = [b"", b"A", b"13E1A4D90A9E2B7595346FE8D5840893"]
+    expected = [0, 3_806_753_856_144_928_880, 5_929_782_208_235_139_967]
+    assert digests(keys) == expected
+
+
+def test_only_no_bytes_have_the_digest_of_no_key() -> None:
+    """The steps can be undone: from 0 back to the eight bytes that would come to it."""
+    modulus = 1 << 64
+    mixed = -0x52DCE729 * pow(5, -1, modulus) % modulus
+    word = turned_back(mixed, 27) ^ 8
+    word = turned_back(word * pow(0x4CF5AD432745937F, -1, modulus) % modulus, 31)
+    key = (word * pow(0x87C37B91114253D5, -1, modulus) % modulus).to_bytes(8, "little")
+    assert digests([key, b"", bytes(8), bytes(9)])[:2] == [1, 0]
+    assert 0 not in digests([bytes(count) for count in range(1, 40)])
+
+
+def turned_back(word: int, by: int) -> int:
+    return (word >> by | word << 64 - by) % (1 << 64)
+
+
+def digests(keys: list[bytes]) -> list[int]:
+    """The digests of a column of keys."""
+    data = np.frombuffer(b"".join(keys) + b"\0", np.uint8)
+    found: list[int] = scan.digests(data, np.cumsum([0, *map(len, keys)])).tolist()
+    return found
+
+
+def test_a_million_similar_keys_have_a_million_digests() -> None:
+    """Counters, as clients make them; and every 32-bit half of the digests is as good as chance."""
+    count = 1_000_000
+    keys = b"".join(b"7F000001000055970000%012X" % number for number in range(count))
+    found = scan.digests(np.frombuffer(keys, np.uint8), np.arange(count + 1) * 32)
+    assert len(np.unique(found)) == count
+    for half in (found & 0xFFFFFFFF, found >> 32):
+        assert abs(count - len(np.unique(half)) - count**2 / 2**33) < 80  # 116 pairs are expected, give or take 11
+
+
+# -- the essay -----------------------------------------------------------------------------------------------------
+
+
+def section() -> str:
+    return ESSAY.read_text(encoding="utf-8").partition("## What clients were promised\n")[2].partition("\n## ")[0]
+
+
+def test_the_example_of_the_essay_is_a_client_log(tmp_path: Path) -> None:
+    (example_log,) = re.findall(r"```json\n(.*?)```", section(), re.DOTALL)
+    path = tmp_path / "client.ndjson"
+    path.write_text(example_log, encoding="utf-8")
+    log = client_log.read(path)
+    assert_is(log, example_log)
+    assert (len(log.sends), len(log.checks), len(log.ends), log.complete) == (5, 1, 1, True)
+
+
+def test_the_essay_tells_of_every_field() -> None:
+    table = [row.split("|") for row in section().splitlines() if row.startswith("| `")]
+    told = {name for row in table for name in re.findall(r"`(\w+)`", row[1])}
+    models = (client_log.Send, client_log.Batch, client_log.End, client_log.Check, client_log.Admin, client_log.Other)
+    assert told == {field.alias or name for model in models for name, field in model.model_fields.items()}
+    assert set(re.findall(r"`(\w+)`", table[0][3])) == set(client_log.OPS)
+
+
+def test_columns_are_what_other_rooms_are_told() -> None:
+    names = {kind: {column.name for column in fields(kind)} - {"line"} for kind in (Sends, Ends, Checks, Resumes)}
+    assert names == {
+        Sends: {"position", "number", "count", "key", "crc", "length", "topic", "queue", "half", "result"},
+        Ends: {"key", "number", "position", "decision", "result", "from_check"},
+        Checks: {"key", "number", "position", "times"},
+        Resumes: {"position", "result"},
+    }

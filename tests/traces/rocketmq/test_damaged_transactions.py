@@ -1,0 +1,344 @@
+"""Each fault in a store's transactions is found where it lies, and what only looks like one is left alone.
+
+What is planted is held to the plain judge of `transactions.py` first: otherwise the checker is asked for what
+nobody can find.
+"""
+
+import lzma
+import shutil
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from gapless import Finding, Report, check
+from gapless.traces.rules import rules
+from gapless.traces.sources.rocketmq.places import SENTENCES
+from tests.support.damage import LEGAL_WITH_FILES, Pick, Place
+from tests.support.damage_transactions import (
+    BATCH_FAULTS,
+    CLIENT_FAULTS,
+    CLIENT_LOG,
+    FAULTS,
+    LEGAL,
+    LEGAL_WITH_CLIENTS,
+    OP_FAULTS,
+    OPEN_FAULTS,
+    ROOT_FAULTS,
+    STORE_FAULTS,
+    Change,
+    Fault,
+    Planted,
+    Span,
+    TransactionBench,
+)
+from tests.support.stores import RECORDINGS, StoreBuilder, log_files, read_log, recording
+from tests.support.transactions import (
+    VERSIONS,
+    Departure,
+    TransactionBroker,
+    client_log,
+    counter_of,
+    cursors,
+    departures,
+    finals,
+    halves,
+    key_of,
+    lived,
+    ops,
+    parked,
+)
+
+PLACES: tuple[Place, ...] = ("first", "any", "last")
+ANY: tuple[Place, ...] = ("any",)
+LONGEST_STORY = 25  # lines
+PROMISES = (  # rules of queues that only a client log exercises
+    "queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said",
+    "queue/message-that-was-acknowledged-is-what-its-producer-sent",
+    "queue/client-sent-the-message",
+)
+
+# Recordings whose client log is at hand, too.
+CLIENTS = RECORDINGS / "clients"
+WITH_CLIENTS = sorted(file.name.partition(".")[0] for file in CLIENTS.glob("*.ndjson.xz"))
+
+
+def those_heard(*recordings: str) -> list[str]:
+    """Of these recordings, those whose client log is at hand."""
+    return [name for name in recordings if name in WITH_CLIENTS]
+
+
+# Every fault at every place of a life of our own, by its version and seed, and somewhere in what brokers wrote.
+STORE_CASES = (
+    *product(STORE_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("5.5.0 1",), PLACES),
+    *product(STORE_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("5.3.3 3",), ANY),
+    *product(STORE_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("4.9.7 3",), ANY),
+    *product(STORE_FAULTS + BATCH_FAULTS + ROOT_FAULTS, ("odd_clients", "pop_retry"), ANY),
+    *product(STORE_FAULTS + BATCH_FAULTS, ("midlife",), ANY),
+    *product(OP_FAULTS, ("v4",), ANY),
+    *product(BATCH_FAULTS + ROOT_FAULTS, ("lmq",), PLACES),
+)
+CLIENT_CASES = (
+    *product(CLIENT_FAULTS, ("5.5.0 1",), PLACES),
+    *product(CLIENT_FAULTS, ("5.3.3 3", "4.9.7 3"), ANY),
+    *product(CLIENT_FAULTS, those_heard("odd_clients", "midlife", "kill9"), ANY),
+)
+LEGAL_CASES = (
+    *product(LEGAL, ("5.5.0 1", "4.9.7 3", "odd_clients", "lmq", "midlife"), (False,)),
+    *product(LEGAL + LEGAL_WITH_CLIENTS, ("5.5.0 1", "5.3.3 3"), (True,)),
+    *product(LEGAL + LEGAL_WITH_CLIENTS, those_heard("odd_clients", "lmq"), (True,)),
+    *product(LEGAL_WITH_FILES, ("midlife",), (False,)),
+)
+
+
+def name_of(value: object) -> str:
+    """How a case is called in the list of tests."""
+    return getattr(value, "__name__", str(value).replace(" ", "-"))
+
+
+# What is planted
+
+
+@pytest.mark.parametrize(("fault", "store", "place"), STORE_CASES, ids=name_of)
+def test_a_fault_is_planted_where_it_says(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
+    copy = copy_of(store, tmp_path, client=False)
+    assert_planted(fault, copy, Pick(place, f"{fault.__name__} in {store}"))
+
+
+@pytest.mark.parametrize(("fault", "store", "place"), CLIENT_CASES, ids=name_of)
+def test_a_fault_of_what_was_promised_is_planted_where_it_says(
+    fault: Fault, store: str, place: Place, tmp_path: Path
+) -> None:
+    copy = copy_of(store, tmp_path, client=True)
+    assert_planted(fault, copy, Pick(place, f"{fault.__name__} in {store}"))
+
+
+def assert_planted(fault: Fault, store: Path, pick: Pick) -> None:
+    """It breaks its rule where it says, and no rule of logs and queues: transactions alone tell of it."""
+    whole = departures(store)
+    records, before = read_log(store), bytes_at(store)
+    planted = fault(store, pick)
+    found = departures(store)
+    assert not whole, "it would be found without the fault"
+    assert bytes_at(store) != before
+    assert len(read_log(store)) == len(records)
+    assert planted.about
+    assert [departure for departure in found if departure.rule == planted.rule and lies_in(departure, planted, store)]
+    assert not [finding for finding in check([store], ignore=PROMISES).violations if finding.spec in {"log", "queue"}]
+
+
+def lies_in(departure: Departure, planted: Planted, store: Path) -> bool:
+    """Whether a place that the plain judge gives is one of those that the fault gives."""
+    here = span_of(departure, store)
+    return any(span.file == here.file and 0 <= here.offset - span.offset < span.length for span in planted.places)
+
+
+def span_of(departure: Departure, store: Path) -> Span:
+    """Where the plain judge points: into the log, or to the cursors."""
+    bench = TransactionBench(store, Pick("any", ""))
+    return bench.cursor_span if departure.position < 0 else bench.span_at(departure.position)
+
+
+def bytes_at(store: Path) -> list[bytes]:
+    """All that a fault may change."""
+    files = [*log_files(store), *sorted((store / "config").iterdir()), store.parent / "broker.conf"]
+    return [file.read_bytes() for file in (*files, store.parent / CLIENT_LOG) if file.exists()]
+
+
+def test_every_fault_is_tried() -> None:
+    assert {case[0] for case in (*STORE_CASES, *CLIENT_CASES)} == set(FAULTS)
+
+
+# What is found
+
+
+@pytest.mark.parametrize(("fault", "store", "place"), STORE_CASES, ids=name_of)
+def test_a_fault_is_found_where_it_lies(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
+    copy = copy_of(store, tmp_path, client=False)
+    assert_found(fault, copy, Pick(place, f"{fault.__name__} in {store}"))
+
+
+@pytest.mark.parametrize(("fault", "store", "place"), CLIENT_CASES, ids=name_of)
+def test_a_broken_promise_is_found_where_it_lies(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
+    copy = copy_of(store, tmp_path, client=True)
+    assert_found(fault, copy, Pick(place, f"{fault.__name__} in {store}"))
+
+
+def test_every_sentence_is_about_a_need_that_there_is() -> None:
+    assert SENTENCES.keys() <= {rule.because for rule in rules() if rule.spec == "transaction"}
+
+
+def assert_found(fault: Fault, store: Path, pick: Pick) -> None:
+    """At least one finding names the fault's place, and none names what the plain judge finds nothing wrong with."""
+    planted = fault(store, pick)
+    report = check([store])
+    assert (report.verdict, report.exit_code) == ("departs", 1), planted
+    violations = report.violations
+    assert [finding for finding in violations if names(finding, planted)], f"{planted}, but found {places(violations)}"
+    echoes = replace(planted, places=tuple(span_of(departure, store) for departure in departures(store)))
+    strange = [finding for finding in violations if not names(finding, planted) and not names(finding, echoes)]
+    assert not strange, f"{planted}, but also {places(strange)}"
+    for finding in violations:
+        assert 0 < len(finding.story) <= LONGEST_STORY
+        assert finding.message
+        assert finding.needs
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_after_a_crash_a_cursor_that_is_ahead_is_left_open(place: Place, tmp_path: Path) -> None:
+    """A copy of a running broker looks the same if its cursors were copied after its log."""
+    for fault in OPEN_FAULTS:
+        copy = copy_of("unclean", tmp_path / fault.__name__, client=False)
+        fault(copy, Pick(place, f"{fault.__name__} in unclean"))
+        report = check([copy])
+        assert (report.verdict, report.exit_code) == ("inconclusive", 3)
+        assert "undecided halves lie below the half cursor" in report.sources[0].reasons[0]
+
+
+def names(finding: Finding, planted: Planted) -> bool:
+    """Whether a finding points to one of the places of a fault; in files beside the log, to any place."""
+    file, offset = finding.where.file, finding.where.offset
+    beside = {Path(span.file).name for span in planted.places if not span.file.startswith("commitlog/")}
+    within = [span for span in planted.places if span.file == file and 0 <= offset - span.offset < span.length]
+    return bool(within) or Path(file).name in beside
+
+
+def places(findings: list[Finding]) -> list[tuple[str, str, int]]:
+    return [(finding.rule, finding.where.file, finding.where.offset) for finding in findings]
+
+
+# What is legal
+
+
+@pytest.mark.parametrize(("change", "store", "client"), LEGAL_CASES, ids=name_of)
+def test_what_is_legal_is_not_accused(change: Change, store: str, client: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a case
+    copy = copy_of(store, tmp_path, client=client)
+    change(copy, Pick("any", f"{change.__name__} in {store}"))
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+@pytest.mark.parametrize("store", WITH_CLIENTS)
+def test_a_recording_keeps_what_its_clients_were_promised(store: str, tmp_path: Path) -> None:
+    copy = copy_of(store, tmp_path, client=True)
+    assert client_log(copy)
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_busy_life_conforms(version: str, seed: int, tmp_path: Path) -> None:
+    """Decided twice, sent again, resumed, immune, parked and committed after all: all of it is lawful."""
+    copy = copy_of(f"{version} {seed}", tmp_path, client=True)
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def test_a_branch_may_outlive_its_root(tmp_path: Path) -> None:
+    """After a crash the same half was put back again; then it expired, and both of its renewals did not."""
+    broker = TransactionBroker(builder=StoreBuilder(log_file_size=1024))
+    root = broker.prepare(body=bytes(300))
+    for _ in range(2):
+        broker.wait(2000)
+        broker.check()
+        broker.crash()
+    for half in broker.halves:
+        broker.roll_back(half)
+    broker.stop()
+    broker.expire(1)
+    copy = broker.write(tmp_path)
+    assert [counter_of(version) for version in halves(copy)] == [1, 1, 2]
+    assert root not in halves(copy)
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def test_what_was_sent_again_may_outlive_what_was_sent_first(tmp_path: Path) -> None:
+    """Two transactions with one key: of the first only the parked copy is left, of the other a half as well."""
+    broker = TransactionBroker(check_max=1, builder=StoreBuilder(log_file_size=1024))
+    first = broker.prepare(body=bytes(300), answer="unknown")
+    broker.wait(3000)
+    second = broker.prepare(body=bytes(300), key=key_of(first))
+    for _ in range(3):
+        broker.wait(2000)
+        broker.check()
+    broker.stop()
+    broker.expire(3)
+    copy = broker.write(tmp_path)
+    assert [half.born_time for half in halves(copy)] == [second.born_time]
+    assert [rest.born_time for rest in parked(copy)] == [first.born_time, second.born_time]
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def test_cursors_may_outlive_all_halves(tmp_path: Path) -> None:
+    broker = TransactionBroker(builder=StoreBuilder(log_file_size=1024))
+    for number in range(10):
+        broker.roll_back(broker.prepare("orders", number % 3))
+    broker.stop()
+    for _ in range(20):
+        broker.send("orders", body=bytes(100))
+    broker.wait(2000)
+    broker.stop()
+    broker.expire(100)
+    copy = broker.write(tmp_path)
+    assert cursors(copy) == (10, 1)
+    assert not halves(copy)
+    assert not ops(copy)
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def test_finals_and_ops_may_outlive_their_halves(tmp_path: Path) -> None:
+    broker = TransactionBroker(builder=StoreBuilder(log_file_size=1024))
+    prepared = [broker.prepare() for _ in range(10)]
+    broker.wait(2000)
+    for half in prepared:
+        broker.commit(half)
+    broker.stop()
+    broker.expire(5)
+    copy = broker.write(tmp_path)
+    assert not halves(copy)
+    assert len(finals(copy)) > 5
+    assert [op.numbers for op in ops(copy)] == [tuple(range(10))]
+    assert departures(copy) == []
+    assert_not_accused(check([copy]))
+
+
+def assert_not_accused(report: Report) -> None:
+    """Nothing departs, and all that was there could be judged."""
+    assert not report.violations, report.model_dump_json(indent=1)[:4000]
+    assert (report.verdict, report.exit_code) == ("conforms", 0), report.model_dump_json(indent=1)[:4000]
+
+
+# Where it comes from
+
+
+def copy_of(store: str, room: Path, *, client: bool) -> Path:
+    """A store to damage, with or without its client log: a recording, or a life of our own by version and seed."""
+    version, _, seed = store.partition(" ")
+    folder = _written(version, int(seed)) if seed else recording(store).parent
+    copy = shutil.copytree(folder, room / "copy")
+    log = copy / CLIENT_LOG
+    if not client:
+        log.unlink(missing_ok=True)
+    elif not log.exists():
+        log.write_bytes(lzma.decompress((CLIENTS / f"{store}.ndjson.xz").read_bytes()))
+    return copy / "store"
+
+
+@cache
+def _written(version: str, seed: int) -> Path:
+    """The folder of a life, written once."""
+    _ROOMS.append(TemporaryDirectory(prefix="gapless-lives-"))
+    room = Path(_ROOMS[-1].name)
+    (known,) = (known for known in VERSIONS if known == version)
+    lived(seed, version=known).write(room)
+    return room
+
+
+_ROOMS: list[TemporaryDirectory[str]] = []  # they go when Python ends

@@ -1,0 +1,623 @@
+"""Traces from any broker, held against the specs: good ones conform, broken ones depart with place and story.
+
+Stories are written as calls, `append(1, 340)`, and become events one position apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from gapless import check
+from gapless.spec.catalog import PROFILES, SPECS, Spec, rule_id
+from gapless.traces.events import schema
+from gapless.traces.events.schema import Event
+from gapless.traces.judging import event_traces
+from gapless.traces.judging.event_traces import check_events
+from gapless.traces.options import Options
+from gapless.traces.parts import Parts
+from gapless.traces.problems import Unreadable
+from gapless.traces.replay.exact import Event as Step
+from gapless.traces.rules import REFUSED, SEEN
+from tests.traces.test_kernels import EVERY_PROFILE, EVERY_SPEC, drawing, walk
+
+FEWER = settings(max_examples=max(1, settings().max_examples // 3))
+
+Told = Callable[[int], Event]
+"""An event that still has to learn its position."""
+
+
+def step(action: str, *args: int, spec: str = "queue", trace: str = "TopicTest/3", **more: Any) -> Told:
+    named = dict(zip(SPECS[spec].parameters[action], args, strict=True))
+    return lambda at: Event(source="a", spec=spec, trace=trace, position=at, action=action, args=named, **more)
+
+
+def opened(number: int = 0, start: int = 0, **more: Any) -> Told:
+    return step("open", number, start, **more)
+
+
+def append(number: int, position: int, **more: Any) -> Told:
+    return step("append", number, 1, position, 340, 0, **more)
+
+
+def index(number: int, position: int, **more: Any) -> Told:
+    return step("index", number, position, 340, 0, **more)
+
+
+def record(position: int, *, time: int = 9, size: int = 100, **more: Any) -> Told:
+    return step("append", position, size, position, 1, 1, 1, 1, time, **({"spec": "log", "trace": "commitlog"} | more))
+
+
+def in_log(action: str, *args: int, **more: Any) -> Told:
+    return step(action, *args, **({"spec": "log", "trace": "commitlog"} | more))
+
+
+def checked(
+    path: Path, told: Iterable[Told], profile: str = "strict", *, suffix: str = ".ndjson", **more: Any
+) -> Parts:
+    """The events in a file, and what is said of it."""
+    file = path / f"events{suffix}"
+    schema.write_events(file, [event(at) for at, event in enumerate(told)])
+    return check_events(file, Options(profile=profile, **more))
+
+
+def only_rule(judged: Parts) -> str:
+    """The one rule that is broken."""
+    (finding,) = judged.findings
+    assert judged.source.verdict == "departs"
+    assert judged.total == finding.count
+    return finding.needs
+
+
+QUEUE = [opened(), append(0, 0), append(1, 340), index(0, 0), index(1, 340), step("settle", 680)]
+LOG = [
+    in_log("open", 0, 1024),
+    record(0),
+    record(100),
+    in_log("flush", 200),
+    in_log("acknowledge", 100),
+    in_log("roll", 200, 824, 1),
+    record(1024),
+    in_log("crash", 1024),
+    in_log("checkpoint", 9),
+]
+
+
+# -- good traces ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_good_traces_conform(tmp_path: Path, profile: str, suffix: str) -> None:
+    judged = checked(tmp_path, [*QUEUE, *LOG], profile, suffix=suffix)
+    assert judged.source.verdict == "conforms"
+    assert judged.source.kind == "event-trace"
+    assert judged.source.records == sum(judged.events.values()) == 15
+    assert judged.traces == 2
+    assert judged.coverage == {
+        "queue.open": 1, "queue.append": 2, "queue.index": 2, "queue.settle": 1,
+        "log.open": 1, "log.append": 3, "log.flush": 1, "log.acknowledge": 1, "log.roll": 1, "log.crash": 1,
+        "log.checkpoint": 1,
+    }  # fmt: skip
+    assert {line.partition(":")[0] for line in judged.not_exercised} == {
+        f"{spec}.{action}" for spec in ("queue", "log") for action in SPECS[spec].actions
+    } - judged.coverage.keys()
+    assert not judged.findings
+
+
+def test_events_of_many_traces_may_be_mingled(tmp_path: Path) -> None:
+    traces = [[step_(trace) for step_ in MINGLED] for trace in ("A/0", "B/0", "ä\x1b/1")]
+    mingled = [event for events in zip(*traces, strict=True) for event in events]
+    assert checked(tmp_path, mingled).coverage == {"queue.open": 3, "queue.append": 6, "queue.index": 6}
+    broken = [*mingled, index(2, 0, trace="B/0"), index(2, 0, trace="ä\x1b/1")]
+    (finding,) = checked(tmp_path, broken).findings
+    assert (finding.trace, finding.count, finding.traces) == ("B/0", 2, ["B/0", "ä\\x1b/1"])
+    assert finding.where.offset == 2 + len(mingled)
+
+
+MINGLED: list[Callable[[str], Told]] = [
+    lambda trace: opened(trace=trace),
+    lambda trace: append(0, 0, trace=trace),
+    lambda trace: append(1, 340, trace=trace),
+    lambda trace: index(0, 0, trace=trace),
+    lambda trace: index(1, 340, trace=trace),
+]
+
+
+def test_a_trace_may_begin_in_mid_life(tmp_path: Path) -> None:
+    piece = [opened(1000, 4096), append(1000, 5000), index(1000, 5000), step("outlive", 999, 4000)]
+    assert checked(tmp_path, piece).source.verdict == "conforms"
+
+
+# -- broken traces -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "rule", "row"),
+    [
+        ([*QUEUE[:4], index(1, 680)], "the entry points at its message", 4),
+        ([*QUEUE[:3], index(1, 340)], "no entry before it is missing", 3),
+        ([*QUEUE[:5], index(1, 340)], "no entry before it is missing", 5),
+        ([*QUEUE[:2], append(2, 680)], "the numbers of a queue follow one another", 2),
+        ([*QUEUE[:4], step("settle", 680)], "every message has its entry", 4),
+        ([opened(3, 0)], "a log that begins at 0 holds its queues from number 0", 0),
+        ([*LOG[:2], record(200)], "the record begins where the last one ends", 2),
+        ([*LOG[:4], in_log("crash", 100)], "what was flushed survives", 4),
+        ([*LOG[:3], in_log("acknowledge", 100)], "the bytes are on disk", 3),
+        ([*LOG, in_log("checkpoint", 10)], "what was flushed is still in the log", 9),
+        ([*LOG[:2], record(2**63 - 1)], "the record begins where the last one ends", 2),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
+def test_broken_traces_depart_with_place_and_story(
+    tmp_path: Path, told: list[Told], rule: str, row: int, suffix: str
+) -> None:
+    judged = checked(tmp_path, told, suffix=suffix)
+    assert only_rule(judged) == rule
+    (finding,) = judged.findings
+    line = "line" if suffix == ".ndjson" else "row"
+    number = row + 2 if suffix == ".ndjson" else row
+    assert (finding.where.file, finding.where.offset, finding.position) == (f"events{suffix}", number, row)
+    assert finding.rule == rule_id(finding.spec, rule)
+    assert finding.story[0].endswith(f"departs at events{suffix}, {line} {number}.")
+    again = f"gapless explain {tmp_path}/events{suffix} --trace {finding.trace} --profile strict"
+    assert finding.story[-1] == f"Again: {again}"
+    assert len(finding.story) <= 25
+
+
+def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:
+    (finding,) = checked(tmp_path, [*QUEUE[:4], index(1, 680)]).findings
+    assert "\n".join(finding.story) == (
+        "queue TopicTest/3 departs at events.ndjson, line 6.\n"
+        "\n"
+        "  1. append(number=1, count=1, position=340, size=340, tag=0)   "
+        "end 1 → 2, positions[1] 0 → 340, sizes[1] 0 → 340\n"
+        "  2. index(number=1, position=680, size=340, tag=0)             refused\n"
+        "\n"
+        "index needs: the entry points at its message.\n"
+        "Here: number=1, position=680, positions[1]=340.\n"
+        "Otherwise consumers receive another message in its place, one twice, or none.\n"
+        "3 of 5 events do not matter to this and are left out.\n"
+        f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3 --profile strict"
+    )
+    assert finding.message == "TopicTest/3: index at line 6, not so: the entry points at its message"
+
+
+def test_departures_of_one_kind_are_one_finding_with_a_count(tmp_path: Path) -> None:
+    broken = [[opened(trace=f"T/{n}"), append(n % 2 + 1, 0, trace=f"T/{n}")] for n in range(40)]
+    strange = [opened(trace="S/0"), step("append", 0, 0, 0, 0, 0, trace="S/0")]
+    judged = checked(tmp_path, [event for events in (*broken, strange) for event in events])
+    assert {finding.needs: finding.count for finding in judged.findings} == {
+        "the numbers of a queue follow one another": 40,
+        "a record holds a message": 1,
+    }
+    assert judged.total == 41
+    assert judged.findings[0].traces == [f"T/{n}" for n in range(5)]
+
+
+def test_what_a_profile_allows_is_counted_and_changes_no_verdict(tmp_path: Path) -> None:
+    anew = [*QUEUE[:4], append(0, 680), index(0, 680)]
+    assert only_rule(checked(tmp_path, anew, "strict")) == "the numbers of a queue follow one another"
+    judged = checked(tmp_path, anew, "rocketmq")
+    assert judged.source.verdict == "conforms"
+    assert judged.anomalies == {"append_to_a_queue_made_anew": 1}
+    (finding,) = judged.findings
+    assert (finding.severity, finding.where.offset, judged.total) == ("anomaly", 6, 0)
+
+
+def test_ignored_rules_and_other_topics_do_not_count(tmp_path: Path) -> None:
+    broken = [*QUEUE[:4], index(1, 680), *LOG[:3]]
+    assert (
+        checked(tmp_path, broken, ignored=frozenset({"the entry points at its message"})).source.verdict == "conforms"
+    )
+    judged = checked(tmp_path, broken, topic="TopicTest")
+    assert (judged.source.verdict, judged.traces) == ("departs", 2)
+    judged = checked(tmp_path, broken, topic="Topic")
+    assert (judged.source.verdict, judged.traces) == ("conforms", 1)
+
+
+def test_one_trace_alone(tmp_path: Path) -> None:
+    checked(tmp_path, [*QUEUE[:4], index(1, 680), *LOG])
+    options = Options(profile="strict")
+    assert check_events(tmp_path / "events.ndjson", options, trace="commitlog").source.verdict == "conforms"
+    assert check_events(tmp_path / "events.ndjson", options, trace="TopicTest/3").source.verdict == "departs"
+    judged = check_events(tmp_path / "events.ndjson", options, trace="nobody")
+    assert judged.source.verdict == "inconclusive"
+    assert judged.source.reasons == ["no trace called nobody in it: nothing was checked"]
+
+
+# -- refused, unknown, seen ----------------------------------------------------------------------------------------
+
+
+def test_a_refusal_that_the_model_shares_conforms(tmp_path: Path) -> None:
+    refused = [opened(), append(5, 0, outcome="refused"), append(0, 0), index(1, 0, outcome="refused"), index(0, 0)]
+    judged = checked(tmp_path, refused)
+    assert judged.source.verdict == "conforms"
+    assert judged.coverage == {"queue.open": 1, "queue.append": 1, "queue.index": 1}
+    assert judged.events == {"queue": 5}
+
+
+def test_a_broker_that_refuses_what_is_allowed_departs(tmp_path: Path) -> None:
+    judged = checked(tmp_path, [opened(), append(0, 0), append(1, 340, outcome="refused")])
+    assert only_rule(judged) == REFUSED
+    (finding,) = judged.findings
+    assert finding.here["end"] == 1
+    assert any(line.startswith("  1. append(number=0,") and line.endswith("end 0 → 1") for line in finding.story)
+    assert any(line.startswith("  2. append(number=1,") and line.endswith("refused") for line in finding.story)
+
+
+def test_a_broker_may_refuse_what_only_a_deviation_or_an_ignored_rule_allows(tmp_path: Path) -> None:
+    anew = [*QUEUE[:4], append(0, 680, outcome="refused"), index(1, 340)]
+    assert checked(tmp_path, anew, "rocketmq").source.verdict == "conforms"
+    entry = [*QUEUE[:4], index(1, 680, outcome="refused")]
+    ignored = frozenset({"the entry points at its message"})
+    assert checked(tmp_path, entry, ignored=ignored).source.verdict == "conforms"
+    allowed = [opened(), append(0, 0, outcome="refused")]
+    assert checked(tmp_path, allowed, ignored=frozenset({REFUSED})).source.verdict == "conforms"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [append(0, 340), index(0, 340)],  # it did not happen
+        [append(1, 340), index(0, 0), index(1, 340)],  # it did
+        [append(0, 340, outcome="unknown"), append(0, 680, outcome="unknown"), append(1, 1020), index(0, 340)],
+        [],  # nobody will ever know
+    ],
+)
+@EVERY_PROFILE
+def test_an_unknown_outcome_is_settled_by_what_follows(tmp_path: Path, later: list[Told], profile: str) -> None:
+    judged = checked(tmp_path, [opened(), append(0, 0, outcome="unknown"), *later], profile)
+    assert judged.source.verdict == "conforms"
+    assert not judged.anomalies, "an explanation without deviations is preferred"
+
+
+def test_what_no_unknown_outcome_explains_departs(tmp_path: Path) -> None:
+    maybe = [opened(), append(0, 0, outcome="unknown"), append(1, 340, outcome="unknown")]
+    judged = checked(tmp_path, [*maybe, index(2, 0)])
+    assert only_rule(judged) == "the message of the entry is in the log"
+    assert any(line.startswith("3 states were possible") for line in judged.findings[0].story)
+    settled = checked(tmp_path, [opened(), append(0, 0, outcome="unknown"), append(0, 9), append(0, 0)])
+    assert only_rule(settled) == "the numbers of a queue follow one another"
+    assert not any("possible" in line for line in settled.findings[0].story), "by then one state was left"
+
+
+def test_too_many_unknown_outcomes_are_inconclusive(tmp_path: Path) -> None:
+    flushes = [in_log("flush", at, outcome="unknown") for at in range(100)]
+    judged = checked(tmp_path, [in_log("open", 0, 1024), record(0), *flushes, in_log("flush", 101)])
+    assert judged.source.verdict == "inconclusive"
+    (reason,) = judged.source.reasons
+    assert reason.startswith(
+        "1 of 1 traces have so many steps of unknown outcome that more than 64 states are possible"
+    )
+    assert "commitlog after line 68 for one" in reason
+    fewer = checked(tmp_path, [in_log("open", 0, 1024), record(0), *flushes[:60], in_log("flush", 101)])
+    assert only_rule(fewer) == "the bytes are written"
+
+
+def test_equal_states_are_one_however_they_came_about(tmp_path: Path) -> None:
+    same = [in_log("flush", 100, outcome="unknown")] * 500
+    judged = checked(tmp_path, [in_log("open", 0, 1024), record(0), *same, in_log("acknowledge", 100)])
+    assert judged.source.verdict == "conforms"
+
+
+def test_what_the_broker_saw_is_compared_with_the_model(tmp_path: Path) -> None:
+    seen = [
+        opened(saw={"end": 0, "first": 0}),
+        append(0, 0, saw={"end": 1}),
+        append(5, 0, outcome="refused", saw={"end": 1}),
+    ]
+    assert checked(tmp_path, seen).source.verdict == "conforms"
+    judged = checked(tmp_path, [*seen, append(1, 340, saw={"end": 3, "indexed": 0})])
+    assert only_rule(judged) == SEEN
+    (finding,) = judged.findings
+    assert finding.here == {"end": 2, "end seen": 3}
+    assert any(line.endswith("taken, and then seen otherwise") for line in finding.story)
+    assert any(line.startswith("  1. append(number=0,") for line in finding.story), "the step that made the value"
+    assert (
+        checked(tmp_path, [*seen, append(1, 340, saw={"end": 3})], ignored=frozenset({SEEN})).source.verdict
+        == "conforms"
+    )
+
+
+def test_what_was_seen_settles_an_unknown_outcome(tmp_path: Path) -> None:
+    undone = [opened(), append(0, 0, outcome="unknown", saw={"end": 0})]
+    assert checked(tmp_path, [*undone, append(0, 340)]).source.verdict == "conforms"
+    assert only_rule(checked(tmp_path, [*undone, index(0, 0)])) == "the message of the entry is in the log"
+
+
+# -- what cannot be judged -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ([], "no event in it: nothing was checked"),
+        (
+            [append(0, 0), index(0, 0)],
+            "1 of 1 queue traces do not begin with open, and were not judged; TopicTest/3 at line 2",
+        ),
+        (
+            [*QUEUE, append(0, 0, trace="B/0")],
+            "1 of 2 queue traces do not begin with open, and were not judged; B/0 at line 8",
+        ),
+        ([opened(outcome="unknown")], "no step in it that was surely taken"),
+    ],
+)
+def test_nothing_checked_is_inconclusive(tmp_path: Path, told: list[Told], reason: str) -> None:
+    judged = checked(tmp_path, told)
+    assert judged.source.verdict == "inconclusive"
+    assert judged.source.reasons[0].startswith(reason)
+    assert not judged.findings
+
+
+def test_no_trace_of_the_topic_is_inconclusive(tmp_path: Path) -> None:
+    judged = checked(tmp_path, QUEUE, topic="Other")
+    assert judged.source.verdict == "inconclusive"
+    assert judged.source.reasons == ["no trace of topic Other in it: nothing was checked"]
+
+
+def test_events_out_of_their_order_are_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    events = [opened()(7), opened(trace="B/0")(3), append(0, 0)(7), append(1, 340)(6)]
+    schema.write_events(path, events[:3])
+    assert check_events(path, Options()).source.verdict == "conforms"
+    schema.write_events(path, events)
+    with pytest.raises(Unreadable, match="line 5: position 6 of TopicTest/3 is lower than the one before"):
+        check_events(path, Options())
+
+
+def test_unreadable_files_are_told_before_anything_is_judged(tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])])
+    path.write_text(path.read_text() + "{}\n")
+    with pytest.raises(Unreadable, match="line 7: "):
+        check_events(path, Options())
+
+
+# -- compiled and plain --------------------------------------------------------------------------------------------
+
+
+@EVERY_PROFILE
+@EVERY_SPEC
+@FEWER  # an example reads a file twice, and there are four for every spec
+@given(data=st.data())
+def test_both_readings_of_a_file_say_the_same(
+    tmp_path_factory: pytest.TempPathFactory, spec: Spec, profile: str, data: st.DataObject
+) -> None:
+    """An empty `saw` sends a trace to the plain functions; nothing else may change by that."""
+    path = tmp_path_factory.mktemp("events") / "events.parquet"
+    offers = list(walk(spec, profile, drawing(data), length=10, edges=(2**62, 2**63 - 1, -(2**63))))
+    offers = [offer for offer in offers if (*offer.path, offer.event)[0][0] == "open"][-3:]
+    traces = [(spec, [*offer.path, offer.event]) for offer in offers]
+    compiled, plain = judged_with(path, profile, None, traces), judged_with(path, profile, {}, traces)
+    assert compiled.source.verdict == plain.source.verdict
+    assert compiled.coverage == plain.coverage
+    assert compiled.anomalies == plain.anomalies
+    assert [finding.story for finding in compiled.findings] == [finding.story for finding in plain.findings]
+    assert compiled.events == plain.events
+    assert compiled.total == sum(offer.because is not None for offer in offers)
+
+
+def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Parts:
+    """Traces one after the other in a file, every step with the same `saw`."""
+    told = [
+        step(action, *args, spec=spec.name, trace=f"T/{number}", saw=saw)
+        for number, (spec, steps) in enumerate(traces)
+        for action, args in steps
+    ]
+    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    return check_events(path, Options(profile=profile))
+
+
+def test_numbers_far_apart_and_slices_of_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that leads out of the kernel's window is judged by the plain functions, and counted once."""
+    monkeypatch.setattr(event_traces, "SLICE", 3)
+    far = [opened(), step("append", 0, 10**9, 0, 340, 0), append(10**9, 340), append(0, 680), index(0, 680)]
+    told = [
+        event
+        for n in range(3)
+        for event in [opened(trace=f"T/{n}"), append(0, 0, trace=f"T/{n}"), index(0, 0, trace=f"T/{n}")]
+    ]
+    judged = checked(tmp_path, [*told, *far], "rocketmq")
+    assert judged.source.verdict == "conforms"
+    assert judged.coverage == {"queue.open": 4, "queue.append": 6, "queue.index": 4}
+    assert judged.events == {"queue": 14}
+    assert judged.anomalies == {"append_to_a_queue_made_anew": 1}
+    assert [finding.where.offset for finding in judged.findings] == [14]
+
+
+def test_an_interrupted_check_tells_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> list[Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(event_traces.Judge, "_exact", interrupted)
+    exact = [opened(trace="B/0", saw={})]
+    assert checked(tmp_path, [*QUEUE, *exact]).source.verdict == "inconclusive"
+    judged = checked(tmp_path, [*QUEUE[:4], index(1, 680), *exact])
+    assert only_rule(judged) == "the entry points at its message"
+    assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
+
+
+def test_a_judgement_fits_into_a_report() -> None:
+    names = {field.name for field in fields(Parts)}
+    assert {field.name for field in fields(Parts)} <= names
+
+
+def test_the_example_of_the_essay_is_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    essay = (Path(__file__).parents[2] / "traces" / "README.md").read_text(encoding="utf-8")
+    lines, story, *_ = re.findall(r"```(?:json|text)\n(.*?)```", essay, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("example.ndjson").write_text(lines, encoding="utf-8")
+    (finding,) = check_events(Path("example.ndjson"), Options()).findings
+    assert "\n".join(finding.story) + "\n" == story
+
+
+def test_a_check_says_the_same_twice(tmp_path: Path) -> None:
+    told = [*QUEUE[:4], index(1, 680), *LOG, append(0, 0, trace="B/0")]
+    assert checked(tmp_path, told) == checked(tmp_path, told)
+    assert checked(tmp_path, told).source.verdict == "departs"
+
+
+# -- stretches -----------------------------------------------------------------------------------------------------
+
+ODD: list[list[Callable[[str], Told]]] = [
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 9, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(1, 0, trace=t)],
+    [lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="unknown"), lambda t: index(0, 0, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="refused")],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 1}), lambda t: index(0, 0, trace=t)],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 7})],
+    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: append(0, 340, trace=t)],  # made anew
+    [
+        lambda t: in_log("open", 0, 1024, trace=t),
+        lambda t: record(0, trace=t),
+        lambda t: record(100, trace=t),
+        lambda t: in_log("flush", 200, trace=t, outcome="unknown"),
+        lambda t: in_log("acknowledge", 100, trace=t),
+    ],
+    [lambda t: in_log("open", 0, 1024, trace=t), lambda t: record(0, trace=t), lambda t: record(200, trace=t)],
+]
+"""Traces of every kind: good, broken, without a beginning, refused, unknown, seen."""
+
+
+def told_of(kinds: Iterable[int], *, mingled: int) -> list[Told]:
+    """Traces of these kinds; an event of each in turn, for as many at a time as are `mingled`."""
+    traces = [[make(f"T/{number}") for make in ODD[kind]] for number, kind in enumerate(kinds)]
+    groups = [traces[low : low + mingled] for low in range(0, len(traces), mingled)]
+    return [event for group in groups for turn in zip_longest(*group) for event in turn if event is not None]
+
+
+def cut(path: Path, rows: int) -> None:
+    """The same Parquet file in row groups of so many rows."""
+    parquet.write_table(parquet.read_table(path), path, row_group_size=rows)
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
+@FEWER
+@given(
+    kinds=st.lists(st.integers(0, len(ODD) - 1), min_size=1, max_size=12),
+    mingled=st.sampled_from([1, 1, 2, 3, 12]),
+    rows=st.integers(1, 9),
+    size=st.sampled_from([1, 300, 2000]),
+)
+def test_stretches_change_nothing(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, kinds: list[int], mingled: int, rows: int, size: int
+) -> None:
+    """Neither what is said of a file nor its table depends on where it is cut, nor on how its traces are mingled."""
+    folder = tmp_path_factory.mktemp("events")
+    path = folder / f"events{suffix}"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of(kinds, mingled=mingled))])
+    if suffix == ".parquet":
+        cut(path, rows)
+    whole, pieces = (
+        (check_events(path, Options(split=split), table=(made(folder / name), "0")), table_in(folder / name))
+        for name, split in (("whole", 1 << 30), ("pieces", size))
+    )
+    assert pieces == whole
+    assert whole[0].listed == len(whole[1]) == len(kinds)
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def table_in(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a verdict table, in an order of their own."""
+    rows = [row for path in folder.glob("*.parquet") for row in parquet.read_table(path).to_pylist()]
+    return sorted(rows, key=lambda row: (row["spec"], row["trace"]))
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
+def test_a_file_has_as_many_stretches_as_its_size_asks_for(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"events{suffix}"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0, 1, 9] * 5, mingled=1))])
+    if suffix == ".parquet":
+        cut(path, 5)
+    one, many = schema.stretches(path, 1 << 30), schema.stretches(path, 1)
+    assert len(one) == 1
+    assert len(many) == (11 if suffix == ".parquet" else 55)
+    assert [stretch.first for stretch in many] == [True, *[False] * (len(many) - 1)]
+    assert [stretch.last for stretch in many] == [*[False] * (len(many) - 1), True]
+    every = [event for stretch in many for batch in schema.read(path, stretch) for event in schema.to_events(batch)]
+    assert every == list(schema.read_events(path))
+
+
+def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traces that lie in one run each are read once, wherever the file is cut; those that are mingled, twice."""
+    read: list[int] = []
+    reads = schema.read
+
+    def counted(path: Path, stretch: schema.Stretch) -> Any:
+        read.append(stretch.number)
+        return reads(path, stretch)
+
+    monkeypatch.setattr(schema, "read", counted)
+    for mingled, times in ((1, 1), (3, 2)):
+        path = tmp_path / f"{mingled}.ndjson"
+        schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])
+        read.clear()
+        judged = check_events(path, Options(split=500))
+        assert judged.traces == 9
+        assert judged.source.verdict == "conforms"
+        assert len(set(read)) == len(schema.stretches(path, 500)) > 3
+        assert len(read) == times * len(set(read))
+
+
+@pytest.mark.parametrize("split", [1, 700, 1 << 30])
+def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path: Path, split: int) -> None:
+    path = tmp_path / "events.ndjson"
+    events = [event(at) for at, event in enumerate(told_of([0] * 6, mingled=2))]
+    schema.write_events(path, events)
+    whole = path.read_text().splitlines(keepends=True)
+    for row in (17, 11):
+        whole[row] = whole[row].replace('"index"', '"indeed"')
+        path.write_text("".join(whole))
+        with pytest.raises(Unreadable, match=f"line {row + 1}: action is 'indeed'"):
+            check_events(path, Options(split=split))
+    schema.write_events(path, [*events[:12], events[13], events[12], *events[14:16], events[17], events[16]])
+    check_events(path, Options(split=split))  # of other traces
+    schema.write_events(path, [*events[:12], events[14], *events[12:14], *events[15:]])
+    with pytest.raises(Unreadable, match="line 15: position 12 of T/4 is lower than the one before"):
+        check_events(path, Options(split=split))
+
+
+def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> None:
+    """An interrupt between the first reading and the second: nobody is blamed for where the file was cut."""
+
+    class Impatient(event_traces.Here):
+        def joined(self, *_: object) -> Any:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
+    judged = check_events(path, Options(split=500), engine=Impatient())
+    assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
+    assert (judged.interrupted, judged.traces, judged.findings) == (True, 0, [])
+
+
+@pytest.mark.parametrize("mingled", [1, 4])
+def test_processes_change_nothing(tmp_path: Path, mingled: int) -> None:
+    path = tmp_path / "events.ndjson"
+    told = told_of([*range(len(ODD))] * 3, mingled=mingled)
+    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    one, two = (
+        check([path], jobs=jobs, split=1500, verdicts=tmp_path / str(jobs)).model_dump(exclude={"seconds"})
+        for jobs in (1, 2)
+    )
+    assert two == one
+    assert table_in(tmp_path / "2") == table_in(tmp_path / "1") != []

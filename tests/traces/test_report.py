@@ -1,0 +1,928 @@
+"""What a report says, and what it must never do: obey a name, load something, grow without end, or differ twice."""
+
+import io
+import re
+import shutil
+from collections.abc import Iterator
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from gapless import check
+from gapless.traces.report import charts
+from gapless.traces.report import rendering as reports
+from gapless.traces.report.values import (
+    Client,
+    Counts,
+    Finding,
+    Mark,
+    QueueRow,
+    Report,
+    Source,
+    Transactions,
+    VerdictName,
+    Where,
+)
+from tests.support.damage import Pick, entry_zeroed
+from tests.support.stores import recording
+
+MEGABYTE = 1_000_000
+FILE = 1 << 20
+HOSTILE = "<script>alert('x')</script>\"&[bold red]\x1b[31m\x07\u202e\ud800"
+EXTREME = 1 << 62
+
+
+def finding(number: int = 77, position: int = 774_437, **changed: Any) -> Finding:
+    trace = f"orders/{number % 4}"
+    place = Where(file=f"consumequeue/{trace}/{0:020}", offset=20 * number)
+    told = Finding(
+        rule="queue/no-entry-before-it-is-missing",
+        severity="violation",
+        spec="queue",
+        trace=trace,
+        source="store",
+        position=position,
+        where=place,
+        message=f"{trace}: entry {number} is missing; its message lies at {position}",
+        needs="no entry before it is missing",
+        otherwise="a message is in the log and no consumer ever receives it",
+        here={"number": number + 1, "indexed": number},
+        story=[
+            f"queue {trace} departs at {place.file}+{place.offset}.",
+            "",
+            f"  1. index(number={number - 1}, size=2177)   indexed {number - 1} → {number}",
+            f"  2. index(number={number + 1}, size=1817)   refused",
+            "",
+            "index needs: no entry before it is missing.",
+            f"Here: number={number + 1}, indexed={number}.",
+            "Otherwise a message is in the log and no consumer ever receives it.",
+            f"Again: gapless explain store --trace {trace}",
+        ],
+    )
+    return told.model_copy(update=changed)
+
+
+def anomaly(**changed: Any) -> Finding:
+    return finding(
+        severity="anomaly",
+        message="append to a queue made anew (reference CL3)",
+        needs="append to a queue made anew",
+        story=[],
+        here={},
+        count=3,
+        **changed,
+    )
+
+
+def source(**changed: Any) -> Source:
+    whole = Source(
+        path="store",
+        kind="rocketmq-store",
+        bytes=4 * FILE,
+        records=4897,
+        clean=True,
+        verdict="departs",
+        notes=["settings from broker.conf beside the store"],
+    )
+    return whole.model_copy(update=changed)
+
+
+def row(number: int = 1, **changed: Any) -> QueueRow:
+    whole = QueueRow(
+        source="store",
+        topic="orders",
+        queue=number,
+        messages=306,
+        first=0,
+        end=306,
+        indexed=306,
+        verdict="conforms",
+    )
+    return whole.model_copy(update=changed)
+
+
+def transactions(**changed: Any) -> Transactions:
+    whole = Transactions(
+        source="store",
+        transactions=796,
+        halves=1205,
+        renewals=409,
+        finals=731,
+        ops=41,
+        marks=788,
+        parked=3,
+        outcomes={"committed": 731, "rolled back": 57, "parked": 3, "undecided": 5},
+        decided_within={250: 512, 1000: 190, 16_000: 80, 300_000: 6},
+        back_checks={0: 596, 1: 150, 2: 40, 3: 7, 15: 3},
+        batches={1: 3, 32: 28, 100: 10},
+        half_cursor=1131,
+        half_end=1205,
+        op_cursor=40,
+        op_end=41,
+    )
+    return whole.model_copy(update=changed)
+
+
+def client(**changed: Any) -> Client:
+    whole = Client(
+        source="store",
+        path="client.ndjson",
+        lines=9000,
+        sends=4200,
+        acknowledged=4150,
+        unknown=50,
+        decisions=790,
+        back_checks=409,
+    )
+    return whole.model_copy(update=changed)
+
+
+def transactional(**changed: Any) -> Report:
+    """A report of a store with transactions, and of what its clients know."""
+    return conforming(**{"transactions": [transactions()], "clients": [client()], **changed})
+
+
+def log_files(count: int, size: int = FILE) -> list[Mark]:
+    bounds = [(n * size, n * size + size) for n in range(count)]
+    return [Mark(source="store", low=low, high=high, kind="file", label=f"commitlog/{low:020}") for low, high in bounds]
+
+
+def report(**changed: Any) -> Report:
+    whole = Report(
+        verdict="departs",
+        profile="rocketmq",
+        engine="local",
+        sources=[source()],
+        counts=Counts(events=14_710, traces=3, by_spec={"log": 4901, "queue": 9809}),
+        coverage={"log.append": 4897, "log.flush": 0},
+        not_exercised=["log.flush: a store does not show it", "log.crash: a store does not show it"],
+        anomalies={"append_to_a_queue_made_anew": 3},
+        findings=[finding(count=12, traces=["orders/1", "orders/3"]), anomaly()],
+        findings_total=12,
+        queues=[row(0), row(1, verdict="departs")],
+        marks=[
+            *log_files(4),
+            Mark(source="store", low=0, high=3_615_346, kind="log", label="4,897 records"),
+            Mark(source="store", low=FILE, high=FILE + 9000, kind="damage", label="no record"),
+        ],
+        seconds=0.0241,
+    )
+    return whole.model_copy(update=changed)
+
+
+def conforming(**changed: Any) -> Report:
+    quiet = {"verdict": "conforms", "sources": [source(verdict="conforms")], "findings": [], "findings_total": 0}
+    return report(**{**quiet, "anomalies": {}, "queues": [row(0), row(1)], **changed})
+
+
+def piped(told: Report, *, verbose: bool = False, width: int = 80) -> str:
+    out = io.StringIO()
+    reports.text(told, Console(file=out, width=width, legacy_windows=False), verbose=verbose)
+    return out.getvalue()
+
+
+def on_a_terminal(told: Report) -> str:
+    out = io.StringIO()
+    reports.text(told, Console(file=out, force_terminal=True, color_system="truecolor", legacy_windows=False))
+    return out.getvalue()
+
+
+class Page(HTMLParser):
+    """What a browser would see of a page: its elements, and the text without them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.said: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element begins."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Text between elements."""
+        self.said.append(data)
+
+    @property
+    def text(self) -> str:
+        """All text, one space between words."""
+        return " ".join("".join(self.said).split())
+
+    def values(self, attribute: str) -> list[str]:
+        """Every value of an attribute."""
+        return [attributes[attribute] or "" for _, attributes in self.elements if attribute in attributes]
+
+
+# Text
+
+
+def test_a_pipe_gets_the_whole_story_and_the_verdict_last() -> None:
+    assert (
+        piped(report())
+        == """\
+store: RocketMQ store, 4,897 records, 4.0 MiB, clean: departs
+  note: settings from broker.conf beside the store
+
+2 rules or steps not exercised:
+  log.flush, log.crash: a store does not show it
+
+the rocketmq profile gave away, counted and not judged:
+  3 × append to a queue made anew (reference CL3), first in orders/1 at consumequeue/orders/1/00000000000000000000+1540
+
+1. orders/1: entry 77 is missing; its message lies at 774437
+   consumequeue/orders/1/00000000000000000000+1540 (queue/no-entry-before-it-is-missing)
+   12 like this, in orders/1, orders/3
+
+     queue orders/1 departs at consumequeue/orders/1/00000000000000000000+1540.
+
+       1. index(number=76, size=2177)   indexed 76 → 77
+       2. index(number=78, size=1817)   refused
+
+     index needs: no entry before it is missing.
+     Here: number=78, indexed=77.
+     Otherwise a message is in the log and no consumer ever receives it.
+     Again: gapless explain store --trace orders/1
+
+departs: 12 violations in 1 story; 4,897 records, 2 queues, 14,710 events checked in 0.02 s (rocketmq profile)
+"""
+    )
+
+
+def test_what_conforms_is_said_in_one_sentence() -> None:
+    assert (
+        piped(conforming()).splitlines()[-1]
+        == "conforms: 4,897 records, 2 queues, 14,710 events checked in 0.02 s (rocketmq profile)"
+    )
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_pipe_is_the_same_twice_at_any_width_and_plain(*, verbose: bool) -> None:
+    told = piped(report(), verbose=verbose)
+    assert told == piped(report(), verbose=verbose, width=20)
+    assert "\x1b" not in told
+    assert all(line == line.rstrip() for line in told.splitlines())
+
+
+def test_a_terminal_gets_colours_and_the_same_words() -> None:
+    told = on_a_terminal(report())
+    assert "\x1b[" in told
+    assert re.sub(r"\x1b\[[\d;]*m", "", told) == piped(report())
+
+
+def test_the_table_of_queues_is_for_terminals_unless_asked_for() -> None:
+    assert "orders/0" in on_a_terminal(conforming())
+    assert "orders/0" not in piped(conforming())
+    assert "orders/0       306      0  306      306  conforms" in piped(conforming(), verbose=True)
+    many = conforming(queues=[row(n) for n in range(200)])
+    assert "orders/0" not in on_a_terminal(many), "the verdict would scroll away"
+    assert "orders/0" not in on_a_terminal(report()), "the story would scroll away"
+
+
+def test_queues_that_depart_are_not_at_the_end_of_a_long_table() -> None:
+    queues = [row(n, verdict="departs" if n == 150 else "conforms") for n in range(200)]
+    lines = piped(report(queues=queues), verbose=True).splitlines()
+    assert lines.index(next(x for x in lines if "orders/150 " in x)) < lines.index(
+        next(x for x in lines if "orders/0 " in x)
+    )
+
+
+def test_a_name_is_shown_and_not_obeyed_by_rich_or_a_terminal() -> None:
+    name = "[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800"
+    told = piped(report(findings=[finding(message=name)], sources=[source(path=name, notes=[name])]))
+    assert told.count(r"[bold red]topic[/]:smile:\x1b[31m\r\x07\u202e\ud800") == 3
+    assert all(line.isprintable() for line in told.splitlines())
+
+
+def test_an_ascii_console_gets_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    reports.text(report(findings=[finding(message="déjà vu")]), Console(file=out))
+    out.flush()
+    assert b"indexed 76 -> 77" in raw.getvalue()
+    assert rb"d\xe9j\xe0 vu" in raw.getvalue()
+
+
+def test_transactions_and_promises_are_told_in_a_few_lines() -> None:
+    assert (
+        piped(transactional())
+        == """\
+store: RocketMQ store, 4,897 records, 4.0 MiB, clean: conforms
+  note: settings from broker.conf beside the store
+
+store: 796 transactions, 1,205 halves (409 put back), 731 finals, 41 ops with 788 marks, 3 parked
+  committed    731     92%
+  rolled back   57    7.2%
+  parked         3    0.4%
+  undecided      5    0.6%
+  decided: 50% within 250 ms, 90% within 16 s, all within 5 min
+  put back: 596 never, 150 once, 40 twice, 10 up to 15 times
+  halves per op: 50% at most 32, all at most 100
+  half cursor 1,131 of 1,205, op cursor 40 of 41
+
+client.ndjson: 4,200 messages sent, 4,150 acknowledged, 50 never answered; 790 decisions, 409 back-checks
+
+2 rules or steps not exercised:
+  log.flush, log.crash: a store does not show it
+
+conforms: 4,897 records, 2 queues, 796 transactions, 14,710 events checked in 0.02 s (rocketmq profile)
+"""
+    )
+
+
+def test_a_terminal_gets_bars_and_a_pipe_the_same_words_without_them() -> None:
+    told = re.sub(r"\x1b\[[\d;]*m", "", on_a_terminal(transactional(queues=[])))
+    assert "\n  committed    731     92%  ████████████████████████\n  rolled back   57    7.2%  █▉\n" in told
+    assert "\n  parked         3    0.4%  ▏\n" in told
+    assert re.sub("  [█▉▊▋▌▍▎▏]+\n", "\n", told) == piped(transactional(queues=[]))
+
+
+def test_an_ascii_terminal_gets_bars_of_ascii() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    console = Console(file=out, force_terminal=True, color_system=None, legacy_windows=False)
+    reports.text(transactional(clients=[client(path="déjà/vu")]), console)
+    out.flush()
+    assert b"  committed    731     92%  ########################\n  rolled back   57    7.2%  ##\n" in raw.getvalue()
+    assert b"  parked         3    0.4%  |\n" in raw.getvalue()
+    assert rb"d\xe9j\xe0/vu: 4,200 messages sent" in raw.getvalue()
+
+
+def test_what_a_store_does_not_have_is_not_made_up() -> None:
+    told = transactions(half_cursor=None, op_cursor=None, ops=0, marks=0, parked=0, renewals=0, batches={})
+    lines = piped(transactional(transactions=[told]))
+    assert "store: 796 transactions, 1,205 halves, 731 finals, 0 ops\n" in lines
+    assert "  half cursor – of 1,205, op cursor – of 41\n" in lines
+    assert "per op" not in lines
+    page = Page(reports.html(transactional(transactions=[told]))).text
+    assert "– of 1,205no half cursor" in page
+    assert "– of 41no op cursor" in page
+
+
+def test_many_stores_have_a_line_each_and_many_outcomes_are_counted() -> None:
+    few = [transactions(source=f"store-{n}") for n in range(3)]
+    assert piped(transactional(transactions=few)).count("  committed ") == 3
+    many = transactional(
+        transactions=[transactions(source=f"store-{n}") for n in range(30)],
+        clients=[client(path=f"log-{n}") for n in range(30)],
+    )
+    told = piped(many)
+    assert "committed" not in told
+    assert told.count(": 796 transactions, ") == reports.FEW_LINES
+    assert "\nand transactions of 6 more stores (--verbose)\n" in told
+    assert "\nand 6 more client logs (--verbose)\n" in told
+    assert piped(many, verbose=True).count("  committed ") == 30
+    odd = transactional(transactions=[transactions(outcomes={f"outcome {n}": 5 for n in range(100)})])
+    assert "  outcome 4            5    1.0%\n  95 other outcomes  475     95%\n" in piped(odd)
+    assert "  outcome 18           5    1.0%\n  81 other outcomes  405     81%\n" in piped(odd, verbose=True)
+
+
+def test_of_several_stores_the_one_that_departs_comes_first() -> None:
+    sources = [source(path="fine", verdict="conforms"), source(path="broken")]
+    stores = [transactions(source="fine"), transactions(source="broken")]
+    logs = [client(source="fine"), client(source="broken")]
+    told = report(sources=sources, transactions=stores, clients=logs)
+    assert piped(told).index("\nbroken: 796 tr") < piped(told).index("\nfine: 796 tr")
+    assert "\nfine: client.ndjson: 4,200" in piped(told)
+    page = Page(reports.html(told)).text
+    assert page.index("broken 796transactions") < page.index("fine 796transactions")
+
+
+def test_many_stories_and_notes_are_counted_rather_than_told() -> None:
+    findings = [finding(n) for n in range(1000)]
+    told = piped(report(findings=findings, sources=[source(notes=[f"note {n}" for n in range(100)])]))
+    assert told.count("needs: ") == reports.STORIES
+    assert "980 more stories (--verbose)" in told
+    assert "and 95 more notes (--verbose)" in told
+    assert piped(report(findings=findings), verbose=True).count("needs: ") == 1000
+
+
+def test_rules_with_many_reasons_are_counted_unless_asked_for() -> None:
+    told = conforming(not_exercised=[f"log/rule-{n}: reason {n}" for n in range(9)])
+    assert "9 rules or steps not exercised (--verbose lists them)\n" in piped(told)
+    assert "  log/rule-7: reason 7\n" in piped(told, verbose=True)
+
+
+def test_several_sources_are_told_apart() -> None:
+    broken = source(path="b", kind="unknown", clean=None, records=0, bytes=0, verdict="unreadable", notes=[])
+    sources = [source(path="a"), broken.model_copy(update={"reasons": ["no such file or directory"]})]
+    told = piped(report(sources=sources, findings=[finding(source="a"), anomaly(source="a")]))
+    assert "\nb: not recognised: unreadable\n  reason: no such file or directory\n" in told
+    assert "\n   a: consumequeue/orders/1/" in told
+    assert "(reference CL3), first in orders/1 at a: consumequeue/orders/1/" in told
+
+
+# Both
+
+
+@pytest.mark.parametrize("verdict", get_args(VerdictName))
+def test_every_verdict_has_its_word_everywhere(verdict: VerdictName) -> None:
+    told = conforming(verdict=verdict, sources=[source(verdict=verdict, reasons=["there is a reason"])])
+    assert piped(told).splitlines()[-1].startswith(f"{verdict}: ")
+    page = Page(reports.html(told))
+    assert page.text.startswith(f"{verdict}: store · gapless")
+    assert ("body", {"class": verdict}) in page.elements
+    assert "there is a reason" in page.text
+
+
+def test_anomalies_come_before_the_verdict() -> None:
+    told = piped(report())
+    assert told.index("gave away") < told.rindex("departs: ")
+    page = Page(reports.html(report())).text
+    assert page.index("gave away 3 steps") < page.index("✗ departs")
+
+
+def test_an_anomaly_without_a_story_says_so_and_a_violation_tells_what_is_known() -> None:
+    told = report(findings=[finding(story=[]), anomaly()])
+    known = [
+        "Needs: no entry before it is missing.",
+        "Here: number=78, indexed=77.",
+        "Otherwise a message is in the log and no consumer ever receives it.",
+    ]
+    page = Page(reports.html(told)).text
+    assert "they have no story" in page
+    for line in known:
+        assert f"\n     {line}\n" in piped(told)
+        assert line in page
+
+
+def test_an_anomaly_with_a_story_tells_it() -> None:
+    again = {"needs": "commit again", "message": "commit again (reference N1)", "trace": "7F00-0A"}
+    second = anomaly(position=9).model_copy(update={**again, "story": ["transaction 7F00-0A", "  1. commit(number=1)"]})
+    given = {"append_to_a_queue_made_anew": 3, "commit_again": 2}
+    told = report(findings=[anomaly(), second], anomalies=given)
+    page = Page(reports.html(told)).text
+    assert "a2 2commit again (reference N1)7F00-0A at consumequeue/orders/1/" in page
+    assert "transaction 7F00-0A 1. commit(number=1)" in page
+    assert "they have no story" not in page
+    assert "commit(number=1)" not in piped(told)
+    assert "  2 × commit again (reference N1), first in 7F00-0A at consumequeue" in piped(told)
+    assert "\n     transaction 7F00-0A\n       1. commit(number=1)\n" in piped(told, verbose=True)
+
+
+def test_stories_of_anomalies_that_do_not_fit_are_counted() -> None:
+    long = ["transaction 7F00-0A", *["  1. commit(number=1)"] * 2000]
+    found = [strange(n, f"step {n}", "7F00-0A").model_copy(update={"story": long[: n * 900 + 2]}) for n in range(3)]
+    text = Page(reports.html(report(findings=found, anomalies={f"step_{n}": 1 for n in range(3)}))).text
+    assert "2 more stories left out here" in text
+    assert "they have no story" not in text
+    assert all(f"1step {n} (reference)" in text for n in range(3))
+
+
+def test_more_queues_than_rows_are_counted_right() -> None:
+    counts = Counts(events=1, traces=10_797, queues=10_000)
+    assert "10,000 queues" in piped(conforming(counts=counts))
+    assert "10,000queues" in Page(reports.html(conforming(counts=counts))).text
+
+
+def test_the_queues_of_several_stores_are_counted_where_they_are_judged() -> None:
+    told = check([recording("lmq"), recording("midlife"), Path("no-such-place")])
+    assert told.counts.queues == len(told.queues) > 10
+    others = sum(row.transactions + row.ops + 1 for row in told.transactions)
+    assert told.counts.traces == told.counts.queues + 2 + others, "each log is a trace, and so are cursors"
+
+
+def test_transactions_are_named_in_the_sentence_where_there_are_any() -> None:
+    last = "conforms: 4,897 records, 2 queues, 796 transactions, 14,710 events checked in 0.02 s (rocketmq profile)"
+    assert piped(transactional()).splitlines()[-1] == last
+    assert last in Page(reports.html(transactional())).text
+    assert Page(reports.html(transactional())).text.count("796transactions") == 2, "at the top, and above the charts"
+    one = transactional(transactions=[transactions(transactions=1)])
+    assert "2 queues, 1 transaction, 14,710" in piped(one)
+
+
+def test_a_store_without_transactions_says_nothing_of_them() -> None:
+    nothing = dict.fromkeys(("transactions", "halves", "renewals", "finals", "ops", "marks", "parked"), 0)
+    empty: dict[str, Any] = {name: {} for name in ("outcomes", "decided_within", "back_checks", "batches")}
+    told = conforming(transactions=[transactions(**nothing, **empty, half_end=0, op_end=0)])
+    assert piped(told) == piped(conforming())
+    assert reports.html(told) == reports.html(conforming())
+
+
+def test_what_is_left_of_an_expired_half_queue_is_told_without_charts() -> None:
+    """Nothing is divided by the nothing that is left."""
+    spread = {name: {0: 0} for name in ("decided_within", "back_checks", "batches")}
+    gone = transactions(transactions=0, halves=0, renewals=0, outcomes={"committed": 0}, **spread)
+    assert piped(transactional(transactions=[gone], clients=[])).startswith(
+        """\
+store: RocketMQ store, 4,897 records, 4.0 MiB, clean: conforms
+  note: settings from broker.conf beside the store
+
+store: 0 transactions, 0 halves, 731 finals, 41 ops with 788 marks, 3 parked
+  half cursor 1,131 of 1,205, op cursor 40 of 41
+
+"""
+    )
+    page = Page(reports.html(transactional(transactions=[gone])))
+    assert page.text.count("nothing to count") == 4
+    assert "img" not in page.values("role")
+
+
+def test_a_real_store_with_one_entry_zeroed_is_told(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(recording("lmq"), store)
+    entry_zeroed(store, Pick("any", "7"))
+    told = check([store])
+    assert told.verdict == "departs"
+    page = reports.html(told)
+    for line in told.violations[0].story:
+        assert line in piped(told)
+        assert line in unescape(page)
+    assert page == reports.html(told)
+
+
+# The page
+
+
+def test_a_page_tells_every_story_and_marks_the_refused_step() -> None:
+    findings = [finding(n) for n in range(50)]
+    page = reports.html(report(findings=findings, findings_total=50))
+    stories = re.findall(r'<pre class="story">(.*?)</pre>', page, re.DOTALL)
+    told = [unescape(re.sub(r"<[^>]*>", "", story)).rstrip("\n").split("\n") for story in stories]
+    assert told == [f.story for f in findings]
+    assert page.count('<span class="refused">  2. index(') == 50
+
+
+def test_a_page_is_the_same_twice() -> None:
+    assert reports.html(report()) == reports.html(report())
+
+
+def hostile(value: Any) -> Any:
+    """A report with every free text replaced by a name that nobody would want to obey."""
+    if isinstance(value, dict):
+        keep = {"verdict", "kind", "severity", "schema"}
+        return {key: item if key in keep else hostile(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [hostile(item) for item in value]
+    return f"{value}{HOSTILE}" if isinstance(value, str) else value
+
+
+def hostile_report() -> Report:
+    story = ["why", "  1. commit()"]
+    kinds = [finding(), anomaly().model_copy(update={"story": story, "needs": "x", "message": "x"})]
+    told = report(
+        sources=[source(reasons=["why"])], findings=kinds, transactions=[transactions()] * 9, clients=[client()]
+    )
+    told = Report.model_validate(hostile(told.model_dump(by_alias=True)))
+    odd = transactions(source=f"store{HOSTILE}", outcomes={HOSTILE: 1, "committed": 1})
+    return told.model_copy(
+        update={
+            "anomalies": {HOSTILE: 1, f"x{HOSTILE}": 1},
+            "coverage": {HOSTILE: 1},
+            "transactions": [odd, *told.transactions],
+        }
+    )
+
+
+def test_names_with_html_in_them_are_text() -> None:
+    html = reports.html(hostile_report())
+    html.encode()
+    page = Page(html)
+    assert not {tag for tag, _ in page.elements} & {
+        "script",
+        "iframe",
+        "img",
+        "link",
+        "object",
+        "embed",
+        "base",
+        "form",
+    }
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert "<script>alert('x')</script>\"&[bold red]\\x1b[31m\\x07\\u202e\\ud800" in page.text
+    assert "<script" not in html
+    assert "\x1b" not in html
+    assert "<script>alert('x')</s…1 · 50% committed1 · 50%" in page.text, "an outcome beside its bar"
+
+
+def test_hostile_names_are_shown_by_a_terminal_too() -> None:
+    plain = piped(hostile_report(), verbose=True)
+    assert all(line.isprintable() for line in plain.splitlines())
+    assert "  <script>alert('x')</script>\"&[bold red]…  1     50%\n" in plain
+    for where in ("store", "client.ndjson"):
+        assert f"{where}<script>alert('x')</script>\"&[bold red]\\x1b[31m\\x07\\u202e\\ud800: " in plain
+
+
+def test_a_page_needs_nothing_beside_it() -> None:
+    for told in (report(), hostile_report(), conforming(), transactional()):
+        html = reports.html(told)
+        assert not re.search(r"https?://|@import|\bsrc\s*=|//[a-z]", html)
+        assert set(re.findall(r"url\((.)", html)) <= {"#"}
+        assert all(link.startswith("#") for link in Page(html).values("href"))
+
+
+def test_every_link_leads_somewhere_and_no_two_things_have_one_name() -> None:
+    for told in (report(), big_report(), transactional(transactions=[transactions()] * 3)):
+        page = Page(reports.html(told))
+        names = page.values("id")
+        assert len(names) == len(set(names))
+        assert {link[1:] for link in page.values("href")} <= set(names)
+
+
+def strange(number: int, what: str, said: str) -> Finding:
+    story = [f"transaction {said} departs at x.", *(f"  {n}. {said}" for n in range(9))]
+    told = {"source": f"{said}-{number}", "needs": what, "message": f"{what} (reference)", "story": story}
+    return anomaly().model_copy(update=told)
+
+
+def busy(name: str, source: str) -> Transactions:
+    """More outcomes, times and sizes than anybody wants to see, and counts as large as they can be."""
+    return transactions(
+        source=source,
+        transactions=EXTREME,
+        outcomes={f"{name} {n}": EXTREME - n for n in range(100)},
+        decided_within={2**n: EXTREME for n in range(63)},
+        back_checks=dict.fromkeys(range(1000), EXTREME),
+        batches=dict.fromkeys(range(5000), 1),
+        half_end=EXTREME,
+    )
+
+
+def big_report(name: str = "orders", notes: int = 1) -> Report:
+    broken = [finding(n, n * 9999, message=f"{name}/{n}: missing", trace=f"{name}/{n}") for n in range(5000)]
+    return report(
+        sources=[source(path=f"{name}/store-{n}", notes=[name] * notes, reasons=[name] * notes) for n in range(500)]
+        + [source()],
+        findings=broken + [strange(n, f"{name} {n}", name) for n in range(500)],
+        findings_total=5000,
+        queues=[row(n, topic=f"{name}-{n // 8}", source=f"{name}/store-{n}") for n in range(10_000)],
+        transactions=[busy(name, f"{name}/store-{n}") for n in range(500)],
+        clients=[client(path=name, source=f"{name}/store-{n}", sends=EXTREME) for n in range(500)],
+        not_exercised=[f"{name}-{n}: because of {name} {n}" for n in range(1000)],
+        anomalies={f"{name} {n}": n for n in range(1000)},
+        coverage={f"{name}.{n}": n for n in range(1000)},
+        marks=[
+            *log_files(1000),
+            *(Mark(source="store", low=n * 9000, high=n * 9000 + 900, kind="damage", label=name) for n in range(5000)),
+        ],
+    )
+
+
+@pytest.mark.parametrize("name", ["orders", '"<&>' * 60, "題" * 200, '"' * 8_000])
+def test_a_page_stays_below_a_megabyte(name: str) -> None:
+    html = reports.html(big_report(name, notes=30))
+    assert len(html.encode()) < MEGABYTE
+    text = Page(html).text
+    for what in ("source", "queue", "finding", "step", "line", "kind", "store", "client log"):
+        assert re.search(rf"[\d,]+ more {what}s? left out here", text), what
+
+
+def test_a_page_uses_the_room_it_has() -> None:
+    text = Page(reports.html(big_report())).text
+    assert text.count("index needs: ") == reports.PAGE_STORIES == 200
+    assert "9,200 more queues left out here" in text
+    assert "4,650 more findings left out here" in text
+
+
+# Charts
+
+
+def charted(told: Transactions) -> dict[str, charts.Chart]:
+    return {chart.name: chart for chart in charts.charts(told)}
+
+
+def test_a_chart_says_counts_and_shares_beside_its_bars_and_to_those_who_do_not_see_them() -> None:
+    page = Page(reports.html(transactional()))
+    said = "committed731 · 92% rolled back57 · 7.2% parked3 · 0.4% undecided5 · 0.6%"
+    assert said in page.text
+    assert "Time to decision 788 transactions, by the time that it took, up to" in page.text
+    assert "250 ms512 · 65% 1 s190 · 24% 16 s80 · 10% 5 min6 · 0.8%" in page.text
+    assert "0596 · 75% 1150 · 19% 240 · 5.0% 37 · 0.9% 153 · 0.4%" in page.text
+    assert "committed: 731 (92%); rolled back: 57 (7.2%); parked: 3 (0.4%); undecided: 5 (0.6%)" in page.text
+    pictures = [attributes for _, attributes in page.elements if attributes.get("role") == "img"]
+    assert len(pictures) == 4
+    named = {attributes["id"]: tag for tag, attributes in page.elements if "id" in attributes}
+    for picture in pictures:
+        assert [named[name] for name in (picture["aria-labelledby"] or "").split()] == ["title", "desc"]
+
+
+def test_what_a_page_knows_of_transactions_is_on_it() -> None:
+    page = Page(reports.html(transactional(clients=[client(expired=8)]))).text
+    for figure in (
+        "796transactions",
+        "1,205halves, 409 of them put back",
+        "731finals",
+        "41ops with 788 marks",
+        "3parked",
+        "1,131 of 1,205half cursor",
+        "40 of 41op cursor",
+        "client.ndjson 9,0004,2004,150850790409",
+    ):
+        assert re.sub(r"\s", "", figure) in re.sub(r"\s", "", page), figure
+
+
+def test_outcomes_have_colours_and_an_unknown_one_is_grey() -> None:
+    bars = charted(transactions(outcomes={"committed": 2, "rolled back": 1, "neither": 1}))["outcomes"].bars
+    assert [bar.tone for bar in bars] == ["committed", "rolled-back", "other"]
+    rects = [a["class"] for tag, a in Page(reports.html(transactional())).elements if tag == "rect" and "class" in a]
+    for tone in ("committed", "rolled-back", "parked", "undecided"):
+        assert f"bar {tone}" in rects
+        assert f".chart .{tone} " in reports.html(transactional())
+
+
+def test_many_values_share_bars_and_none_is_lost() -> None:
+    told = charted(
+        transactions(
+            back_checks=dict.fromkeys(range(45), 1),
+            decided_within=dict.fromkeys(range(21, 0, -1), 2),
+            outcomes={f"outcome {n}": 3 for n in range(100)},
+        )
+    )
+    assert [bar.label for bar in told["checks"].bars][:2] == ["0–2", "3–5"]
+    assert [bar.label for bar in told["time"].bars][-2:] == ["20 ms", "21 ms"]
+    assert [bar.name for bar in told["outcomes"].bars][-2:] == ["outcome 18", "81 other outcomes"]
+    assert [told[name].total for name in ("checks", "time", "outcomes")] == [45, 42, 300]
+    assert all(len(chart.bars) <= charts.BARS for chart in told.values())
+
+
+def test_stores_that_are_not_drawn_have_their_numbers_in_a_table() -> None:
+    sources = [source(path=f"store-{n}", verdict="conforms") for n in range(9)]
+    stores = [transactions(source=f"store-{n}", half_cursor=None) for n in range(9)]
+    page = Page(reports.html(transactional(sources=sources, transactions=stores, clients=[])))
+    assert page.values("role").count("img") == 4 * reports.PAGE_CHARTED
+    assert "store-87961,205409731417883– of 1,20540 of 41" in page.text
+    assert "left out" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "said"),
+    [
+        (0, 5, "0%"),
+        (5, 5, "100%"),
+        (1, 3, "33%"),
+        (1, 20, "5.0%"),
+        (1, 10_000, "<0.1%"),
+        (9_999, 10_000, ">99.9%"),
+        (996, 1000, "99.6%"),
+        (EXTREME, 4 * EXTREME, "25%"),
+    ],
+)
+def test_a_share_is_never_nothing_nor_all_unless_it_is(count: int, total: int, said: str) -> None:
+    assert charts.share(count, total) == said
+
+
+@given(st.integers(0, EXTREME), st.integers(1, EXTREME))
+def test_a_share_that_says_nothing_or_all_is_that(count: int, more: int) -> None:
+    total = count + more
+    assert (charts.share(count, total) in {"0%", "0.0%"}) == (count == 0)
+    assert charts.share(count, total) not in {"100%", "100.0%"}
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "said"),
+    [
+        (0, "0 ms"),
+        (250, "250 ms"),
+        (512, "512 ms"),
+        (1000, "1 s"),
+        (1024, "1 s"),
+        (1500, "1.5 s"),
+        (16_384, "16 s"),
+        (65_536, "1.1 min"),
+        (262_144, "4.4 min"),
+        (300_000, "5 min"),
+        (3_600_000, "1 h"),
+        (9_960, "10 s"),
+        (7 * 86_400_000, "7 d"),
+        (EXTREME, "53,375,995,584 d"),
+    ],
+)
+def test_times_are_said_as_people_say_them(milliseconds: int, said: str) -> None:
+    assert charts.span(milliseconds) == said
+
+
+def test_neighbours_among_powers_of_two_have_different_labels() -> None:
+    labels = [charts.span(2**n) for n in range(63)]
+    assert len(set(labels)) == len(labels)
+
+
+def test_how_far_half_and_nine_tenths_reach() -> None:
+    assert charts.reached({}) == []
+    assert charts.reached({8: 0}) == []
+    assert charts.reached({8: 4}) == [("all", 8)]
+    assert charts.reached({1: 5, 2: 4, 4: 1}) == [("50%", 1), ("90%", 2), ("all", 4)]
+    assert charts.reached({4: 1, 2: 9}) == [("90%", 2), ("all", 4)]
+
+
+@pytest.mark.parametrize(
+    ("length", "letters"), [(0, ""), (1e-9, "▏"), (1 / 16, "▌"), (0.5, "████"), (0.99, "███████▉"), (1, "████████")]
+)
+def test_a_bar_of_letters_is_as_long_as_it_should_be(length: float, letters: str) -> None:
+    assert charts.blocks(length, 8) == letters
+
+
+COUNTS = st.integers(0, 9) | st.integers(0, EXTREME)
+SPREAD = st.dictionaries(st.integers(0, EXTREME), COUNTS, max_size=60)
+
+
+@given(st.dictionaries(st.text(max_size=60), COUNTS, max_size=30), SPREAD, SPREAD, SPREAD)
+def test_whatever_is_counted_the_bars_stay_in_their_chart(
+    outcomes: dict[str, int], times: dict[int, int], checks: dict[int, int], batches: dict[int, int]
+) -> None:
+    told = transactions(outcomes=outcomes, decided_within=times, back_checks=checks, batches=batches)
+    counts = [list(outcomes.values()), list(times.values()), list(checks.values()), list(batches.values())]
+    for chart, expected in zip(charts.charts(told), counts, strict=True):
+        assert bool(chart.bars) == any(expected)
+        assert chart.total == (sum(expected) if chart.bars else 0)
+        for bar in chart.bars:
+            assert (bar.length > 0) == (bar.count > 0)
+            assert chart.left + bar.length * chart.room + 8 + 6 * len(bar.said) <= chart.width
+        assert max((bar.length for bar in chart.bars), default=1) == 1
+    page = Page(reports.html(transactional(transactions=[told])))
+    assert page.values("role").count("img") == sum(map(any, counts))
+    assert all(line.isprintable() for line in piped(transactional(transactions=[told])).splitlines())
+
+
+# The picture
+
+
+def pictures(told: Report) -> list[reports.Picture]:
+    return reports._pictures(told, set())
+
+
+def test_a_picture_of_one_file_shows_where_the_records_end() -> None:
+    log = Mark(source="store", low=0, high=FILE // 2, kind="log", label="")
+    (picture,) = pictures(conforming(marks=[*log_files(1), log]))
+    assert [box.label for box in picture.boxes] == ["0" * 20]
+    assert reports.FRAME.left < picture.records < reports.FRAME.right
+    assert not picture.pins
+
+
+def test_a_file_with_little_in_it_is_drawn_short() -> None:
+    log = Mark(source="store", low=0, high=400_000, kind="log", label="")
+    (picture,) = pictures(report(marks=[*log_files(2, 1 << 30), log], findings=[finding(position=200_000)]))
+    assert picture.high == 500_000
+    assert picture.more == (2 << 30) - 500_000
+    assert len(picture.boxes) == 1
+    assert picture.pins[0].x == 402  # two fifths of the way, in pixels
+
+
+def test_a_thousand_files_share_boxes_and_a_lost_one_still_shows() -> None:
+    lost = Mark(source="store", low=500 * FILE, high=501 * FILE, kind="damage", label="no record")
+    files = [mark for mark in log_files(1000) if mark.low != lost.low]
+    findings = [finding(n, n * 5 * FILE) for n in range(200)]
+    (picture,) = pictures(report(marks=[*files, lost], findings=findings))
+    assert 20 <= len(picture.boxes) <= 2 * reports.BOXES
+    assert sum(box.files for box in picture.boxes) == 999
+    assert [stretch.width for stretch in picture.stretches] == [3]
+    assert "524,288,000 to 525,336,576" in picture.stretches[0].title
+    assert picture.pins[0].label.startswith("1–")
+    assert picture.pins[-1].label.endswith("–200")
+
+
+@pytest.mark.parametrize(
+    ("names", "label"),
+    [
+        (["3"], "3"),
+        (["3", "4", "5"], "3–5"),
+        (["5", "3"], "3 +1"),
+        (["a1"], "a1"),
+        (["3", "a1", "4", "a2"], "3–4, a1–2"),
+    ],
+)
+def test_a_pin_names_its_findings(names: list[str], label: str) -> None:
+    assert reports._pin_label(names) == label
+
+
+def test_a_pin_leads_to_a_story() -> None:
+    page = Page(reports.html(report(findings=[finding(), finding(79, 800_000), finding(5, 2_000_000)])))
+    assert [link for link in page.values("href") if "finding" in link] == ["#finding-1", "#finding-3"]
+
+
+def test_a_trace_without_a_log_has_no_picture() -> None:
+    assert "The log" not in Page(reports.html(report(marks=[]))).text
+
+
+POSITIONS = st.integers(-1, 4 * FILE) | st.integers(-EXTREME, EXTREME)
+
+
+@st.composite
+def marks(draw: st.DrawFn) -> list[Mark]:
+    def stretches() -> Iterator[Mark]:
+        for _ in range(draw(st.integers(0, 60))):
+            low, high = sorted((draw(POSITIONS), draw(POSITIONS)))
+            kind = draw(st.sampled_from(get_args(Mark.model_fields["kind"].annotation)))
+            yield Mark(source="store", low=low, high=high, kind=kind, label="x")
+
+    return [*stretches(), *log_files(draw(st.integers(0, 50)))]
+
+
+@given(marks(), st.lists(POSITIONS, max_size=60))
+def test_whatever_the_marks_the_picture_stays_in_its_frame(drawn: list[Mark], positions: list[int]) -> None:
+    frame = reports.FRAME
+    told = report(marks=drawn, findings=[finding(n, position) for n, position in enumerate(positions)])
+    for picture in pictures(told):
+        for x, width in [(s.x, s.width) for s in picture.boxes] + [(s.x, s.width) for s in picture.stretches]:
+            assert frame.left <= x <= x + width <= frame.right + 3
+        for pin in picture.pins:
+            assert frame.left <= pin.x - pin.width / 2 < pin.x + pin.width / 2 <= frame.right
+        for one, other in zip(picture.pins, picture.pins[1:], strict=False):
+            assert one.x + one.width / 2 <= other.x - other.width / 2
+        assert all(frame.left <= stem <= frame.right for stem in (*picture.stems, picture.records))
+    assert Page(reports.html(told)).values("id")

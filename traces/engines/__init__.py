@@ -1,0 +1,1 @@
+"""Who runs the tasks of a check: processes of this machine, or a Spark cluster."""

@@ -1,0 +1,267 @@
+"""Recorded events as columns, trace by trace, and what travels of them from one task to another.
+
+Events are gathered spec by spec as they are read. Those of a trace that may go on elsewhere are packed into bytes, a
+few rows or many, and become columns again where all of that trace come together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit, uint64
+
+from gapless.spec.catalog import SPECS, Spec
+from gapless.traces.events import schema
+from gapless.traces.events.schema import OUTCOMES, STEPS
+from gapless.traces.replay.exact import Event
+from gapless.traces.replay.kernels import Ints
+
+Hashes = npt.NDArray[np.uint64]
+"""Of the names of traces: equal names have equal hashes, and others hardly ever."""
+
+AT_ONCE = 1 << 16  # events of one trace that become objects at once
+
+
+class Taken(NamedTuple):
+    """One event of a trace, with its row in the file."""
+
+    event: Event
+    outcome: str
+    saw: dict[str, int] | None
+    position: int
+    row: int
+
+
+class First(NamedTuple):
+    """Where something was seen first."""
+
+    row: int
+    position: int
+    trace: str
+
+
+@dataclass(frozen=True)
+class Traces:
+    """Events of one spec, a column each, in the file's order.
+
+    `names`: of the traces · `of`: int32, the trace of an event · `order`: the events trace by trace, None where they
+    lie like that already · `starts`: int64 [traces + 1], where each begins in that order · `row`, `position`: int64 ·
+    `action`, `outcome`: int8, codes · `args`: int64, a column for every argument of the spec · `saw`: by event.
+    """
+
+    spec: Spec
+    names: pa.Array[Any]
+    of: npt.NDArray[np.int32]
+    order: Ints | None
+    starts: Ints
+    row: Ints
+    position: Ints
+    action: npt.NDArray[np.int8]
+    outcome: npt.NDArray[np.int8]
+    args: list[Ints]
+    saw: dict[int, dict[str, int]]
+
+    def name(self, trace: int) -> str:
+        """The name of one trace."""
+        return str(self.names[trace].as_py())
+
+    def events(self, low: int, high: int) -> Ints:
+        """The events that stand at `low:high` when they are ordered by trace."""
+        return np.arange(low, high) if self.order is None else self.order[low:high]
+
+    def first(self, event: int) -> First:
+        """The place of one event."""
+        return First(int(self.row[event]), int(self.position[event]), self.name(int(self.of[event])))
+
+    def begins(self) -> Ints:
+        """The first event of every trace."""
+        return self.starts[:-1] if self.order is None else self.order[self.starts[:-1]]
+
+    def taken(self, trace: int) -> Iterator[Taken]:
+        """The events of one trace, one by one."""
+        names = list(self.spec.actions)
+        places = {name: [self.spec.arguments.index(a) for a in self.spec.parameters[name]] for name in names}
+        for low in range(self.starts[trace], self.starts[trace + 1], AT_ONCE):
+            for at in self.events(low, min(low + AT_ONCE, int(self.starts[trace + 1]))).tolist():
+                name = names[self.action[at]]
+                event = name, tuple(int(self.args[place][at]) for place in places[name])
+                outcome = OUTCOMES[self.outcome[at]]
+                yield Taken(event, outcome, self.saw.get(at), int(self.position[at]), int(self.row[at]))
+
+    def falls(self) -> First | None:
+        """The first event in the file whose position is lower than that of the one before it in its trace."""
+        events = self.events(0, len(self.of))
+        position, of = self.position[events], self.of[events]
+        back = np.flatnonzero((position[1:] < position[:-1]) & (of[1:] == of[:-1]))
+        return self.first(int(events[back + 1][self.row[events[back + 1]].argmin()])) if len(back) else None
+
+
+# -- as they are read ----------------------------------------------------------------------------------------------
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> list[Traces]:
+    """The events of batches by spec, in the order in which the specs appear."""
+    found: dict[str, _Gathering] = {}
+    row = 0
+    for batch in batches:
+        step = schema.steps(batch)
+        spec_of = schema.codes(batch.column("spec"), SPECS)
+        for code, spec in enumerate(SPECS.values()):
+            mine = np.flatnonzero(spec_of == code)
+            if len(mine):
+                part = batch if len(mine) == batch.num_rows else batch.take(pa.array(mine, pa.int64()))
+                found.setdefault(spec.name, _Gathering(spec)).take(part, step[mine], row + mine)
+        row += batch.num_rows
+    return [gathering.done() for gathering in found.values()]
+
+
+class _Gathering:
+    """The columns of one spec, while events come in."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.first_step = STEPS.index((spec.name, next(iter(spec.actions))))
+        self.traces: list[pa.DictionaryArray[Any, Any]] = []
+        self.saw: dict[int, dict[str, int]] = {}
+        self.count = 0
+        self.columns: list[npt.NDArray[Any]] = [np.empty(schema.ROWS, kind) for _, kind in _kinds(spec)]
+
+    def take(self, batch: pa.RecordBatch, step: Ints, row: Ints) -> None:
+        """Add the events of `batch`, all of this spec."""
+        values = [
+            row,
+            batch.column("position").to_numpy(),
+            step - self.first_step,
+            schema.codes(batch.column("outcome"), OUTCOMES),
+            *(schema.argument(batch, name).fill_null(0).to_numpy() for name in self.spec.arguments),
+        ]
+        self.add(batch.column("trace"), values, batch.column("saw"))
+
+    def unpack(self, table: pa.Table, first_row: int) -> None:
+        """Add events that were packed; `first_row` is where in the file their rows are counted from."""
+        for batch in table.to_batches():
+            row, *values = (batch.column(name).to_numpy() for name, _ in _kinds(self.spec))
+            self.add(batch.column("trace"), [row + first_row, *values], batch.column("saw"))
+
+    def add(self, trace: pa.Array[Any], values: Sequence[npt.NDArray[Any]], saw: pa.Array[Any]) -> None:
+        """Add events: the name of each one's trace, a column for each of ours, and what was seen."""
+        self.traces.append(trace.dictionary_encode())
+        count = self.count + len(trace)
+        for at, new in enumerate(values):
+            if count > len(self.columns[at]):
+                self.columns[at] = _grown(self.columns[at], 2 * count)
+            self.columns[at][self.count : count] = new
+        if saw.null_count < len(saw):
+            self.saw |= {
+                self.count + at: schema.seen(text) for at, text in enumerate(saw.to_pylist()) if text is not None
+            }
+        self.count = count
+
+    def done(self) -> Traces:
+        """All that was taken."""
+        row, position, action, outcome, *args = (column[: self.count] for column in self.columns)
+        chunks: list[Any] = pa.chunked_array(self.traces).unify_dictionaries().chunks
+        names, of = chunks[0].dictionary, np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+        starts = np.zeros(len(names) + 1, np.int64)
+        np.cumsum(np.bincount(of, minlength=len(names)), out=starts[1:])
+        order = None if (of[1:] >= of[:-1]).all() else np.argsort(of, kind="stable")
+        return Traces(self.spec, names, of, order, starts, row, position, action, outcome, args, self.saw)
+
+
+def _kinds(spec: Spec) -> list[tuple[str, type[np.signedinteger[Any]]]]:
+    """The columns that are kept of an event, and their types."""
+    arguments: list[tuple[str, type[np.signedinteger[Any]]]] = [(f"args.{name}", np.int64) for name in spec.arguments]
+    return [("row", np.int64), ("position", np.int64), ("action", np.int8), ("outcome", np.int8), *arguments]
+
+
+def _grown(column: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """The column with room for `size` values; room that is not used takes no memory."""
+    grown = np.empty(size, column.dtype)
+    grown[: len(column)] = column
+    return grown
+
+
+# -- as they travel ------------------------------------------------------------------------------------------------
+
+
+class Packed(NamedTuple):
+    """Events of one spec out of one stretch, as bytes. Where they come together is known by their `bucket`."""
+
+    bucket: int
+    stretch: int
+    spec: str
+    events: bytes
+
+
+def packed(traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int) -> list[Packed]:
+    """The events of the traces that are `chosen`; all of one trace are in one bucket, for names decide it."""
+    bucket = (hashes % np.uint64(buckets)).astype(np.int64)
+    bucket[~chosen] = -1
+    of_event = bucket[traces.of]
+    order = np.argsort(of_event, kind="stable")
+    bounds = np.searchsorted(of_event[order], np.arange(buckets + 1))
+    return [
+        Packed(number, stretch, traces.spec.name, _bytes(_table(traces, order[bounds[number] : bounds[number + 1]])))
+        for number in range(buckets)
+        if bounds[number] < bounds[number + 1]
+    ]
+
+
+def unpacked(parts: Sequence[Packed], first_rows: Ints) -> list[Traces]:
+    """The events of one bucket by spec, in the file's order; `first_rows`: where each stretch of it begins."""
+    found: dict[str, _Gathering] = {}
+    for part in sorted(parts, key=lambda part: part.stretch):
+        gathering = found.setdefault(part.spec, _Gathering(SPECS[part.spec]))
+        gathering.unpack(pa.ipc.open_stream(part.events).read_all(), int(first_rows[part.stretch]))
+    return [gathering.done() for gathering in found.values()]
+
+
+def _table(traces: Traces, events: Ints) -> pa.Table:
+    columns: list[npt.NDArray[Any]] = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
+    saw = [schema.sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()]
+    return pa.table(
+        {
+            "trace": traces.names.take(traces.of[events]),
+            "saw": pa.array(saw if traces.saw else [None] * len(events), pa.string()),
+        }
+        | {name: pa.array(column[events]) for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
+    )
+
+
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table, schema.ROWS)
+    return sink.getvalue().to_pybytes()
+
+
+def hashed(traces: Traces) -> Hashes:
+    """The hash of every trace, over the names of its spec and its own."""
+    count = len(traces.names)
+    found = np.empty(count, np.uint64)
+    if count:
+        buffers: list[Any] = traces.names.buffers()
+        bounds = np.frombuffer(buffers[1], np.int32)[traces.names.offset :][: count + 1]
+        data = buffers[2] if buffers[2] is not None and buffers[2].size else b"\0"  # all names may be empty
+        seed = np.frombuffer(traces.spec.name.encode(), np.uint8)
+        _hash(bounds, np.frombuffer(data, np.uint8), seed, found)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _hash(bounds: Any, data: Any, seed: Any, found: Any) -> None:
+    """FNV-1a of `seed` and each name, and a last round that spreads it over all bits."""
+    begin = uint64(0xCBF29CE484222325)
+    for byte in seed:
+        begin = (begin ^ uint64(byte)) * uint64(0x100000001B3)
+    for name in range(len(found)):
+        mixed = begin
+        for at in range(bounds[name], bounds[name + 1]):
+            mixed = (mixed ^ uint64(data[at])) * uint64(0x100000001B3)
+        mixed = (mixed ^ (mixed >> uint64(33))) * uint64(0xFF51AFD7ED558CCD)
+        found[name] = mixed ^ (mixed >> uint64(33))

@@ -1,0 +1,138 @@
+"""What judging recorded traces came to, as data that travels and adds up.
+
+A task judges the traces that lie wholly in its stretch of a file. What it says of them is counted in rows of that
+stretch; added together, tallies count in rows of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gapless.traces.judging.columns import First, Hashes, Packed
+from gapless.traces.replay.exact import Departure
+
+TRACES = 5  # traces named in a cluster of findings
+
+Seen = tuple[int, First]
+"""How often, and where first."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A trace that departs, and where; the departure is None as long as only a kernel says so."""
+
+    at: First
+    departure: Departure | None = None
+    also: tuple[str, ...] = ()
+
+    def moved(self, rows: int) -> Suspect:
+        """The same, so many rows further on."""
+        return replace(self, at=_moved(self.at, rows))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Traces that break one rule: how many, and the first of them, of which the very first is explained."""
+
+    count: int
+    first: tuple[Suspect, ...]
+
+    def __add__(self, other: Cluster) -> Cluster:
+        first = sorted((*self.first, *other.first), key=lambda suspect: suspect.at)
+        return Cluster(self.count + other.count, tuple(first[:TRACES]))
+
+    def moved(self, rows: int) -> Cluster:
+        """The same, so many rows further on."""
+        return replace(self, first=tuple(suspect.moved(rows) for suspect in self.first))
+
+
+@dataclass
+class Tally:
+    """Traces of one spec in numbers.
+
+    `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
+    that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
+    nobody saw, by action · `anomalies`: by deviation · `clusters`: by the need that is not met · `unopened`: traces
+    that do not begin as they must · `given_up`: traces with too many possible states · `falls`: the first event that
+    stands behind a later one.
+    """
+
+    begins: int
+    asked: int = 0
+    traces: int = 0
+    events: int = 0
+    covered: dict[str, int] = field(default_factory=dict)
+    inferred: dict[str, int] = field(default_factory=dict)
+    anomalies: dict[str, Seen] = field(default_factory=dict)
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    unopened: Seen | None = None
+    given_up: Seen | None = None
+    falls: First | None = None
+
+    def add(self, other: Tally, rows: int) -> None:
+        """Add what is said of other traces, `rows` further on."""
+        self.begins = min(self.begins, other.begins + rows)
+        self.asked += other.asked
+        self.traces += other.traces
+        self.events += other.events
+        self.cover(other.covered)
+        for action, count in other.inferred.items():
+            self.inferred[action] = self.inferred.get(action, 0) + count
+        for name, seen in other.anomalies.items():
+            self.deviate(name, seen[0], _moved(seen[1], rows))
+        for because, cluster in other.clusters.items():
+            moved = cluster.moved(rows)
+            self.clusters[because] = self.clusters[because] + moved if because in self.clusters else moved
+        if other.unopened:
+            self.unopened = added(self.unopened, other.unopened[0], _moved(other.unopened[1], rows))
+        if other.given_up:
+            self.given_up = added(self.given_up, other.given_up[0], _moved(other.given_up[1], rows))
+        if other.falls:
+            falls = _moved(other.falls, rows)
+            self.falls = min(self.falls, falls) if self.falls else falls
+
+    def cover(self, counts: Mapping[str, int]) -> None:
+        """Count accepted events by action; what is negative is taken back."""
+        for action, count in counts.items():
+            if total := self.covered.pop(action, 0) + count:
+                self.covered[action] = total
+
+    def deviate(self, name: str, count: int, first: First) -> None:
+        """Count a deviation; what is negative is taken back."""
+        self.anomalies[name] = added(self.anomalies.get(name), count, first)
+
+
+def added(before: Seen | None, count: int, first: First) -> Seen:
+    """So many more, and which was first."""
+    return (before[0] + count, min(before[1], first)) if before else (count, first)
+
+
+def _moved(first: First, rows: int) -> First:
+    return first._replace(row=first.row + rows)
+
+
+NO_HASHES: Hashes = np.zeros(0, np.uint64)
+
+
+@dataclass
+class Judged:
+    """What one task found out. `stretch` is None where it put traces together that several stretches hold.
+
+    `records`: events in the stretch · `tallies`: by spec · `whole`: of the traces judged here · `loose`: of those that
+    may go on elsewhere · `packed`: their events, unless they are `too_many` to be handed on at once · `problem`: why
+    the stretch cannot be read · `listed`: verdicts that were written down.
+    """
+
+    stretch: int | None
+    records: int = 0
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    whole: Hashes = field(default_factory=lambda: NO_HASHES)
+    loose: Hashes = field(default_factory=lambda: NO_HASHES)
+    packed: list[Packed] = field(default_factory=list)
+    too_many: bool = False
+    problem: str = ""
+    interrupted: bool = False
+    listed: int = 0

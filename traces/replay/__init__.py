@@ -1,0 +1,1 @@
+"""A trace through a spec: compiled kernels, exact replay, possible states, stories."""

@@ -1,0 +1,548 @@
+"""The kernel compiler: reads a spec's functions as source code, and makes one native replay loop of them.
+
+Every action is run on fragments of code (`Code`, `Window`) by the forking engine; its decision tree becomes nested
+`if`s, its effects assignments, its refusals numbered reasons. No rule is written a second time here. Numba compiles
+the result, and caches it beside the generated file, which lies in the user's cache folder under a digest of its text.
+
+What a kernel cannot decide exactly it hands to exact replay instead of guessing (reason -1): a `Map` written outside
+its window, a quantifier that reaches beyond it, values beyond ±2⁶⁰.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import operator
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import platformdirs
+
+from gapless.spec import forking
+from gapless.spec.catalog import SPECS, Spec
+from gapless.spec.language import Refused, reader, waived
+
+Ints = npt.NDArray[np.int64]
+
+EXACT = -1  # the reason of a trace that only exact replay can judge
+UNKNOWN_ACTION = -2  # an action code that the spec does not have
+LIMIT = 2**60  # so that sums of a few arguments and fields stay within 64 bits
+
+ARGUMENT = "an argument of the event"
+
+Reads = frozenset[tuple[str, str]]
+"""What a fragment looks at: (name, key). The key is `ARGUMENT` for an argument, empty for an integer field, and for a
+Map the source of the key that is looked up."""
+
+
+class Code:
+    """A value known only as a piece of source, and what that source reads."""
+
+    __slots__ = ("reads", "text")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, text: str, reads: Reads = frozenset()) -> None:
+        self.text = text
+        self.reads = reads
+
+    def __bool__(self) -> bool:
+        return forking.decide(self)
+
+
+SIGNS = {
+    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%",
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+
+def _text(value: Any) -> str:
+    return value.text if isinstance(value, Code) else repr(int(value))
+
+
+def _reads(*values: Any) -> Reads:
+    return frozenset[tuple[str, str]]().union(*(value.reads for value in values if isinstance(value, Code)))
+
+
+def _overloaded(sign: str) -> Iterator[Callable[[Any, Any], Code]]:
+    yield lambda a, b: Code(f"({_text(a)} {sign} {_text(b)})", _reads(a, b))
+    yield lambda a, b: Code(f"({_text(b)} {sign} {_text(a)})", _reads(a, b))
+
+
+def _equal(a: Code, b: Any) -> Code | bool:
+    """What is written alike is equal: no question, and no answer that can never be given."""
+    return True if _text(a) == _text(b) else Code(f"({_text(a)} == {_text(b)})", _reads(a, b))
+
+
+for _name, _sign in SIGNS.items():
+    _forward, _reflected = _overloaded(_sign)
+    setattr(Code, f"__{_name}__", _forward)
+    if hasattr(operator, f"i{_name}"):
+        setattr(Code, f"__r{_name}__", _reflected)
+Code.__eq__ = _equal  # type: ignore[assignment,method-assign]
+
+
+@dataclass(frozen=True)
+class Put:
+    """A Map's effect: `value` at `key`."""
+
+    key: Any
+    value: Any
+
+    def reaches(self, key: Any) -> Any:
+        """Whether it changes what lies at `key`; where only the values can tell, the run forks."""
+        return self.key == key
+
+    def source(self, window: Window, keep: Callable[[Any], str]) -> str:
+        """The statement, with operands computed by then; what lies outside the window goes to exact replay."""
+        place = f"{keep(self.key)} - origin"
+        return f"put(windows, {place}, width, {window.column}, {window.default}, {keep(self.value)}, escape)"
+
+
+@dataclass(frozen=True)
+class Forget:
+    """A Map's effect: its default from `low` on."""
+
+    low: Any
+
+    def reaches(self, key: Any) -> Any:
+        """Whether it changes what lies at `key`; where only the values can tell, the run forks."""
+        return _text(self.low) == _text(key) or self.low <= key
+
+    def source(self, window: Window, keep: Callable[[Any], str]) -> str:
+        """The statement, with its operand computed by then."""
+        return f"forget(windows, {keep(self.low)} - origin, width, {window.column}, {window.default})"
+
+
+class Window:
+    """A Map as a column of an array: `[key - origin, column]` inside the window, the default outside of it.
+
+    Effects are kept in order; reading after a write in the same step looks through them first, the last one before all.
+    """
+
+    def __init__(
+        self, column: int, field: str, default: int, *, empty: bool = False, effects: tuple[Put | Forget, ...] = ()
+    ) -> None:
+        self.column = column
+        self.field = field
+        self.default = default
+        self.empty = empty
+        self.effects = effects
+
+    def __getitem__(self, key: Any) -> Any:
+        for effect in reversed(self.effects):
+            if effect.reaches(key):
+                return effect.value if isinstance(effect, Put) else self.default
+        if self.empty:
+            return self.default
+        where = _text(key)
+        return Code(
+            f"at(windows, {where} - origin, width, {self.column}, {self.default})",
+            _reads(key) | {(self.field, where)},
+        )
+
+    def set(self, key: Any, value: Any) -> Window:
+        """One more write, kept for the effect."""
+        return self._then(Put(key, value))
+
+    def forget_from(self, low: Any) -> Window:
+        """The window with its default from `low` on, until something is written there again."""
+        return self._then(Forget(low))
+
+    def cleared(self) -> Window:
+        """The window emptied, and all writes before that forgotten."""
+        return Window(self.column, self.field, self.default, empty=True)
+
+    def _then(self, effect: Put | Forget) -> Window:
+        return Window(self.column, self.field, self.default, empty=self.empty, effects=(*self.effects, effect))
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a step is refused: the need that is not met, what follows from that, and what the need looks at."""
+
+    action: str
+    step: str  # the action's name, or that of the deviation that was tried in its place
+    because: str
+    otherwise: str
+    reads: Reads
+
+    @property
+    def arguments(self) -> frozenset[str]:
+        """The event's arguments that the need looks at."""
+        return frozenset(name for name, key in self.reads if key == ARGUMENT)
+
+    @property
+    def fields(self) -> frozenset[tuple[str, str]]:
+        """The state's fields that the need looks at; of a Map, with the source of the key."""
+        return frozenset((name, key) for name, key in self.reads if key != ARGUMENT)
+
+
+def _known(path: forking.Path, question: Code) -> bool | None:
+    """A question asked before has its answer: that alone keeps the trees small."""
+    for asked, answer in zip(path.questions, path.answers, strict=True):
+        if asked.text == question.text:
+            return answer
+    return None
+
+
+QUANTIFIER = """
+
+@njit
+def {name}(low, high, {names}):
+    if low < high and (low < origin or high > origin + width):
+        escape[0] = 1
+        return False
+    for n in range(low, high):
+{body}    return True
+"""
+
+
+class _Quantifiers:
+    """Reads `all_between` as a loop in a function of its own, bounded by the window."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = ", ".join([*names, "windows", "origin", "width", "escape"])
+        self.functions: dict[str, str] = {}  # names by body, for every path through a step asks again
+
+    def source(self) -> str:
+        """The functions that the steps call."""
+        return "".join(QUANTIFIER.format(name=n, names=self.names, body=b) for b, n in self.functions.items())
+
+    def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Code:
+        tree = forking.decision_tree(holds, Code("n"), known=_known)
+        body = _truth(tree, " " * 8)
+        name = self.functions.setdefault(body, f"holds_{len(self.functions)}")
+        inside = _reads(*_questions(tree))
+        return Code(f"{name}({_text(low)}, {_text(high)}, {self.names})", _reads(low, high) | inside)
+
+
+def _questions(tree: Any) -> Iterator[Any]:
+    if isinstance(tree, forking.Leaf):
+        yield tree.outcome
+        return
+    yield tree.question
+    yield from _questions(tree.yes)
+    yield from _questions(tree.no)
+
+
+def _truth(tree: Any, indent: str) -> str:
+    """Source that returns False where the tree's outcome is false."""
+    if isinstance(tree, forking.Leaf):
+        return f"{indent}if not {_text(tree.outcome)}:\n{indent}    return False\n"
+    return _branches(tree, indent, _truth)
+
+
+def _branches(tree: Any, indent: str, grow: Callable[[Any, str], str]) -> str:
+    deeper = indent + "    "
+    return f"{indent}if {_text(tree.question)}:\n{grow(tree.yes, deeper)}{indent}else:\n{grow(tree.no, deeper)}"
+
+
+class _Writer:
+    """Writes one spec's replay loop."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.reasons: list[Reason] = []
+        names = [f"s_{name}" for name in spec.scalars] + [f"a_{name}" for name in spec.arguments]
+        self.quantifiers = _Quantifiers(names)
+        fields: dict[str, Any] = {name: Code(f"s_{name}", frozenset({(name, "")})) for name in spec.scalars}
+        for column, name in enumerate(spec.maps):
+            fields[name] = Window(column, name, int(getattr(spec.initial, name).default))
+        self.state = type(spec.initial)(**fields)
+
+    def step(self, function: Callable[..., Any], action: str, indent: str) -> str:
+        """Source of one step: sets `why` where it is refused, and the state where it is not."""
+        args = [Code(f"a_{name}", frozenset({(name, ARGUMENT)})) for name in self.spec.parameters[action]]
+        token = reader.set(self.quantifiers)
+        try:
+            tree = forking.decision_tree(function, self.state, *args, known=_known)
+        finally:
+            reader.reset(token)
+
+        def grow(node: Any, depth: str) -> str:
+            if not isinstance(node, forking.Leaf):
+                return _branches(node, depth, grow)
+            if isinstance(node.outcome, Refused):
+                return self.refusal(action, function.__name__, node, depth)
+            return self.effect(node, depth)
+
+        return grow(tree, indent)
+
+    def refusal(self, action: str, step: str, leaf: Any, indent: str) -> str:
+        self.reasons.append(Reason(action, step, leaf.outcome.because, leaf.outcome.otherwise, _reads(leaf.asked)))
+        return f"{indent}why = {len(self.reasons)}\n"
+
+    def effect(self, leaf: Any, indent: str) -> str:
+        """Every new value is computed before any is stored, for each may read what another replaces.
+
+        What is computed must lie within the bound, as all that goes in does: so no step can leave 64 bits.
+        """
+        now: list[str] = []
+        then: list[str] = []
+        computed: list[str] = []
+
+        def keep(value: Any) -> str:
+            name, text = f"t{len(now)}", _text(value)
+            now.append(f"{indent}{name} = {text}\n")
+            if text.startswith("("):  # an operation, and neither a name nor a lookup
+                computed.append(name)
+            return name
+
+        for name in self.spec.scalars:
+            value = getattr(leaf.outcome, name)
+            if _text(value) != f"s_{name}":
+                then.append(f"s_{name} = {keep(value)}\n")
+        for name in self.spec.maps:
+            window = getattr(leaf.outcome, name)
+            if window.empty:
+                then.append(f"windows[:width, {window.column}] = {window.default}\n")
+            then += [f"{effect.source(window, keep)}\n" for effect in window.effects]
+        if not computed:
+            return "".join([*now, *(indent + line for line in then)]) or f"{indent}pass\n"
+        large = " or ".join(f"not -LIMIT < {name} < LIMIT" for name in computed)
+        stored = "".join(f"{indent}    {line}" for line in then)
+        return f"{''.join(now)}{indent}if {large}:\n{indent}    why = -1\n{indent}else:\n{stored}"
+
+    def action(self, code: int, name: str) -> str:
+        """Source of one branch of the loop: arguments, the action, and the deviations that may stand in for it."""
+        inside = " " * 16
+        parameters = self.spec.parameters[name]
+        loads = "".join(f"{inside}a_{arg} = args[{self.spec.arguments.index(arg)}, e]\n" for arg in parameters)
+        large = " or ".join(f"not -LIMIT < a_{arg} < LIMIT" for arg in parameters)
+        tree = self.step(self.spec.actions[name], name, inside + ("    " if large else ""))
+        body = f"{inside}if {large}:\n{inside}    why = -1\n{inside}else:\n{tree}" if large else tree
+        for number, deviation in enumerate(self.spec.deviations):
+            if deviation.instead_of is self.spec.actions[name]:
+                body += (
+                    f"{inside}if why > 0 and allowed[{number}]:\n"
+                    f"{inside}    refused, why = why, 0\n"
+                    f"{self.step(deviation.step, name, inside + '    ')}"
+                    f"{inside}    if why == 0 and escape[0] == 0:\n"
+                    f"{inside}        if deviated[{number}] == 0:\n"
+                    f"{inside}            deviated_at[{number}] = e\n"
+                    f"{inside}        deviated[{number}] += 1\n"
+                    f"{inside}        deviant[t] |= {1 << number}\n"
+                    f"{inside}    elif why > 0:\n"
+                    f"{inside}        why = refused\n"
+                )
+        return f"            {'elif' if code else 'if'} act == {code}:\n{loads}{body}"
+
+    def source(self) -> str:
+        """The whole file."""
+        steps = "".join(self.action(code, name) for code, name in enumerate(self.spec.actions))
+        inward = "".join(f"        s_{name} = state[{row}, t]\n" for row, name in enumerate(self.spec.scalars))
+        outward = "".join(f"        state[{row}, t] = s_{name}\n" for row, name in enumerate(self.spec.scalars))
+        bound = LOOP_BOUND.format(large=" or ".join(f"not -LIMIT < s_{name} < LIMIT" for name in self.spec.scalars))
+        zeros = "".join(f"    a_{name} = 0\n" for name in self.spec.arguments)
+        defaults = "".join(
+            f"        windows[:width, {column}] = {int(getattr(self.spec.initial, name).default)}\n"
+            for column, name in enumerate(self.spec.maps)
+        )
+        head = HEAD.format(spec=self.spec.name, limit=LIMIT) + self.quantifiers.source()
+        return (
+            head + LOOP_HEAD + zeros + LOOP_TRACE + inward + bound + defaults + LOOP_EVENT + steps + LOOP_TAIL + outward
+        )
+
+
+HEAD = '''"""Generated from the spec `{spec}`. Do not edit: change the spec."""
+
+from numba import njit
+
+LIMIT = {limit}
+
+
+@njit(inline="always")
+def at(windows, place, width, column, default):
+    return windows[place, column] if 0 <= place < width else default
+
+
+@njit(inline="always")
+def put(windows, place, width, column, default, value, escape):
+    if 0 <= place < width:
+        windows[place, column] = value
+    elif value != default:
+        escape[0] = 1
+
+
+@njit(inline="always")
+def forget(windows, place, width, column, default):
+    for later in range(max(place, 0), width):
+        windows[later, column] = default
+'''
+
+LOOP_HEAD = """
+
+@njit(nogil=True, cache=True)
+def replay(
+    starts, action, args, state, origins, widths, windows, allowed,
+    bad_at, bad_why, covered, deviated, deviated_at, deviant,
+):
+    escape = deviated_at[-1:]
+    refused = 0
+"""
+
+LOOP_TRACE = """    for t in range(len(starts) - 1):
+        bad_at[t] = -1
+        bad_why[t] = 0
+        deviant[t] = 0
+        origin = origins[t]
+        width = widths[t]
+"""
+
+LOOP_BOUND = """        if {large}:
+            bad_at[t] = starts[t]
+            bad_why[t] = -1
+            continue
+"""
+
+LOOP_EVENT = """        for e in range(starts[t], starts[t + 1]):
+            why = 0
+            act = action[e]
+"""
+
+LOOP_TAIL = """            else:
+                why = -2
+            if escape[0] != 0:
+                escape[0] = 0
+                why = -1
+            if why != 0:
+                bad_at[t] = e
+                bad_why[t] = why
+                break
+            covered[act] += 1
+"""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a kernel found, per trace: the state at its end or refusal, and where and why it was refused.
+
+    `state`: int64 [scalars, traces] · `bad_at`: index of the refused event or -1, int64 [traces] · `bad_why`: reason
+    (1-based, `EXACT`, or 0 for none), int64 [traces] · `covered`: accepted events per action · `deviated` and
+    `deviated_at`: anomalies per deviation and the index of the first event of each · `deviant`: the deviations in each
+    trace, a bit for each, int64 [traces].
+    """
+
+    state: Ints
+    bad_at: Ints
+    bad_why: Ints
+    covered: Ints
+    deviated: Ints
+    deviated_at: Ints
+    deviant: Ints
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A spec as a native replay loop."""
+
+    spec: Spec
+    reasons: tuple[Reason, ...]
+    source: str
+    loop: Callable[..., None]
+
+    def replay(
+        self,
+        starts: Ints,
+        action: npt.NDArray[np.int8],
+        args: Ints,
+        state: Ints,
+        *,
+        origins: Ints | None = None,
+        widths: Ints | None = None,
+        profile: str,
+    ) -> Replayed:
+        """Replay many traces, each from its own state, up to its first refusal.
+
+        `starts`: int64 [traces + 1], trace *t* is the events `starts[t]:starts[t + 1]` · `action`: int8 [events] ·
+        `args`: int64 [argument names of the spec, events] · `state`: int64 [scalars, traces], where each begins
+        (Maps begin at their default) · `origins`, `widths`: int64 [traces], the keys that the Maps of each trace
+        may hold. Nothing given is changed.
+        """
+        traces = len(starts) - 1
+        none = np.zeros(traces, np.int64)
+        origins = none if origins is None else origins
+        widths = none if widths is None else widths
+        windows = np.empty((max(1, int(widths.max(initial=0))), max(1, len(self.spec.maps))), np.int64)
+        deviations = self.spec.deviations
+        found = Replayed(
+            state=np.array(state, np.int64, order="C"),
+            bad_at=np.empty(traces, np.int64),
+            bad_why=np.empty(traces, np.int64),
+            covered=np.zeros(len(self.spec.actions), np.int64),
+            deviated=np.zeros(len(deviations) + 1, np.int64),
+            deviated_at=np.zeros(len(deviations) + 1, np.int64),
+            deviant=np.empty(traces, np.int64),
+        )
+        allowed = np.array([profile in d.profiles for d in deviations] + [False], np.bool_)
+        self.loop(
+            starts, action, args, found.state, origins, widths, windows, allowed,
+            found.bad_at, found.bad_why, found.covered, found.deviated, found.deviated_at, found.deviant,
+        )  # fmt: skip
+        return found
+
+
+def kernel(name: str, ignored: frozenset[str] = frozenset()) -> Kernel:
+    """The kernel of the spec `name`, with the needs in `ignored` (by their sentence) left out.
+
+    What is ignored of other specs makes no other kernel: there is less to compile.
+    """
+    whole = _kernel(name, frozenset())
+    return _kernel(name, ignored & {reason.because for reason in whole.reasons})
+
+
+@cache
+def _kernel(name: str, ignored: frozenset[str]) -> Kernel:
+    spec = SPECS[name]
+    token = waived.set(ignored)
+    try:
+        writer = _Writer(spec)
+        source = writer.source()
+    finally:
+        waived.reset(token)
+    return Kernel(spec, tuple(writer.reasons), source, _compiled(name, source))
+
+
+def _compiled(name: str, source: str) -> Callable[..., None]:
+    """The loop, imported from a file: numba keeps machine code only for functions that have one."""
+    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    path = _cache_folder() / f"{name}_{digest}.py"
+    if not _holds(path, source):
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8") as file:
+            file.write(source)
+        Path(file.name).replace(path)
+    found = importlib.util.spec_from_file_location(f"gapless_kernel_{name}_{digest}", path)
+    if found is None or found.loader is None:  # pragma: no cover - a path that ends in .py always has a loader
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(found)
+    sys.modules[module.__name__] = module  # numba finds cached machine code again through the module's name
+    found.loader.exec_module(module)
+    loop: Callable[..., None] = module.replay
+    return loop
+
+
+def _holds(path: Path, source: str) -> bool:
+    """Whether the file has this very text: it is going to be run."""
+    try:
+        return path.read_text(encoding="utf-8") == source
+    except (OSError, ValueError):
+        return False
+
+
+@cache
+def _cache_folder() -> Path:
+    """Where generated kernels are kept: the user's cache, or a folder of this process where that cannot be written."""
+    folder = Path(platformdirs.user_cache_dir("gapless")) / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="gapless-"))

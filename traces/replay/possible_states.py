@@ -1,0 +1,205 @@
+"""One recorded trace through the plain functions, with every state that is possible after what was recorded.
+
+Exact replay takes what a kernel cannot: steps that the broker refused, then the model must refuse them too; steps with
+an unknown outcome, then every state that is still possible is kept; and what the broker saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, NamedTuple
+
+from gapless.spec.catalog import Spec, State
+from gapless.spec.language import Refused, waived
+from gapless.traces.judging.columns import Taken
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, Event, Step, named, replay
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.replay.notation import called
+from gapless.traces.rules import OF_EVENTS, REFUSED, SEEN
+
+STATES = 64  # possible states that are kept for one trace
+
+
+class World(NamedTuple):
+    """One state that is still possible, and what must be so for it; linked lists, newest first."""
+
+    state: State
+    anomalies: int = 0  # how many deviations it needs
+    deviated: Any = None  # ((deviation, event), those before it)
+    undone: Any = None  # (number of an event with unknown outcome that did not happen, those before it)
+
+    def deviating(self, deviation: str, taken: Taken) -> World:
+        """The same, with one deviation more."""
+        return self._replace(anomalies=self.anomalies + 1, deviated=((deviation, taken), self.deviated))
+
+    def without(self, number: int) -> World:
+        """The same, for event `number` did not happen."""
+        return self._replace(undone=(number, self.undone))
+
+
+class TooMany(Exception):  # noqa: N818 - an outcome, not an error.
+    """More states are possible than are kept."""
+
+
+class Departs(Exception):  # noqa: N818 - an outcome, not an error.
+    """No state that is still possible explains the event; told for the first of them."""
+
+    def __init__(self, rule: str | None, number: int, taken: Taken, world: World, also: tuple[str, ...]) -> None:
+        super().__init__(rule)
+        self.rule = rule  # None: the event is refused, and the plain function knows why
+        self.number = number
+        self.taken = taken
+        self.world = world
+        self.also = also
+
+    def departure(self, replayed: Replay, events: Iterator[Taken]) -> Departure:
+        """Why, as data: the path that leads to the world, and the rule that is broken there."""
+        path = list(replayed.path(events, self.number, self.world))
+        spec, options, event = replayed.spec, replayed.options, self.taken.event
+        if self.rule is None:
+            outcome = replay(
+                spec.name, spec.initial, [*path, event], profile=options.profile, ignored=options.ignored
+            )  # fmt: skip
+            assert outcome.departure is not None  # noqa: S101 - the same functions refused it a moment ago
+            return outcome.departure
+        state, here = self.world.state, self._here(spec)
+        steps = tuple(replayed.makers(path, [name for name in here if name in spec.scalars]))
+        return Departure(
+            spec.name, event, len(path) + 1, self.rule, OF_EVENTS[self.rule], here, steps, len(path) - len(steps), state
+        )  # fmt: skip
+
+    def _here(self, spec: Spec) -> dict[str, int]:
+        state = self.world.state
+        if self.rule == SEEN:
+            differs = {name: seen for name, seen in (self.taken.saw or {}).items() if getattr(state, name) != seen}
+            return {name: int(getattr(state, name)) for name in differs} | {f"{n} seen": v for n, v in differs.items()}
+        reasons = [reason for reason in kernel(spec.name).reasons if reason.action == self.taken.event[0]]
+        read = {name for reason in reasons for name, _ in reason.fields}
+        return {name: int(getattr(state, name)) for name in spec.scalars if name in read}
+
+
+class Replay:
+    """One trace, with every state that is possible after the events so far."""
+
+    def __init__(self, spec: Spec, options: Options) -> None:
+        self.spec = spec
+        self.options = options
+        self.worlds = [World(spec.initial)]
+        self.number = 0
+        self.covered: dict[str, int] = {}
+
+    def take(self, taken: Taken) -> None:
+        """Go on to the states that are possible after the event. Raises Departs, TooMany."""
+        before = self.worlds
+        match taken.outcome:
+            case "ok" | "inferred":
+                after = self._accepting(taken)
+                rule = None
+            case "unknown":
+                after = [*self._accepting(taken), *(world.without(self.number) for world in before)]
+                rule = None
+            case _:
+                after = [world for world in before if self._refuses(world, taken)]
+                rule = REFUSED
+        if not after:
+            raise Departs(rule, self.number, taken, before[0], self._also())
+        if taken.saw is not None and SEEN not in self.options.ignored:
+            seen = [w for w in after if all(getattr(w.state, name) == value for name, value in taken.saw.items())]
+            if not seen:
+                raise Departs(SEEN, self.number, taken, after[0], self._also())
+            after = seen
+        if taken.outcome in {"ok", "inferred"}:
+            self.covered[taken.event[0]] = self.covered.get(taken.event[0], 0) + 1
+        self.worlds = _distinct(after, self.spec.scalars)
+        self.number += 1
+        if len(self.worlds) > STATES:
+            raise TooMany
+
+    def _accepting(self, taken: Taken) -> list[World]:
+        """The worlds after the step, where it can be taken."""
+        found = []
+        action, args = taken.event[0], named(self.spec.name, taken.event)
+        with _waiving(self.options.ignored):
+            for world in self.worlds:
+                try:
+                    state, deviation = self.spec.step(world.state, action, args, self.options.profile)
+                except Refused:
+                    continue
+                after = world._replace(state=state)
+                found.append(after.deviating(deviation, taken) if deviation else after)
+        return found
+
+    def _refuses(self, world: World, taken: Taken) -> bool:
+        """Whether the design refuses the step too: with all its needs, and whatever real brokers allow themselves."""
+        if REFUSED in self.options.ignored:
+            return True
+        try:
+            self.spec.actions[taken.event[0]](world.state, *taken.event[1])
+        except Refused:
+            return True
+        return False
+
+    def _also(self) -> tuple[str, ...]:
+        """What the story must say of the states that it does not tell."""
+        if len(self.worlds) == 1:
+            return ()
+        told = f"{len(self.worlds)} states were possible, for outcomes before this are unknown, and none explains it."
+        return told, "The story is told for one of them."
+
+    def deviations(self) -> Iterator[tuple[str, Taken]]:
+        """The deviations that every explanation needs, newest first."""
+        link = self.worlds[0].deviated
+        while link is not None:
+            yield link[0]
+            link = link[1]
+
+    def path(self, events: Iterator[Taken], end: int, world: World) -> Iterator[Event]:
+        """The steps that were taken before event number `end`, as `world` has it."""
+        undone, link = set(), world.undone
+        while link is not None:
+            undone.add(link[0])
+            link = link[1]
+        for number, taken in enumerate(events):
+            if number >= end:
+                return
+            if taken.outcome != "refused" and number not in undone:
+                yield taken.event
+
+    def makers(self, path: Sequence[Event], wanted: Sequence[str]) -> list[Step]:
+        """The last step that changed each of the wanted fields."""
+        last: dict[str, Step] = {}
+        state = self.spec.initial
+        with _waiving(self.options.ignored):
+            for number, event in enumerate(path, 1):
+                after, _ = self.spec.step(state, event[0], named(self.spec.name, event), self.options.profile)
+                changes = [(n, called(getattr(state, n)), called(getattr(after, n))) for n in self.spec.scalars]
+                changed = tuple(change for change in changes if change[1] != change[2])
+                last |= {name: Step(number, event, changed) for name, _, _ in changed if name in wanted}
+                state = after
+        return sorted(dict.fromkeys(last.values()), key=lambda step: step.number)
+
+
+@contextmanager
+def _waiving(ignored: frozenset[str]) -> Iterator[None]:
+    """Let the needs in `ignored` pass."""
+    token = waived.set(ignored)
+    try:
+        yield
+    finally:
+        waived.reset(token)
+
+
+def _distinct(worlds: list[World], integers: Sequence[str]) -> list[World]:
+    """One world for every state, those that need the fewest deviations first."""
+    if len(worlds) == 1:
+        return worlds
+    worlds.sort(key=lambda world: world.anomalies)
+    alike: dict[tuple[int, ...], list[World]] = {}  # by the integers of the state, for Maps are slow to compare
+    for world in worlds:
+        others = alike.setdefault(tuple(getattr(world.state, name) for name in integers), [])
+        if all(world.state != other.state for other in others):
+            others.append(world)
+    return list(chain.from_iterable(alike.values()))

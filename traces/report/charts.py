@@ -1,0 +1,175 @@
+"""Counts by outcome, time or number as bars: what each says, and how long it is. A page draws them, a terminal too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from gapless.traces.report.values import Transactions
+
+BARS = 20  # of one chart: what is beyond shares a bar with its neighbours
+LABEL = 22  # cells of a label on a page; its description has all of it, up to:
+NAME = 200
+
+OUTCOMES = ("committed", "rolled back", "undecided", "parked")
+"""The outcomes that have a colour of their own; any other is grey."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A count, its share of all, and its length: 1 for the longest of the chart."""
+
+    name: str
+    count: int
+    share: str
+    length: float
+    tone: str = ""
+
+    @property
+    def label(self) -> str:
+        """What fits beside the bar."""
+        return clipped(self.name, LABEL)
+
+    @property
+    def said(self) -> str:
+        """What stands at the end of the bar, so that nobody has to measure it."""
+        return clipped(f"{self.count:,} · {self.share}", 2 * LABEL)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Bars below one another, and what they count. Its units are pixels, roughly: 13 to a letter's height."""
+
+    name: str  # of its place on the page
+    title: str
+    unit: tuple[str, str]  # one, many
+    by: str
+    bars: Sequence[Bar]
+
+    width = 480
+    row = 24
+    letter = 8.5
+
+    @property
+    def total(self) -> int:
+        """How many there are, all bars together."""
+        return sum(bar.count for bar in self.bars)
+
+    @property
+    def height(self) -> int:
+        """Down to the end of the last bar."""
+        return self.row * len(self.bars)
+
+    @property
+    def left(self) -> float:
+        """Where the bars begin: behind the longest label."""
+        return round(max(cell_len(bar.label) for bar in self.bars) * self.letter + 12)
+
+    @property
+    def room(self) -> float:
+        """How long the longest bar may be: what stands at its end must be seen."""
+        return max(self.width - self.left - max(len(bar.said) for bar in self.bars) * self.letter - 8, 24)
+
+    @property
+    def description(self) -> str:
+        """The chart for those who do not see it."""
+        return "; ".join(f"{bar.name}: {bar.count:,} ({bar.share})" for bar in self.bars)
+
+
+def charts(told: Transactions) -> list[Chart]:
+    """What a store's transactions are like, as four pictures; one without bars has nothing to count."""
+    transactions, ops = ("transaction", "transactions"), ("op", "ops")
+    decided, checked, named = told.decided_within, told.back_checks, told.batches
+    return [
+        Chart("outcomes", "Outcomes", transactions, "by what became of it", outcomes(told)),
+        Chart("time", "Time to decision", transactions, "by the time that it took, up to", histogram(decided, span)),
+        Chart("checks", "Back-checks", transactions, "by how often its half was put back", histogram(checked)),
+        Chart("batches", "Halves per op", ops, "by the halves named in one, up to", histogram(named, "{:,}".format)),
+    ]
+
+
+def outcomes(told: Transactions, most: int = BARS) -> list[Bar]:
+    """Transactions by what became of them, in the order in which they are told; the last of many outcomes as one."""
+    names = list(told.outcomes.items())
+    if len(names) > most:
+        rest = names[most - 1 :]
+        names[most - 1 :] = [(f"{len(rest):,} other outcomes", sum(count for _, count in rest))]
+    return _bars(names, [name.replace(" ", "-") if name in OUTCOMES else "other" for name, _ in names])
+
+
+def histogram(counts: Mapping[int, int], bound: Callable[[int], str] | None = None) -> list[Bar]:
+    """A bar for each value, or for a few side by side. With `bound`, which words one, values are upper bounds."""
+    values = sorted(counts)
+    together = -(-len(values) // BARS)
+    groups = [values[n : n + together] for n in range(0, len(values), together or 1)]
+    names = [bound(group[-1]) if bound else _range(group) for group in groups]
+    return _bars([(name, sum(counts[v] for v in group)) for name, group in zip(names, groups, strict=True)])
+
+
+def _range(values: Sequence[int]) -> str:
+    return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,}–{values[-1]:,}"
+
+
+def _bars(counts: Sequence[tuple[str, int]], tones: Sequence[str] = ()) -> list[Bar]:
+    """The bars; none if there is nothing to count, for then no share can be said."""
+    total, longest = sum(count for _, count in counts), max((count for _, count in counts), default=0)
+    if longest <= 0:
+        return []
+    tones = tones or [""] * len(counts)
+    return [
+        Bar(clipped(name, NAME), count, share(count, total), max(count, 0) / longest, tone)
+        for (name, count), tone in zip(counts, tones, strict=True)
+    ]
+
+
+# -- words and letters ---------------------------------------------------------------------------------------------
+
+
+def share(count: int, total: int) -> str:
+    """A part of all: `92%`. Something is never 0%, and not all never 100%."""
+    percent = 100 * count / total
+    if 0 < percent < 0.1:
+        return "<0.1%"
+    if percent > 99.9 and count < total:
+        return ">99.9%"
+    return f"{percent:.1f}%" if 0 < percent < 10 or 99 < percent < 100 else f"{percent:.0f}%"
+
+
+def span(milliseconds: int) -> str:
+    """A time as a person says it, in two figures: `250 ms`, `1 s`, `16 s`, `4.4 min`. Values are powers of two."""
+    amount, unit = float(milliseconds), "ms"
+    for enough, longer in ((1000, "s"), (60, "min"), (60, "h"), (24, "d")):
+        if amount < enough:
+            break
+        amount, unit = amount / enough, longer
+    if unit == "ms":
+        return f"{milliseconds:,} ms"
+    return f"{amount:,.0f} {unit}" if amount >= 9.95 else f"{amount:.1f}".removesuffix(".0") + f" {unit}"
+
+
+def reached(counts: Mapping[int, int]) -> list[tuple[str, int]]:
+    """How far half of all, nine tenths and all of them reach, as (share, upper bound); the same bound only once."""
+    total, bounds = sum(counts.values()), sorted(counts)
+    found: dict[int, str] = {}
+    for percent, word in ((50, "50%"), (90, "90%"), (100, "all")):
+        below = 0
+        for bound in bounds:
+            below += counts[bound]
+            if total and below * 100 >= total * percent:
+                found[bound] = word
+                break
+    return [(word, bound) for bound, word in found.items()]
+
+
+def blocks(length: float, cells: int = 24) -> str:
+    """A bar of letters, to an eighth of one; what is there is seen."""
+    eighths = round(length * cells * 8)
+    whole, rest = divmod(max(eighths, 1) if length > 0 else 0, 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()
+
+
+def clipped(text: str, longest: int) -> str:
+    """What fits into so many letters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

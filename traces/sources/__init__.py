@@ -1,0 +1,1 @@
+"""Where events come from: one folder for each kind of source, behind one protocol."""

@@ -1,0 +1,1 @@
+"""What clients of a RocketMQ broker were told, held against its store."""

@@ -1,0 +1,670 @@
+"""The client log: what producers asked of the broker, and what they were answered.
+
+A store shows what the broker did; only its clients know what it promised. `traces/README.md` tells the form of the log
+as an essay, the models below tell it to the machine, and what is read are columns: one row for every message sent, for
+every decision on a half, for every back-check received.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from io import BytesIO
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import from_json
+
+from gapless.traces.events.schema import codes
+from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.sources.rocketmq.store.scan import digests
+
+Ints = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+
+BLOCK = 4 << 20  # bytes that are read at once
+LONGEST = 16 << 20  # bytes: a longer line is no request
+RESUME = 323  # the admin request that puts a half up for checks again
+
+OPS = ("send", "half", "batch", "end", "check", "admin", "topic", "pull", "note")
+SEND, HALF, BATCH, END, CHECK, ADMIN = range(6)
+RESULTS = ("ok", "fail", "unknown", "none")
+OK, FAIL, UNKNOWN, NONE = range(4)
+DECISIONS = ("commit", "rollback", "unknown")
+COMMIT, ROLL_BACK, UNDECIDED = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Columns of equal length: one row for each thing of a kind that the log tells of, in its order."""
+
+    line: Ints  # where it stands, from 1
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+
+@dataclass(frozen=True, eq=False)
+class Sends(Rows):
+    """What was sent: a row for each message, or one for a whole batch that does not name its messages.
+
+    `position` and `number` are -1 where no answer gave a place. A half is answered with its place in the half topic;
+    `topic` and `queue` are those that it is meant for.
+    """
+
+    position: Ints
+    number: Ints
+    count: Ints  # messages in this row
+    key: Ints  # digest of the UNIQ_KEY; 0 where the log does not say it
+    crc: Ints  # of the body, as the broker keeps it; -1 where the log does not say it
+    length: Ints  # bytes of the body; -1 likewise
+    topic: Ints  # index in `ClientLog.topics`
+    queue: Ints  # -1 where the choice was the broker's, and no answer told it
+    half: Ints  # 1 for a half, 0 for a message
+    result: Ints  # OK, FAIL, UNKNOWN
+
+
+@dataclass(frozen=True, eq=False)
+class Ends(Rows):
+    """What was decided, or left open, about which version of a half."""
+
+    key: Ints
+    number: Ints  # in the half topic
+    position: Ints
+    decision: Ints  # COMMIT, ROLL_BACK, UNDECIDED
+    result: Ints  # OK, FAIL, UNKNOWN, NONE
+    from_check: Ints  # 1 for the answer to a back-check
+
+
+@dataclass(frozen=True, eq=False)
+class Checks(Rows):
+    """Back-checks that came in, and which version of a half each names."""
+
+    key: Ints
+    number: Ints
+    position: Ints
+    times: Ints  # the half's counter; -1 where the log does not say it
+
+
+@dataclass(frozen=True, eq=False)
+class Resumes(Rows):
+    """Requests to put a half up for checks again, and the record that each names."""
+
+    position: Ints
+    result: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class ClientLog:
+    """A client log as columns."""
+
+    sends: Sends
+    ends: Ends
+    checks: Checks
+    resumes: Resumes
+    topics: tuple[str, ...]
+    complete: bool  # every message has its key: of any record can be told whether somebody sent it
+    lines: int
+
+
+def read(path: Path) -> ClientLog:
+    """A client log as columns. Raises Unreadable, and NothingThere for an empty file."""
+    topics: dict[str, int] = {}
+    found: list[_Found] = []
+    lines = 0
+    try:
+        with path.open("rb") as file:
+            for block in _blocks(path, file):
+                at_once = _at_once(block, lines, topics)
+                found.append(_by_line(path, block, lines, topics) if at_once is None else at_once)
+                lines += block.count(b"\n")
+    except OSError as error:
+        raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
+    if not lines:
+        raise NothingThere(f"{shown(path)}: the client log is empty")
+    sends, ends, checks, resumes = zip(*found, strict=True)
+    all_sends = _joined(Sends, sends)
+    return ClientLog(
+        sends=all_sends,
+        ends=_joined(Ends, ends),
+        checks=_joined(Checks, checks),
+        resumes=_joined(Resumes, resumes),
+        topics=tuple(topics),
+        complete=bool((all_sends.key != 0).all()),
+        lines=lines,
+    )
+
+
+_Found = tuple[Sends, Ends, Checks, Resumes]
+_Kind = TypeVar("_Kind", bound=Rows)
+
+
+def _joined(kind: type[_Kind], parts: tuple[_Kind, ...]) -> _Kind:
+    """Rows of one kind, one part behind the other."""
+    return kind(
+        **{column.name: np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(kind)}
+    )
+
+
+def _blocks(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """The file in whole lines, many at once. Raises Unreadable where a line has no end."""
+    lines = 0
+    while block := file.read(BLOCK):
+        if not block.endswith(b"\n"):
+            block += file.readline(LONGEST)
+        if not block.endswith(b"\n"):
+            lines += block.count(b"\n")
+            raise _unreadable(path, lines, _no_end(block.rpartition(b"\n")[2]))
+        lines += block.count(b"\n")
+        yield block
+
+
+def _no_end(line: bytes) -> str:
+    if len(line) >= LONGEST:
+        return f"longer than {LONGEST:,} bytes, expected one request"
+    return "the last line is cut off, expected a newline at its end: remove it, or copy the log again"
+
+
+# -- one line ------------------------------------------------------------------------------------------------------
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ValueError("it is empty, expected a name")
+    return text
+
+
+Place = Annotated[int, Field(ge=0, lt=2**62)]
+Small = Annotated[int, Field(ge=0, lt=2**31)]
+Answer = Literal["ok", "fail", "unknown"]
+Times = Annotated[str, Field(pattern="^[0-9]{1,18}$")]
+
+
+class Line(BaseModel):
+    """One line. What it says beyond the fields of its `op` is for people, and not read: clocks, clients, remarks."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_left_out(cls, given: Any) -> Any:
+        return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
+
+
+class Sent(Line):
+    """What every send has, be it of one message or of many."""
+
+    topic: Annotated[str, AfterValidator(_not_empty)] = Field(description="where consumers are to find it")
+    queue: Annotated[int, Field(ge=-1, lt=2**31)] = Field(description="-1: the broker's choice, and no answer told it")
+    result: Answer = Field(description="unknown: no answer came, either may be true")
+    number: Place | None = Field(default=None, alias="qoff", description="the number that the answer gave")
+
+    @model_validator(mode="after")
+    def _a_place_has_a_queue(self) -> Self:
+        if self.result == "ok" and self.number is not None and self.queue < 0:
+            raise ValueError(f"queue is {self.queue}, expected the one that the answer named")
+        return self
+
+
+class Send(Sent):
+    """A message, or a half: a message that nobody sees until it is committed."""
+
+    op: Literal["send", "half"]
+    key: str | None = Field(default=None, alias="uniq", description="property UNIQ_KEY, which makes messages different")
+    position: Place | None = Field(default=None, alias="phys", description="the position that the answer gave")
+    length: Small | None = Field(default=None, alias="len", description="bytes of the body")
+    crc: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(default=None, description="CRC-32 of the body")
+
+
+class Batch(Sent):
+    """Several messages in one request; `qoff` is the number of the first."""
+
+    op: Literal["batch"]
+    count: Annotated[int, Field(ge=1, lt=2**31)] = Field(alias="n", description="messages")
+    keys: list[str | None] | None = Field(default=None, alias="uniqs", description="property UNIQ_KEY of each")
+    positions: list[Place] | None = Field(default=None, alias="phys", description="the position of each, as answered")
+
+    @model_validator(mode="after")
+    def _each_message_is_named(self) -> Self:
+        for name, values in (("uniqs", self.keys), ("phys", self.positions)):
+            if values is not None and len(values) != self.count:
+                raise ValueError(f"{name} has length {len(values)}, expected {self.count}, one for each message")
+        return self
+
+
+class End(Line):
+    """END_TRANSACTION: the decision about a half, by one of its versions."""
+
+    op: Literal["end"]
+    key: str | None = Field(default=None, alias="uniq")
+    number: Place = Field(alias="half", description="the number of this version in the half topic")
+    position: Place = Field(alias="phys", description="its position")
+    decision: Literal["commit", "rollback", "unknown"]
+    result: Literal["ok", "fail", "unknown", "none"] = Field(description="none: undecided, which is never answered")
+    from_check: bool = Field(default=False, description="whether a back-check had asked")
+
+    @model_validator(mode="after")
+    def _a_decision_is_answered(self) -> Self:
+        if self.result == "none" and self.decision != "unknown":
+            raise ValueError(f"result is none, expected ok, fail or unknown for a {self.decision}, oneway ones unknown")
+        return self
+
+
+class Check(Line):
+    """A back-check: the broker asks what has become of a half."""
+
+    op: Literal["check"]
+    key: str | None = Field(default=None, alias="uniq")
+    number: Place = Field(alias="half")
+    position: Place = Field(alias="phys")
+    times: Times | None = Field(
+        default=None, description="property TRANSACTION_CHECK_TIMES, a text like all properties"
+    )
+
+
+class Admin(Line):
+    """An administrator's request. Of them only one matters here: to put a half up for checks again."""
+
+    op: Literal["admin"]
+    request: int | None = Field(default=None, description="the request code")
+    result: Any = None
+    ext: Any = Field(default=None, description="its fields; of 323, `msgId` ends in the position in 16 hex digits")
+
+    @model_validator(mode="after")
+    def _a_resumed_half_has_a_place(self) -> Self:
+        if self.request == RESUME:
+            if self.result not in RESULTS[:NONE]:
+                raise ValueError(f"result is {str(self.result)[:40]!r}, expected ok, fail or unknown")
+            if _resumed(self.message_id) is None:
+                raise ValueError("ext.msgId of request 323 is expected to end in a position, 16 hexadecimal digits")
+        return self
+
+    @property
+    def message_id(self) -> Any:
+        """What the request names."""
+        return self.ext.get("msgId") if isinstance(self.ext, dict) else None
+
+
+class Other(Line):
+    """What is kept for people."""
+
+    op: Literal["topic", "pull", "note"]
+
+
+LINE: TypeAdapter[Send | Batch | End | Check | Admin | Other] = TypeAdapter(
+    Annotated[Send | Batch | End | Check | Admin | Other, Field(discriminator="op")]
+)
+
+MESSAGE_ID = re.compile("[0-9A-Fa-f]{16,}")
+
+
+def _resumed(message_id: object) -> int | None:
+    """The position in which the id of a stored message ends."""
+    if not isinstance(message_id, str) or not MESSAGE_ID.fullmatch(message_id):
+        return None
+    position = int(message_id[-16:], 16)
+    return position if position < 2**62 else None
+
+
+# -- line by line, to say what is wrong ----------------------------------------------------------------------------
+
+
+PHYS = pa.field("phys", pa.int64())
+PLACES = pa.field("places", pa.list_(pa.int64()))  # `phys` of a batch: a list, where all others have a number
+FIELDS: list[pa.Field[Any]] = [
+    pa.field("op", pa.string()),
+    pa.field("result", pa.string()),
+    pa.field("topic", pa.string()),
+    pa.field("queue", pa.int64()),
+    pa.field("uniq", pa.string()),
+    pa.field("qoff", pa.int64()),
+    PHYS,
+    pa.field("len", pa.int64()),
+    pa.field("crc", pa.int64()),
+    pa.field("n", pa.int64()),
+    pa.field("uniqs", pa.list_(pa.string())),
+    pa.field("half", pa.int64()),
+    pa.field("decision", pa.string()),
+    pa.field("from_check", pa.bool_()),
+    pa.field("times", pa.string()),
+    pa.field("request", pa.int64()),
+    pa.field("ext", pa.struct([pa.field("msgId", pa.string())])),
+]
+SCHEMA = pa.schema([*FIELDS, PLACES, pa.field("line", pa.int64())])
+
+
+def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> _Found:
+    """The lines one by one, up to the first that is none of a client log. Raises Unreadable."""
+    rows = []
+    for at, line in enumerate(block.split(b"\n")[:-1], before):
+        try:
+            given = from_json(line, cache_strings="keys")
+        except ValueError as error:
+            why = str(error).replace("line 1 column", "column")
+            raise _unreadable(path, at, f"not JSON ({why}), expected one request as an object") from error
+        try:
+            rows.append(_row(LINE.validate_python(given), at + 1))
+        except ValidationError as error:
+            raise _unreadable(path, at, _told(error, given)) from error
+    return _columns(pa.RecordBatch.from_pylist(rows, SCHEMA), topics)
+
+
+def _row(line: Send | Batch | End | Check | Admin | Other, number: int) -> dict[str, Any]:
+    """The line as a row of `SCHEMA`."""
+    row: dict[str, Any] = line.model_dump(by_alias=True, exclude_none=True)
+    if isinstance(line, Batch):
+        row["places"] = row.pop("phys", None)
+    if isinstance(line, Admin):
+        row = {"op": line.op}
+        if line.request == RESUME:
+            row |= {"request": RESUME, "result": line.result, "ext": {"msgId": line.message_id}}
+    return row | {"line": number}
+
+
+def _told(error: ValidationError, given: Any) -> str:
+    """The first thing that is wrong, in a sentence."""
+    first = error.errors(include_url=False)[0]
+    context = first.get("ctx", {})
+    if not isinstance(given, dict):
+        return "expected one request as an object"
+    if "expected_tags" in context or "discriminator" in context:
+        op = repr(given["op"])[:40] if "op" in given else "missing"
+        return f"op is {op}, expected {', '.join(OPS[:-1])} or {OPS[-1]}"
+    _op, *place = first["loc"]
+    where = ".".join(str(part) for part in place)
+    what = str(context["error"]) if "error" in context else first["msg"]
+    return f"{where}: {what}" if where else what
+
+
+def _unreadable(path: Path, before: int, what: str) -> Unreadable:
+    return Unreadable(
+        f"{shown(path)}, line {before + 1}: {shown(what)} (traces/README.md says what a client log holds; "
+        "without the log, the store can be judged alone)"
+    )
+
+
+# -- many lines at once --------------------------------------------------------------------------------------------
+
+
+A_LIST = re.compile(rb'"phys"\s*:\s*\[')
+NEWLINE, OPENED, CLOSED = b"\n{}"
+
+
+def _at_once(block: bytes, before: int, topics: dict[str, int]) -> _Found | None:
+    """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
+    data = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(data == NEWLINE)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    if (starts == ends).any() or (data[starts] != OPENED).any() or (data[ends - 1] != CLOSED).any():
+        return None  # then a line need not be an object, and an object need not be a line
+    lists = np.zeros(len(ends), np.bool_)
+    lists[np.searchsorted(ends, [found.start() for found in A_LIST.finditer(block)])] = True
+    try:
+        block.decode()
+        tables = []
+        for have_lists in np.unique(lists):
+            mine = lists == have_lists
+            numbers = np.flatnonzero(mine) + before + 1
+            taken = block if mine.all() else data[np.repeat(mine, ends + 1 - starts)].tobytes()
+            tables.append(_parsed(taken, numbers, lists=bool(have_lists)))
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables).sort_by("line")
+        batch = table.combine_chunks().to_batches()[0]
+    except (ValueError, pa.ArrowException):
+        return None
+    return _columns(batch, topics) if _sound(batch) else None
+
+
+def _parsed(lines: bytes, numbers: Ints, *, lists: bool) -> pa.Table:
+    """Lines as a table of `SCHEMA`; in all of them, or in none, `phys` is a list.
+
+    Raises ValueError, also where a line holds several objects: these have more rows than there are numbers.
+    """
+    expected = pa.schema([PLACES.with_name("phys") if lists and field is PHYS else field for field in FIELDS])
+    table = arrow_json.read_json(
+        BytesIO(lines),
+        read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        parse_options=arrow_json.ParseOptions(explicit_schema=expected, unexpected_field_behavior="ignore"),
+    )
+    columns: dict[str, Any] = {name: table.column(name) for name in table.column_names}
+    if lists:
+        columns["places"] = columns.pop("phys")
+    columns["line"] = pa.array(numbers)
+    return pa.table(
+        [columns[field.name] if field.name in columns else pa.nulls(len(numbers), field.type) for field in SCHEMA],
+        schema=SCHEMA,
+    )
+
+
+def _sound(batch: pa.RecordBatch) -> bool:
+    """Whether every row is what the models ask for: what they say of one line, for all of them at once."""
+    op = codes(batch.column("op"), OPS)
+    return bool((op >= 0).all()) and all(
+        test(batch.filter(pa.array(np.isin(op, ops))))
+        for test, ops in (
+            (_sound_sends, (SEND, HALF, BATCH)),
+            (_sound_singles, (SEND, HALF)),
+            (_sound_batches, (BATCH,)),
+            (_sound_ends, (END,)),
+            (_sound_checks, (CHECK,)),
+            (_sound_admins, (ADMIN,)),
+        )
+    )
+
+
+def _sound_sends(rows: pa.RecordBatch) -> bool:
+    topic = rows.column("topic")
+    result = codes(rows.column("result"), RESULTS[:NONE])
+    queue, number = _ints(rows, "queue", -2), _ints(rows, "qoff")
+    return (
+        not topic.null_count
+        and "" not in topic.unique().to_pylist()
+        and bool((result >= 0).all())
+        and bool(((queue >= -1) & (queue < 2**31)).all())
+        and _within(rows, "qoff", 2**62)
+        and not ((result == OK) & (number >= 0) & (queue < 0)).any()
+    )
+
+
+def _sound_singles(rows: pa.RecordBatch) -> bool:
+    return (
+        _within(rows, "phys", 2**62)
+        and rows.column("places").null_count == len(rows)
+        and _within(rows, "crc", 2**32)
+        and _within(rows, "len", 2**31)
+    )
+
+
+def _sound_batches(rows: pa.RecordBatch) -> bool:
+    count = rows.column("n")
+    each = pc.list_flatten(rows.column("places"))
+    return (
+        _within(rows, "n", 2**31, low=1, required=True)
+        and rows.column("phys").null_count == len(rows)
+        and all(
+            pc.all(pc.equal(pc.list_value_length(rows.column(name)), count)).as_py() is not False
+            for name in ("uniqs", "places")
+        )
+        and each.null_count == 0
+        and _between(each, 0, 2**62)
+    )
+
+
+def _sound_ends(rows: pa.RecordBatch) -> bool:
+    result, decision = codes(rows.column("result"), RESULTS), codes(rows.column("decision"), DECISIONS)
+    return (
+        _sound_versions(rows)
+        and bool(((result >= 0) & (decision >= 0)).all())
+        and not ((result == NONE) & (decision != UNDECIDED)).any()
+    )
+
+
+def _sound_checks(rows: pa.RecordBatch) -> bool:
+    times = pc.match_substring_regex(rows.column("times"), "^[0-9]{1,18}$")
+    return _sound_versions(rows) and pc.all(times).as_py() is not False
+
+
+def _sound_versions(rows: pa.RecordBatch) -> bool:
+    """Whether each row names a version of a half."""
+    return all(_within(rows, name, 2**62, required=True) for name in ("half", "phys")) and rows.column(
+        "places"
+    ).null_count == len(rows)
+
+
+def _sound_admins(rows: pa.RecordBatch) -> bool:
+    rows = _resuming(rows)
+    return bool((codes(rows.column("result"), RESULTS[:NONE]) >= 0).all()) and all(
+        _resumed(message) is not None for message in _message_ids(rows)
+    )
+
+
+def _within(rows: pa.RecordBatch, name: str, high: int, *, low: int = 0, required: bool = False) -> bool:
+    """Whether the values of a column lie in `low:high`, and whether they are there at all, if required."""
+    column = rows.column(name)
+    return not (required and column.null_count) and _between(column, low, high)
+
+
+def _between(column: pa.Array[Any], low: int, high: int) -> bool:
+    values = column.drop_null().to_numpy(zero_copy_only=False)
+    return not len(values) or bool(low <= values.min() and values.max() < high)
+
+
+# -- columns -------------------------------------------------------------------------------------------------------
+
+
+def _columns(batch: pa.RecordBatch, topics: dict[str, int]) -> _Found:
+    """Sound rows, sorted out by what they tell of."""
+    op = codes(batch.column("op"), OPS)
+    sends, ends, checks, admins = (
+        batch.filter(pa.array(np.isin(op, ops))) for ops in ((SEND, HALF, BATCH), (END,), (CHECK,), (ADMIN,))
+    )
+    return _sends(sends, topics), _ends(ends), _checks(checks), _resumes(admins)
+
+
+def _sends(rows: pa.RecordBatch, topics: dict[str, int]) -> Sends:
+    """A row for each message. In a batch, numbers follow one another from that of the first."""
+    op = codes(rows.column("op"), OPS)
+    batch = op == BATCH
+    named, placed = _given(rows, "uniqs") & batch, _given(rows, "places")
+    many = np.where(named | placed, _ints(rows, "n", 1), 1)
+    row = np.repeat(np.arange(len(rows)), many)
+    key = np.where(batch, 0, _keys(rows.column("uniq")))[row]
+    key[named[row]] = _keys(_each(rows, "uniqs", named))
+    position = _ints(rows, "phys")[row]
+    position[placed[row]] = _each(rows, "places", placed).to_numpy(zero_copy_only=False)
+    result = codes(rows.column("result"), RESULTS).astype(np.int64)
+    first, answered = _ints(rows, "qoff"), result == OK
+    crc = np.where(batch, -1, _ints(rows, "crc"))
+    return Sends(
+        line=_ints(rows, "line")[row],
+        position=np.where(answered[row], position, -1),
+        number=np.where(
+            (answered & (first >= 0))[row], (first - np.cumsum(many) + many)[row] + np.arange(len(row)), -1
+        ),
+        count=np.where(batch & ~named & ~placed, _ints(rows, "n", 1), 1)[row],
+        key=key,
+        crc=np.where(crc >= 0, crc & 0x7FFFFFFF, -1)[row],  # a broker drops the top bit
+        length=np.where(batch, -1, _ints(rows, "len"))[row],
+        topic=_indexes(rows.column("topic"), topics)[row],
+        queue=_ints(rows, "queue")[row],
+        half=(op == HALF).astype(np.int64)[row],
+        result=result[row],
+    )
+
+
+def _each(rows: pa.RecordBatch, name: str, having: Truths) -> pa.Array[Any]:
+    """The values of all lists that a column of lists has in certain rows."""
+    values: pa.Array[Any] = pc.list_flatten(rows.column(name).filter(pa.array(having)))
+    return values
+
+
+def _indexes(column: pa.Array[Any], names: dict[str, int]) -> Ints:
+    """The index of every value in `names`, to which new ones are added."""
+    new = [str(name) for name in column.unique().to_pylist()]
+    for name in new:
+        names.setdefault(name, len(names))
+    index = np.array([names[name] for name in new], np.int64)
+    return index[codes(column, new)]
+
+
+def _ends(rows: pa.RecordBatch) -> Ends:
+    return Ends(
+        line=_ints(rows, "line"),
+        key=_keys(rows.column("uniq")),
+        number=_ints(rows, "half"),
+        position=_ints(rows, "phys"),
+        decision=codes(rows.column("decision"), DECISIONS).astype(np.int64),
+        result=codes(rows.column("result"), RESULTS).astype(np.int64),
+        from_check=_filled(rows.column("from_check"), value=False).astype(np.int64),
+    )
+
+
+def _checks(rows: pa.RecordBatch) -> Checks:
+    return Checks(
+        line=_ints(rows, "line"),
+        key=_keys(rows.column("uniq")),
+        number=_ints(rows, "half"),
+        position=_ints(rows, "phys"),
+        times=_filled(rows.column("times").cast(pa.int64()), value=-1),
+    )
+
+
+def _resumes(admins: pa.RecordBatch) -> Resumes:
+    rows = _resuming(admins)
+    return Resumes(
+        line=_ints(rows, "line"),
+        position=np.array([_resumed(message) for message in _message_ids(rows)], np.int64),
+        result=codes(rows.column("result"), RESULTS).astype(np.int64),
+    )
+
+
+def _resuming(admins: pa.RecordBatch) -> pa.RecordBatch:
+    """Of administrators' requests, those that put a half up for checks again."""
+    return admins.filter(pa.array(_ints(admins, "request") == RESUME))
+
+
+def _message_ids(rows: pa.RecordBatch) -> list[str | None]:
+    """What they name."""
+    ids: list[str | None] = pc.struct_field(rows.column("ext"), "msgId").to_pylist()
+    return ids
+
+
+def _given(rows: pa.RecordBatch, name: str) -> Truths:
+    return rows.column(name).is_valid().to_numpy(zero_copy_only=False)
+
+
+def _ints(rows: pa.RecordBatch, name: str, missing: int = -1) -> Ints:
+    """A column of integers, `missing` where it says nothing."""
+    return _filled(rows.column(name), value=missing)
+
+
+def _filled(column: pa.Array[Any], *, value: Any) -> npt.NDArray[Any]:
+    filled: npt.NDArray[Any] = column.fill_null(value).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def _keys(column: pa.Array[Any]) -> Ints:
+    """The digest of every text; 0 where there is none."""
+    texts = column.fill_null("")
+    _valid, ends, text = texts.buffers()
+    if not len(texts) or ends is None or text is None:
+        return np.zeros(len(texts), np.int64)
+    offsets = np.frombuffer(memoryview(ends), np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.frombuffer(memoryview(text), np.uint8)
+    data.flags.writeable = False  # kernels are compiled once for what may be written, and once more for what may not
+    found: Ints = digests(data, offsets.astype(np.int64))
+    return found

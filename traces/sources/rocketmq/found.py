@@ -1,0 +1,153 @@
+"""What judging a store comes to, as data: departures, queues, the log's end, and what was seen on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gapless.spec.catalog import State
+from gapless.traces.replay.exact import Departure, Event
+from gapless.traces.report.values import Client
+from gapless.traces.sources.rocketmq.splits import Refusal, Split
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.layout import Store
+from gapless.traces.sources.rocketmq.store.scan import Ints
+from gapless.traces.sources.rocketmq.transactions.judge import Tally
+
+COMMIT_LOG = "commitlog"  # the trace of the log itself; a queue's is TOPIC/QUEUE
+
+Subject = tuple[str, int]
+"""Topic and queue id."""
+
+
+def name_of(subject: Subject) -> str:
+    """The trace of a queue."""
+    return f"{subject[0]}/{subject[1]}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A departure, and the log position that it is about."""
+
+    trace: str
+    position: int
+    departure: Departure
+    detail: str = ""  # what else a reader should know
+
+    @property
+    def spec(self) -> str:
+        """The spec whose step was refused."""
+        return self.departure.spec
+
+    @property
+    def because(self) -> str:
+        """The need that is not met."""
+        return self.departure.because
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A queue that a kernel refused: where, from which state, and why. Not told yet."""
+
+    split: Split
+    start: int
+    state: State
+    refusal: Refusal
+
+
+@dataclass
+class Run:
+    """A queue as far as its pieces have been joined. `first`, `indexed`, `end` and `blank` are its state's."""
+
+    first: int
+    indexed: int
+    end: int
+    opened: int  # the number of its first message
+    began: int  # log position of its first message
+    last: int = 0  # log position of its last message
+    blank: int = 0
+    messages: int = 0
+    batches: int = 0  # of them inner batches, which have no entry in a simple consume queue
+    damage_seen: int = 0  # damaged stretches of the log that its pieces may have jumped over
+    restarted: bool = False  # a number 0 follows others: the topic may have been made anew
+    anew_at: int = 0  # log position of the message that it was made anew with: no entry is older
+    pending: tuple[Split, int] | None = None  # the segment in which its entries fall behind its messages
+    refused: Found | None = None
+    suspect: Suspect | None = None
+
+    @property
+    def departs(self) -> bool:
+        """Whether the queue was refused, told or not."""
+        return self.refused is not None or self.suspect is not None
+
+
+@dataclass
+class Listed:
+    """Every transaction and op by itself, where that is wanted; `accepted` and `ops` as in `Judgement`.
+
+    `refused`: name, need (None where it cannot be decided), position, and events before it.
+    """
+
+    accepted: list[Ints] = field(default_factory=list)
+    ops: list[Ints] = field(default_factory=list)
+    refused: list[tuple[str, str | None, int | None, int]] = field(default_factory=list)
+
+    def take_back(self, keys: Ints) -> None:
+        """Transactions with these keys are judged anew."""
+        self.accepted = [some[:, ~scan.among(some[0], keys)] for some in self.accepted]
+
+
+@dataclass
+class Judged:
+    """Everything that was found out about one store."""
+
+    store: Store
+    end: int  # the log's exclusive end
+    records: int = 0
+    found: list[Found] = field(default_factory=list)
+    untold: dict[tuple[str, str], int] = field(default_factory=dict)  # only counted: by spec and the need of it
+    inconclusive: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    queues: dict[Subject, Run] = field(default_factory=dict)
+    covered: dict[str, int] = field(default_factory=dict)  # accepted events by spec and action
+    anomalies: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # count, first position, its trace
+    damage: list[tuple[int, int]] = field(default_factory=list)  # stretches of the log that are no record
+    last_record: int = -1  # log position of the last record
+    stepped_back: int = -1  # log position of the last record that is older than the one before it
+    ends_in_the_past: bool = False  # the last record is older than another one
+    joints: list[tuple[int, str, str, Event]] = field(default_factory=list)  # position, spec, trace: see `joint`
+    client: Client | None = None
+    life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
+    listed: Listed = field(default_factory=Listed)
+    transactions: Tally = field(default_factory=Tally)
+    counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
+
+    def find(self, trace: str, position: int, departure: Departure, detail: str = "") -> Found:
+        """Add a departure."""
+        found = Found(trace, position, departure, detail)
+        self.found.append(found)
+        return found
+
+    def leave_untold(self, spec: str, because: str, count: int = 1) -> None:
+        """Only count departures: enough like them are told."""
+        self.untold[spec, because] = self.untold.get((spec, because), 0) + count
+
+    def cover(self, spec: str, accepted: Mapping[str, int]) -> None:
+        """Count accepted events, by action."""
+        for action, count in accepted.items():
+            self.covered[f"{spec}.{action}"] = self.covered.get(f"{spec}.{action}", 0) + count
+
+    def anomaly(self, name: str, count: int, position: int, trace: str) -> None:
+        """Count anomalies; the first of a kind in the log is its exemplar."""
+        before, first, its_trace = self.anomalies.get(name, (0, position, trace))
+        first, its_trace = min((first, its_trace), (position, trace))
+        self.anomalies[name] = (before + count, first, its_trace)
+
+    def joint(self, position: int, spec: str, trace: str, events: Iterable[Event]) -> None:
+        """Remember events that no worker saw, for they belong between, before or behind the pieces."""
+        self.joints.extend((position, spec, trace, event) for event in events)
+
+    def note(self, text: str) -> None:
+        """Say something once."""
+        if text not in self.notes:
+            self.notes.append(text)

@@ -1,0 +1,243 @@
+"""Joins the segments of a store's log, and finds its end.
+
+Workers report segments in log order, each replayed from the state that it claims. Here every end is held against the
+next claim; where they do not fit, the plain functions decide, from the state that was really reached.
+
+The log ends at the first place where no record follows, unless something that cannot be old bytes lies beyond
+(design section 4): a later file with a record, or records that the queues name. Old bytes, left by an earlier
+truncation, may look like good records; they are older than what was written since, and that gives them away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gapless.spec.catalog import SPECS, State
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Event, replay
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.clients.promises import Promises
+from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Judged
+from gapless.traces.sources.rocketmq.queues import Queues
+from gapless.traces.sources.rocketmq.splits import Refusal, Result, Segment, Split
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.layout import Store
+from gapless.traces.sources.rocketmq.transactions.joining import Transactions
+
+Held = tuple[Split, Segment]
+
+
+class Judge:
+    """Takes results in log order, and then decides what only the whole log shows."""
+
+    def __init__(self, store: Store, options: Options) -> None:
+        self.store = store
+        self.options = options
+        self.judged = Judged(store, end=store.start)
+        self.queues = Queues(self.judged, options)
+        self.transactions = Transactions(self.judged, options)
+        self.promises = Promises(self.judged, options)
+        self.log: State = SPECS["log"].initial
+        self.held: list[Held] = []  # behind a gap: old bytes or not?
+        self.invalid_at = -1  # where a worker found no record, so that asking again would not help
+        self.last_file = self._last_file_with_a_record()
+        self._take(("open", (store.start, store.file_size)), store.start)
+
+    # -- joining ---------------------------------------------------------------------------------------------------
+
+    def take(self, result: Result) -> None:
+        """Join one split's result. Results must come in log order."""
+        split, base = result.split, result.split.file.base
+        begins = result.segments[0].start if result.segments else -1
+        inside = base + split.low <= self.reached < base + split.high
+        if not split.exact and inside and begins != self.reached != self.invalid_at:
+            # The search for a first record was led astray, or passed a damaged one: begin where the last one ended.
+            result = splits.judge(self.store, replace(split, low=self.reached - base, exact=True), self.options)
+        for at, value in enumerate(result.counters):
+            self.judged.counters[at] += int(value)
+        for segment in result.segments:
+            if segment.end > self.reached:  # otherwise it is a forgery in the body of the record before it
+                self._segment(split, segment)
+        if result.stop == scan.INVALID:
+            self.invalid_at = result.at
+
+    @property
+    def reached(self) -> int:
+        """Where the next segment is expected to begin, those that are held included."""
+        return self.held[-1][1].end if self.held else int(self.log.end)
+
+    def _segment(self, split: Split, segment: Segment) -> None:
+        if segment.start == self.reached and not self.held:
+            self._accept(split, segment)
+            return
+        self.held.append((split, segment))
+        if self.log.base < self.last_file or self._is_evidence(segment):
+            for held in self.held:
+                self._accept(*held)
+            self.held.clear()
+
+    def _is_evidence(self, segment: Segment) -> bool:
+        """Whether the segment's records cannot be old bytes: what a truncation left is older than what came after."""
+        if segment.opened < self.log.clock:
+            return False
+        known = self.store.checkpoint
+        flushed = known is not None and self.log.newest <= segment.opened <= known.log
+        return flushed or int(segment.pieces.indexed.sum()) > 0
+
+    def _last_file_with_a_record(self) -> int:
+        """The base of the last file that begins with a record that names its own position."""
+        for file in reversed(self.store.files):
+            window = splits.Window(file)
+            window.read(0, splits.SLACK)
+            if scan.find_start(window.data, file.base, 0, 1, file.length, window.have) == 0:
+                return file.base
+        return self.store.start
+
+    def _accept(self, split: Split, segment: Segment) -> None:
+        """The segment is part of the log."""
+        if segment.start > self.log.end:
+            self._damaged(int(self.log.end), segment.start)
+        base = split.file.base
+        older = segment.records > 0 and segment.opened < self.log.clock
+        self.judged.stepped_back = max(self.judged.stepped_back, segment.stepped_back, segment.start if older else -1)
+        self.judged.last_record = max(self.judged.last_record, segment.last)
+        if not (segment.refused and segment.refused[0].event == segment.first_event):  # then the refusal is told below
+            self._take(segment.first_event, segment.start, again=True)
+        self.log = replace(
+            self.log,
+            base=segment.end if segment.end == base + self.store.file_size else base,
+            end=segment.end,
+            clock=segment.clock if segment.records else self.log.clock,
+            newest=max(self.log.newest, segment.newest),
+        )
+        self.judged.records += segment.records
+        for refusal in segment.refused:
+            self._refused(base, refusal)
+        for spec in SPECS:
+            self.judged.cover(spec, segment.covered.get(spec, {}))
+        for name, anomaly in segment.anomalies.items():
+            self.judged.anomaly(name, *anomaly)
+        self.queues.take(split, segment)
+        self.transactions.take(segment)
+        self.promises.take(segment)
+
+    def _damaged(self, low: int, high: int) -> None:
+        """No record can be read from `low` to `high`, and the log goes on there."""
+        self.judged.damage.append((low, high))
+        file_end = self.log.base + self.store.file_size
+        if all(file.base != self.log.base for file in self.store.files):
+            return  # the file itself is missing: the next record tells that nothing leads up to it
+        if high < file_end:
+            known = int(self._header(low).known)
+            self._take(("append", (low, high - low, low, known, 0, 1, 1, self.log.clock)), low)
+            self.log = replace(self.log, end=high)
+        elif low < file_end:  # nothing of this file is left behind `low`, not even its blank
+            header = self._header(low)
+            marked = header.magic == scan.MAGIC_BLANK
+            self._take(("roll", (low, header.size if marked else file_end - low, int(marked))), low)
+            self.log = replace(self.log, base=file_end, end=file_end)
+
+    def _take(self, event: Event, position: int, *, again: bool = False, detail: str = "") -> bool:
+        """Take one log event from the state that was really reached, and say whether it was accepted.
+
+        `again` says that a worker has it among its own; `detail` is told with the refusal.
+        """
+        if not again:
+            self.judged.joint(position, "log", COMMIT_LOG, [event])
+        outcome = replay("log", self.log, [event], profile=self.options.profile, ignored=self.options.ignored)
+        if outcome.departure:
+            self.judged.find(COMMIT_LOG, position, outcome.departure, detail)
+            return False
+        for name, count in outcome.deviations.items():
+            self.judged.anomaly(name, count, position, COMMIT_LOG)
+        self.log = outcome.state
+        return True
+
+    def _refused(self, base: int, refusal: Refusal) -> None:
+        """A log event that a worker's kernel refused, taken again by the plain function."""
+        log = kernel("log")
+        state = type(self.log)(**splits.claim_log(log, self.store, base, refusal.event))
+        outcome = replay("log", state, [refusal.event], profile=self.options.profile, ignored=self.options.ignored)
+        if outcome.departure:
+            self.judged.find(COMMIT_LOG, refusal.event[1][0], outcome.departure)
+
+    # -- the end of the log ----------------------------------------------------------------------------------------
+
+    def finish(self) -> Judged:
+        """All results are in: find the log's end, and hold every queue against it."""
+        judged = self.judged
+        if self.held:
+            old = sum(segment.records for _, segment in self.held)
+            judged.note(
+                f"{old:,} records behind the log's end at {self.log.end} are old bytes of an earlier truncation"
+            )
+            self.held.clear()
+        judged.end = int(self.log.end)
+        judged.ends_in_the_past = self.log.clock < self.log.newest
+        if judged.records:
+            torn = self._torn_at_the_end() if self.store.clean else None
+            if torn:
+                self._take(torn, judged.end)
+            self.queues.finish()
+            if not torn and not self.store.live:
+                self._beyond_the_end()
+            self.transactions.finish()
+            self.promises.finish()
+        return judged
+
+    def _header(self, position: int) -> scan.Header:
+        """The header at `position`; all zeros where there is no file."""
+        for file in self.store.files:
+            if file.base <= position < file.base + file.length:
+                return splits.header_at(file, position - file.base)
+        return scan.header(b"")
+
+    def _torn_at_the_end(self) -> Event | None:
+        """Behind the last record of a clean log, one that names its place there and was stored before the stop."""
+        at, known = self.judged.end, self.store.checkpoint
+        header = self._header(at)
+        if known is None or not header.known or header.claimed != at:
+            return None
+        if header.time < self.log.clock or (header.time > known.log and not self._never_restarted):
+            return None
+        return "append", (at, header.size, at, 1, 0, 1, 1, header.time)
+
+    @property
+    def _never_restarted(self) -> bool:
+        """Whether no broker ever started on these files again, so that nothing of them was ever truncated."""
+        known = self.store.checkpoint
+        return self.store.modern and known is not None and known.recovered == 0
+
+    def _beyond_the_end(self) -> None:
+        """What speaks of records beyond the end: entries that name them, and a checkpoint that is newer than all.
+
+        Each alone may be wrong, an old entry or a damaged checkpoint. Together, or on a store that was never
+        truncated, they accuse.
+        """
+        judged, known = self.judged, self.store.checkpoint
+        beyond = sorted(self.queues.beyond)
+        newer = known is not None and known.log > self.log.newest
+        if known and (beyond or not newer):
+            judged.cover("log", {"checkpoint": int(self._take(("checkpoint", (known.log,)), judged.end))})
+        elif known:
+            judged.inconclusive.append(
+                f"the checkpoint knows of a record stored at {known.log} ms, later than any in the log, and no entry "
+                "names one: either the log lost its last records with their entries, or the checkpoint is damaged"
+            )
+        if beyond and not newer:
+            self._named_beyond_the_end(*beyond[0], others=len(beyond) - 1)
+
+    def _named_beyond_the_end(self, position: int, trace: str, others: int) -> None:
+        """Entries name records beyond the end of the log: it lost them, or the entries are old bytes."""
+        what = f"{trace} and {others} more queue{'s' * (others > 1)} have" if others else f"{trace} has"
+        end = self.judged.end
+        if not self.store.clean:
+            self.judged.note(f"{what} entries beyond the log's end {end}: the broker drops them at its next start")
+        elif self._never_restarted:
+            self._take(("refer", (position,)), end, detail=f"the entry behind the last one of {trace}")
+        else:
+            self.judged.inconclusive.append(
+                f"{what} an entry behind the last message that points at {position}, beyond the log's end {end}: "
+                "either the log lost its last records, or these are old bytes of a truncation at an earlier start"
+            )

@@ -1,0 +1,283 @@
+"""Turns what a judge found into findings: the damaged place, what lies there, and the story."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+
+from gapless.spec.catalog import rule_id
+from gapless.traces.problems import shown
+from gapless.traces.replay.exact import named, story
+from gapless.traces.replay.notation import called
+from gapless.traces.report.values import Finding, Where
+from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.found import Found, Judged
+from gapless.traces.sources.rocketmq.splits import Split
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.layout import ENTRY, Store, queue_files
+
+MISSING = ("no entry before it is missing", "every message has its entry")
+
+
+def finding(judged: Judged, found: Found, *, source: str, count: int, traces: list[str], how: str = "") -> Finding:
+    """One departure as a finding, told in full; `how`: what else to type to see it again."""
+    store, departure = judged.store, found.departure
+    where = place(store, found)
+    trace = shown(found.trace)
+    lies = what_lies_there(judged, found)
+    message = f"{trace}: {_message(found)}"
+    title = f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
+    again = f"gapless explain {shlex.quote(shown(source))} --trace {shlex.quote(trace)}{how}"
+    return Finding(
+        rule=rule_id(found.spec, found.because),
+        severity="violation",
+        spec=found.spec,
+        trace=trace,
+        source=shown(source),
+        position=found.position,
+        where=Where(file=shown(where.file), offset=where.offset),
+        message=f"{message} ({lies[0]})" if lies else message,
+        needs=found.because,
+        otherwise=departure.otherwise,
+        here=departure.here,
+        story=story(departure, title=title, also=[f"{line[0].upper()}{line[1:]}." for line in lies], again=again),
+        count=count,
+        traces=[shown(t) for t in traces],
+    )
+
+
+def _subject(found: Found) -> str:
+    match found.spec:
+        case "log":
+            return "the commit log"
+        case "transaction":
+            return f"transaction {shown(found.trace)}"
+        case "checkpoint":
+            return "the check service"
+        case "op_batch":
+            return "the op batcher"
+        case _:
+            return f"queue {shown(found.trace)}"
+
+
+def place(store: Store, found: Found) -> Where:  # noqa: PLR0911 - one for every kind of place
+    """Where the damage lies: in the log for records, in the consume queue for entries."""
+    departure = found.departure
+    args = named(found.spec, departure.event)
+    if found.spec == "log":
+        at_the_end = "begins where" in found.because or departure.event[0] in ("checkpoint", "refer")
+        at = int(departure.state.end) if at_the_end else args["position"]
+        return in_log(store, at)
+    if found.spec == "checkpoint" and "stays within" in found.because and store.cursors:
+        return Where(file=store.cursors.file, offset=0)
+    if found.spec != "queue":
+        return in_log(store, found.position)
+    action = departure.event[0]
+    if action == "find_file":
+        return Where(file=f"consumequeue/{found.trace}/{args['base']:020d}", offset=args["length"])
+    if action in ("open", "append", "account", "acknowledge"):
+        return in_log(store, found.position)
+    if found.because in MISSING:
+        return slot(store, found.trace, int(departure.state.indexed))
+    number = args.get("number", int(departure.state.blank) - 1)  # dispatch that is done names no number, but a blank
+    return slot(store, found.trace, number)
+
+
+def in_log(store: Store, position: int) -> Where:
+    """The log file of a position, and the offset in it."""
+    file, offset = store.log_file_at(position)
+    return Where(file=file, offset=offset)
+
+
+def slot(store: Store, trace: str, number: int) -> Where:
+    """The file and offset of entry `number`, whether the file exists or not."""
+    topic, _, queue = trace.rpartition("/")
+    at = number * ENTRY
+    files = queue_files(store.queue_folder(topic, int(queue)))
+    full = store.queue_file_size or (files[0].length if files else 0)
+    base = at - at % full if full else 0
+    for file in files:
+        if file.base <= at < file.base + (full or file.length):
+            base = file.base
+    return Where(file=f"consumequeue/{trace}/{base:020d}", offset=at - base)
+
+
+def _message(found: Found) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
+    """What is wrong, in one sentence without its end."""
+    args = named(found.spec, found.departure.event)
+    action = found.departure.event[0]
+    if found.spec in OF_TRANSACTIONS:
+        return OF_TRANSACTIONS[found.spec](found, action, args)
+    if found.spec == "log":
+        end = int(found.departure.state.end)
+        if action == "checkpoint":
+            return f"the log ends at {end}, with a record older than the last one that its checkpoint knows"
+        if action == "refer":
+            return f"the log ends at {end}, and {found.detail} names a record at {args['position']}"
+        if "begins where" in found.because:
+            return f"nothing follows at {found.departure.state.end}; the log goes on at {args['position']}"
+        what = "blank" if action == "roll" else "record"
+        return f"the {what} at {args['position']} breaks the rule: {found.because}"
+    state = found.departure.state
+    if action == "acknowledge":
+        return f"the broker answered that its message {args['number']} lies at {args['position']} ({found.detail})"
+    if action == "account":
+        return f"no client sent the message at {found.position}, number {args['number']}"
+    if found.because in MISSING:
+        return f"entry {state.indexed} is missing; its message lies at {found.position}"
+    if action == "append":
+        return f"the message at {found.position} has number {args['number']} where {state.end} comes next"
+    if action == "index" and args["number"] < state.end:
+        messages = {"position": state.positions, "size": state.sizes, "tag": state.tags}
+        what = next(name for name in messages if args[name] != messages[name][args["number"]])
+        return f"entry {args['number']} has {what} {args[what]}, its message {messages[what][args['number']]}"
+    if action == "index":
+        return f"entry {args['number']} has no message in the log"
+    if action == "settle":
+        return f"its slots up to number {state.blank} hold blanks, and no entry follows"
+    if action == "find_file":
+        return f"a file of {args['length']} bytes, where all others have {args['full']}"
+    if action == "open":
+        return f"its first message in the log has number {args['number']}, and the log begins at {args['start']}"
+    return f"breaks the rule: {found.because}"
+
+
+def _of_transaction(found: Found, action: str, args: Mapping[str, int]) -> str:
+    what = {"check": "the half put back", "commit": "the final", "roll_back": "the op", "mark": "the op"}
+    told = SENTENCES.get(found.because, "{what} at {at} breaks the rule: {because}")
+    state = found.departure.state
+    parent = args.get("parent", args.get("number", -1))
+    return told.format(
+        what=what.get(action, "what lies"), at=found.position, because=found.because, phase=called(state.phase),
+        newest=state.newest, limit=state.max_checks, before=state.times[parent], about=parent,
+        **{"number": "?", "half": "?", "times": "?"} | {name: str(value) for name, value in args.items()},
+    )  # fmt: skip
+
+
+REPLACED = "{what} at {at} is about half {about}, and half {newest} has its place"
+SENTENCES = {  # what is wrong with a transaction, by the need that is not met
+    "the transaction is undecided": "{what} at {at} comes when the transaction is {phase}",
+    "the final names a version of its half": "the final at {at} names a half at {half}, and no version lies there",
+    "the final carries what its half carries": "the final at {at} is not what its half at {half} is",
+    "the producer asked to commit it": "there is a final at {at}, and its producer did not ask for it",
+    "the producer asked to roll it back": "half {number} at {at} has an op, no final, and nobody rolled it back",
+    "the decision names the newest version": REPLACED,
+    "the newest version is put back": REPLACED,
+    "the newest version is set aside": REPLACED,
+    "the counter goes up by one": "the half at {at} was put back with counter {times}, the one before it has {before}",
+    "the half that is put back is in the log": "the half at {at} has counter {times}, and no version before it",
+    "the producer is asked": "the half at {at} was put back, its counter raised to {times}, and nobody was asked",
+    "all checks are spent": "the half was set aside at {at} after {times} checks, where {limit} are allowed",
+    "the commit that was acknowledged has its final": "half {number} was acknowledged as committed, and is not",
+    "the check names a version of its half": "its producer was asked about half {number} at {half}, where none lies",
+}
+
+
+def _of_cursors(found: Found, action: str, args: Mapping[str, int]) -> str:
+    state = found.departure.state
+    if "undecided" in found.because:
+        return f"half {state.half_end - 1} at {found.position} has no op, newer version or parked copy; {found.detail}"
+    if "stays within" in found.because:
+        what, end = ("op", state.op_end) if action == "advance_ops" else ("half", state.half_end)
+        return f"the {what} cursor is {args['to']}, and those of the log end at {end} ({found.detail})"
+    return f"op {state.op_end - 1} at {found.position} breaks the rule: {found.because}"
+
+
+def _of_ops(found: Found, action: str, args: Mapping[str, int]) -> str:
+    if action == "enqueue" and "yet" in found.because:
+        return f"the op at {found.position} names half {args['number']} more than once"
+    if action == "enqueue":
+        return f"the op at {found.position} names half {args['number']}, which is not in the log before it"
+    return f"the op at {found.position} breaks the rule: {found.because}"
+
+
+OF_TRANSACTIONS: Mapping[str, Callable[[Found, str, Mapping[str, int]], str]] = {
+    "transaction": _of_transaction,
+    "checkpoint": _of_cursors,
+    "op_batch": _of_ops,
+}
+
+
+def what_lies_there(judged: Judged, found: Found) -> list[str]:  # noqa: PLR0911 - one for every kind of place
+    """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
+    if found.spec == "transaction":
+        return _differences(judged.store, found)
+    if found.spec == "op_batch" and found.detail:
+        return [found.detail]
+    if found.departure.event[0] == "acknowledge" and found.spec == "queue":
+        return [f"at {found.position} is {_at(judged, found.position)}"]
+    if found.spec != "queue" or found.departure.event[0] != "index":
+        return []
+    args = named("queue", found.departure.event)
+    position, size = args["position"], args["size"]
+    if position == size == args["tag"] == 0:
+        return ["the entry is all zeros"]
+    if "points at" not in found.because and "is in the log" not in found.because:
+        return []
+    return [f"the entry points at {position}, {_at(judged, position)}"]
+
+
+KEPT = frozenset({"WAIT", "REAL_TOPIC", "REAL_QID", "TRAN_MSG", "__CRC32#", "INNER_MULTI_QUEUE_OFFSET"})
+COUNTERS = frozenset({"TRANSACTION_CHECK_TIMES", "TRAN_PREPARED_QUEUE_OFFSET"})
+
+
+def _differences(store: Store, found: Found) -> list[str]:
+    """In what a renewal, a final or what was set aside differs from its half."""
+    if found.because not in (
+        "the final carries what its half carries",
+        "the half is put back as it was",
+        "the half is set aside as it was",
+    ):
+        return []
+    args = named("transaction", found.departure.event)
+    half_at = found.departure.state.positions[args.get("parent", args["number"])]
+    half, copy = splits.record_at(store, half_at), splits.record_at(store, found.position)
+    if half is None or copy is None:
+        return []
+    what = ["body"] * (half.body != copy.body) + ["birth"] * (half.born != copy.born)
+    if found.departure.event[0] == "commit":
+        wanted = half.properties.get("REAL_TOPIC"), half.properties.get("REAL_QID")
+        what += ["topic"] * (copy.topic != wanted[0]) + ["queue"] * (str(copy.queue) != wanted[1])
+    if found.departure.event[0] != "check":
+        what += ["flag"] * (half.flag != copy.flag) + ["reconsume times"] * (half.reconsumed != copy.reconsumed)
+    names = (half.properties.keys() | copy.properties.keys()) - KEPT - COUNTERS
+    what += sorted(name for name in names if half.properties.get(name) != copy.properties.get(name))
+    return [f"the half at {half_at} and what lies at {found.position} differ in {', '.join(map(shown, what))}"] * bool(
+        what
+    )
+
+
+def _at(judged: Judged, position: int) -> str:
+    store = judged.store
+    if position < store.start:
+        return f"below the log's start {store.start}"
+    if position >= judged.end:
+        return f"beyond the log's end {judged.end}"
+    for split in splits.splits(store):
+        if split.file.base + split.low <= position < split.file.base + split.high:
+            return _record_at(store, split, position)
+    return "where the log has no file"
+
+
+def _record_at(store: Store, split: Split, position: int) -> str:
+    for low, high, columns, _blank in splits.segment_columns(store, split):
+        if not low <= position < high:
+            continue
+        starts = columns.log[scan.POSITION, : columns.filled[0]]
+        record = int(starts.searchsorted(position, side="right")) - 1
+        if record < 0:
+            continue
+        if position >= starts[record] + columns.log[scan.SIZE, record]:
+            return "the blank at a file's end"
+        rows = columns.rows[:, : columns.filled[1]]
+        mine = [r for r in range(rows.shape[1]) if rows[scan.PLACE, r] == starts[record]]
+        whose = ", ".join(
+            f"{topic}/{queue} number {int(rows[scan.NUMBER, r])}"
+            for r in mine
+            for topic, queue in [columns.subject(int(rows[scan.SUBJECT, r]))]
+        )
+        whose = shown(whose) or "of no queue"
+        if starts[record] == position:
+            return f"the record of {whose}"
+        return f"in the middle of the record at {int(starts[record])} ({whose})"
+    return "in a record that begins before it"

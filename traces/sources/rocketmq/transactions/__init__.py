@@ -1,0 +1,1 @@
+"""The transactions of a RocketMQ store: found, ordered, judged, joined."""

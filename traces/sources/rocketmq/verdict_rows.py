@@ -1,0 +1,79 @@
+"""The rows of the verdict table that one store adds: its log, every queue, every transaction and op, the cursors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+
+from gapless.spec.catalog import rule_id
+from gapless.traces.events.schema import ROWS, utf8
+from gapless.traces.problems import shown
+from gapless.traces.report.verdict_table import SCHEMA
+from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged, Run, name_of
+from gapless.traces.sources.rocketmq.transactions.judge import CURSORS, op_trace
+
+Row = dict[str, Any]
+
+
+def verdict_rows(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
+    """A row for every trace of the store, as batches of the table's schema."""
+    rows = chain(_rows(judged), _transactions(judged))
+    while some := list(islice(rows, ROWS)):
+        told = [{"source": shown(source), **row, "trace": utf8(row["trace"])} for row in some]
+        yield pa.RecordBatch.from_pylist(told, schema=SCHEMA)
+
+
+def _rows(judged: Judged) -> Iterator[Row]:
+    first: dict[tuple[str, str], Found] = {}
+    for found in sorted(judged.found, key=lambda found: found.position):
+        first.setdefault((found.spec, found.trace), found)
+    log = sum(count for name, count in judged.covered.items() if name.startswith("log."))
+    yield _row("log", COMMIT_LOG, log) | _told(first.pop(("log", COMMIT_LOG), None))
+    for subject, run in sorted(judged.queues.items()):
+        row = _row("queue", name_of(subject), run.messages + max(0, run.indexed - run.first))
+        yield row | _untold(run) | _told(first.pop(("queue", name_of(subject)), None))
+    cursors = sum(count for name, count in judged.covered.items() if name.startswith("checkpoint."))
+    if cursors or ("checkpoint", CURSORS) in first:
+        yield _row("checkpoint", CURSORS, cursors) | _told(first.pop(("checkpoint", CURSORS), None))
+    told = {found.trace for (spec, _), found in first.items() if spec == "op_batch"}
+    for block in judged.listed.ops:
+        for number, events, queue in block.T.tolist():
+            if op_trace(number, queue) not in told:
+                yield _row("op_batch", op_trace(number, queue), events)
+    first = {key: found for key, found in first.items() if key[0] != "transaction"}
+    for (spec, trace), found in sorted(first.items()):  # what has no message in the log: nothing of it is counted
+        yield _row(spec, trace, 0) | _told(found)
+
+
+def _transactions(judged: Judged) -> Iterator[Row]:
+    """Every transaction, those that depart first."""
+    for name, because, position, events in judged.listed.refused:
+        row = _row("transaction", name, events)
+        yield row | ({"verdict": "inconclusive"} if because is None else _departing("transaction", because, position))
+    for block in judged.listed.accepted:
+        block = block[:, block[1].argsort(kind="stable")]  # noqa: PLW2901 - the same, in the order of the log
+        names = splits.names_of_records(judged.store, block[1])
+        for name, events in zip(names, block[2].tolist(), strict=True):
+            yield _row("transaction", name, events)
+
+
+def _row(spec: str, trace: str, events: int) -> Row:
+    return {"spec": spec, "trace": trace, "verdict": "conforms", "rule": None, "position": None, "events": events}
+
+
+def _told(found: Found | None) -> Row:
+    return {} if found is None else _departing(found.spec, found.because, found.position)
+
+
+def _untold(run: Run) -> Row:
+    """A queue that is only counted among those that depart: where exactly it does, nobody looked."""
+    because = run.suspect.refusal.because if run.suspect else None
+    return _departing("queue", because, None) if because else {}
+
+
+def _departing(spec: str, because: str, position: int | None) -> Row:
+    return {"verdict": "departs", "rule": rule_id(spec, because), "position": position}
