@@ -18,10 +18,10 @@ __all__ = ["Finding", "Report", "Settings", "Store", "StoreError", "UsageError",
 
 _HOMES = {
     **dict.fromkeys(("UsageError", "check"), "traces.check"),
-    **dict.fromkeys(("Finding", "Report"), "traces.verdicts"),
-    "Settings": "impl.core",
-    "Store": "impl.store",
-    "StoreError": "impl.errors",
+    **dict.fromkeys(("Finding", "Report"), "traces.report.values"),
+    "Settings": "impl.store.core",
+    "Store": "impl.store.store",
+    "StoreError": "impl.store.errors",
 }
 
 
