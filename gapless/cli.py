@@ -158,7 +158,8 @@ def check(
     """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
     from gapless.traces.check import UsageError
     from gapless.traces.check import check as run
-    from gapless.traces.report import rendering as reports
+    from gapless.traces.report.html import html
+    from gapless.traces.report.text import text
 
     try:
         with _progress() as progress:
@@ -182,9 +183,9 @@ def check(
         if json:
             _write(json, found.model_dump_json(by_alias=True, indent=1) + "\n")
         if report:
-            _write(report, reports.html(found))
+            _write(report, html(found))
         if str(json) != "-":
-            reports.text(found, _Console(highlight=False, soft_wrap=True), verbose=verbose)
+            text(found, _Console(highlight=False, soft_wrap=True), verbose=verbose)
             if report:
                 print(f"report: {report}")
             if verdicts and verdicts.is_dir():

@@ -21,24 +21,26 @@ from gapless.spec.catalog import PROFILES, SPECS, rule_id
 from gapless.traces.options import Options
 from gapless.traces.parts import Parts, Progress, is_event_file, recording_folder
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
+from gapless.traces.report.sections import PRESENTATIONS, together
 from gapless.traces.report.values import (
     Counts,
     Finding,
     Mark,
-    QueueRow,
     Report,
     Source,
-    Transactions,
     VerdictName,
     Where,
     worst,
 )
 from gapless.traces.rules import Rule, rules
+from gapless.traces.sources.pulsar import report as pulsar
 from gapless.traces.sources.rocketmq import places, splits
+from gapless.traces.sources.rocketmq import report as rocketmq
 from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.sources.rocketmq.log import Judge
+from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.splits import Result, Split
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import Store, client_log_beside, open_store, store_folder
@@ -56,6 +58,7 @@ ONE_PROCESS = 48 << 20  # bytes: below this a pool costs more than it gives
 AHEAD = 4  # splits per process that may wait to be joined: bounds memory
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
 PROFILE_OF_STORES = "rocketmq"
+PRESENTATIONS.update({"rocketmq-store": rocketmq.PRESENTATION, "pulsar-recording": pulsar.PRESENTATION})
 TRACES = 5  # traces named in a cluster of findings
 
 
@@ -471,7 +474,6 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
     verdict: VerdictName = (
         "departs" if violations else "unreadable" if unreadable else "inconclusive" if reasons else "conforms"
     )
-    queues = _queue_rows(judged, source)
     return Parts(
         source=Source(
             path=source, kind="rocketmq-store", bytes=store.bytes, records=judged.records,
@@ -485,9 +487,11 @@ def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Pa
         coverage=judged.covered,
         not_exercised=_not_exercised(judged),
         anomalies={name: count for name, (count, _, _) in judged.anomalies.items()},
-        queues=queues,
-        transactions=_transactions(judged, source),
-        clients=[judged.client] if judged.client else [],
+        rows={
+            "queues": _queue_rows(judged, source),
+            "transactions": _transactions(judged, source),
+            "clients": [judged.client] if judged.client else [],
+        },
         life=judged.life,
         queue_count=len(judged.queues),
         marks=_marks(judged, source, findings),
@@ -503,7 +507,7 @@ def _traces(judged: Judged) -> int:
     return 1 + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
 
 
-def _transactions(judged: Judged, source: str) -> list[Transactions]:
+def _transactions(judged: Judged, source: str) -> list[TransactionsRow]:
     tally, cursors = judged.transactions, judged.store.cursors
     numbers = tally.numbers
     if not any(numbers.values()):
@@ -514,7 +518,7 @@ def _transactions(judged: Judged, source: str) -> list[Transactions]:
         return {key: count for key, count in sorted(counts.items()) if count}
 
     return [
-        Transactions(
+        TransactionsRow(
             source=source,
             **{name: numbers.get(name, 0) for name in NUMBERS},
             outcomes={name: tally.outcomes[name] for name in BECAME if tally.outcomes.get(name)},
@@ -717,10 +721,7 @@ def _report(parts: list[Parts], profile: str, engine: str, seconds: float) -> Re
         anomalies=added(p.anomalies for p in parts),
         findings=[f for p in parts for f in p.findings],
         findings_total=sum(p.total for p in parts),
-        queues=[row for p in parts for row in p.queues],
-        transactions=[row for p in parts for row in p.transactions],
-        clients=[row for p in parts for row in p.clients],
-        coordinators=[row for p in parts for row in p.coordinators],
+        parts=together(p.rows for p in parts),
         life=[line for p in parts for line in p.life],
         marks=[mark for p in parts for mark in p.marks],
         seconds=seconds,

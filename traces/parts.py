@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gapless.traces.report.values import Client, Coordinator, Finding, Mark, QueueRow, Source, Transactions
+from gapless.traces.report.values import Finding, Mark, ReportRow, Source
 
 Progress = Callable[[int, int], None]
 """Told, after every split, how many bytes are done and how many there are."""
@@ -23,10 +23,7 @@ class Parts:
     coverage: dict[str, int] = field(default_factory=dict)
     not_exercised: list[str] = field(default_factory=list)
     anomalies: dict[str, int] = field(default_factory=dict)
-    queues: list[QueueRow] = field(default_factory=list)
-    transactions: list[Transactions] = field(default_factory=list)
-    clients: list[Client] = field(default_factory=list)
-    coordinators: list[Coordinator] = field(default_factory=list)
+    rows: dict[str, Sequence[ReportRow]] = field(default_factory=dict)  # by part of the report
     queue_count: int = 0  # of a store, those without a row included
     marks: list[Mark] = field(default_factory=list)
     life: list[str] = field(default_factory=list)

@@ -37,7 +37,7 @@ from gapless.traces.replay.exact import replay, story
 from gapless.traces.replay.kernels import EXACT, LIMIT, Ints, Kernel, Replayed, kernel
 from gapless.traces.replay.possible_states import STATES, Departs, Replay, TooMany
 from gapless.traces.report import verdict_table
-from gapless.traces.report.values import Finding, Source, SourceKind, VerdictName, Where
+from gapless.traces.report.values import Finding, Source, VerdictName, Where
 from gapless.traces.rules import SEEN
 from gapless.traces.sources.rocketmq import splits
 
@@ -585,7 +585,7 @@ class Recorded:
     """
 
     path: Path
-    kind: SourceKind
+    kind: str
     bytes: int
     records: int
     file: str

@@ -23,12 +23,12 @@ from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.replay.exact import Departure, Step, named
 from gapless.traces.replay.notation import changes
 from gapless.traces.report import verdict_table
-from gapless.traces.report.values import Coordinator
 from gapless.traces.sources.pulsar import history, requests
 from gapless.traces.sources.pulsar.fitting import misfits
 from gapless.traces.sources.pulsar.history import SPEC, Steps
 from gapless.traces.sources.pulsar.joined import OK, REFUSED, Epoch, coordinators
 from gapless.traces.sources.pulsar.lines import Ints, Lines, read
+from gapless.traces.sources.pulsar.report import CoordinatorRow
 
 STEPS = 12  # of one transaction, that a story tells of
 TURNING = ("unload", "recover")  # steps of the coordinator that a story of one transaction tells of too
@@ -41,7 +41,7 @@ class Recording:
     lines: Lines
     batches: list[pa.RecordBatch]
     line: Ints
-    coordinators: list[Coordinator]
+    coordinators: list[CoordinatorRow]
     reasons: list[str]
 
 
@@ -69,7 +69,7 @@ def check_recording(
     if table is not None:
         listed = verdict_table.write(table[0], f"{table[1]}-recording", judge.verdicts)
     parts = Teller(told, options, options.trace).parts(judge.tallies, listed=listed)
-    parts.coordinators = recording.coordinators
+    parts.rows = {"coordinators": recording.coordinators}
     parts.not_exercised += NOT_READ
     return _with_reasons(parts, recording.reasons)
 
@@ -127,7 +127,7 @@ def _with_reasons(parts: Parts, reasons: Sequence[str]) -> Parts:
     return replace(parts, source=source)
 
 
-def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> Coordinator:
+def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> CoordinatorRow:
     """A coordinator in numbers: what its log says took effect."""
 
     def count(action: str) -> int:
@@ -136,7 +136,7 @@ def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> Co
     to = told.args[SPEC.arguments.index("to")]
     finished = (told.action == SPEC.codes["finish"]) & (told.outcome != REFUSED)
     active = np.cumsum((told.action == SPEC.codes["begin"]).astype(np.int64) - finished)
-    return Coordinator(
+    return CoordinatorRow(
         source=shown(path),
         trace=trace,
         loads=len([epoch for epoch in epochs if epoch.ready]),
