@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gapless.traces.report.charts import Chart
-from gapless.traces.report.values import WORST, Report, ReportRow, VerdictName
+from gapless.traces.report.values import WORST, Report, VerdictName
 
 Parts = Mapping[str, Sequence[Any]]
 """The rows of a report by part: `ReportRow`s, each of the model that its source has for that part."""
@@ -83,11 +83,8 @@ class Presentation:
     )
 
 
-PRESENTATIONS = {
-    "event-trace": Presentation("event trace", "event"),
-    "unknown": Presentation("not recognised", by_trace=False, conforms=lambda _report, _trace: ()),
-}
-"""The presentation of each kind of input. Sources add theirs."""
+PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}
+"""The presentation of each kind of input; the registry of sources adds theirs."""
 
 
 def presentation(kind: str) -> Presentation:
@@ -106,12 +103,12 @@ def sections(report: Report) -> list[Section]:
     return sorted(found, key=lambda section: section.detail)
 
 
-def together(parts: Iterable[Mapping[str, Sequence[ReportRow]]]) -> dict[str, list[ReportRow]]:
+def together(parts: Iterable[Parts]) -> dict[str, list[Any]]:
     """The rows of several sources, by part; a key for every part that there could be."""
-    found: dict[str, list[ReportRow]] = {name: [] for shows in PRESENTATIONS.values() for name in shows.parts}
+    found: dict[str, list[Any]] = {name: [] for shows in PRESENTATIONS.values() for name in shows.parts}
     for one in parts:
         for name, rows in one.items():
-            found[name] += rows
+            found.setdefault(name, []).extend(rows)
     return found
 
 

@@ -66,7 +66,7 @@ class Source(Model):
     """One input, and what was read of it."""
 
     path: str
-    kind: str = Field(description="as its source names it; `unknown` where no source recognises it")
+    kind: str = Field(description="of source; `unknown` where it could not be opened")
     bytes: int = 0
     records: int = 0
     clean: bool | None = None
