@@ -179,8 +179,7 @@ def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
         ),
         (
             "impl",
-            "import threading\nfrom gapless.traces.events.schema import Event\n"
-            "from gapless.traces.events import schema",
+            "import threading\nfrom gapless.traces.events import schema",
         ),
         (
             "traces",
