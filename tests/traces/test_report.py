@@ -21,8 +21,8 @@ from gapless.traces.report import text as texts
 from gapless.traces.report.values import Counts, Finding, Mark, Report, Source, VerdictName, Where
 from gapless.traces.sources.rocketmq import report as rocketmq
 from gapless.traces.sources.rocketmq.report import ClientRow, QueueRow, TransactionsRow
-from tests.support.damage import Pick, entry_zeroed
-from tests.support.stores import recording
+from tests.support.rocketmq.damage import Pick, entry_zeroed
+from tests.support.rocketmq.recordings import recording
 
 MEGABYTE = 1_000_000
 FILE = 1 << 20
