@@ -26,6 +26,7 @@ from gapless.traces.judging.teller import Recorded, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, UsageError
 from gapless.traces.report.parts import Parts
+from gapless.traces.report.sections import Presentation
 from gapless.traces.sources.source import Beside
 
 SPEC = SPECS["queue"]
@@ -40,6 +41,7 @@ class Csv:
     beside: frozenset[str] = frozenset()
     expected_folder = ""
     expected_file = "a CSV of queue steps: its name does not end in .csv"
+    presentation = Presentation("CSV of queue steps", unit="event")
 
     def recognise(self, path: Path) -> Path | None:
         """As `Source` says."""
