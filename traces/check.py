@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
-from gapless.spec.catalog import PROFILES, SPECS, rule_id
+from gapless.spec.catalog import PROFILES, SPECS, Rule, rule
 from gapless.traces.options import Options
 from gapless.traces.parts import Parts, Progress, is_event_file, recording_folder
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
@@ -33,7 +33,7 @@ from gapless.traces.report.values import (
     Where,
     worst,
 )
-from gapless.traces.rules import Rule, rules
+from gapless.traces.rules import is_a_need, rules
 from gapless.traces.sources.rocketmq import places, splits
 from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
@@ -151,19 +151,18 @@ def _part(table: Table | None, number: int) -> tuple[Path, str] | None:
 
 
 def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
-    """The sentences of the rules that do not count. Raises UsageError for a rule that does not exist."""
-    known = {rule.id: rule for rule in rules()}
+    """The ids of the rules that do not count. Raises UsageError for a rule that does not exist."""
+    everything = {rule.id for rule in rules()}
 
     def chosen(names: Sequence[str]) -> set[str]:
         found = set()
         for name in names:
-            match = {rule.because for rule in known.values() if name in (rule.id, rule.spec)}
+            match = {rule for rule in everything if name in (rule, rule.partition("/")[0])}
             if not match:
                 raise UsageError(f"no such rule: {shown(name)} (gapless rules lists them)")
             found |= match
         return found
 
-    everything = {rule.because for rule in known.values()}
     return frozenset((everything - chosen(only) if only else set()) | chosen(ignore))
 
 
@@ -410,6 +409,9 @@ def judged_store(store: Store, options: Options, engine: Engine) -> tuple[Judged
     return judged, ""
 
 
+TAG_CODE = rule("queue/entry-has-the-tag-code-of-its-message").id
+
+
 def _other_ends(judged: Judged) -> Iterator[tuple[int, str]]:
     """Where else the log may end, if all that departs lies behind: nobody can be accused of what comes after that.
 
@@ -420,7 +422,7 @@ def _other_ends(judged: Judged) -> Iterator[tuple[int, str]]:
     last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.found)
     if judged.store.clean and last_is_refused:
         yield judged.last_record, "what lies behind is no record of it"
-    torn = all(found.spec == "log" or "tag code" in found.because for found in judged.found)
+    torn = all(found.spec == "log" or found.rule == TAG_CODE for found in judged.found)
     if torn and not judged.store.clean and judged.last_record >= 0:
         yield judged.last_record, "the last record is torn: the broker drops it at its next start"
     if judged.stepped_back >= 0 and judged.ends_in_the_past:
@@ -444,23 +446,23 @@ def _up_to(limit: int, why: str, judged: Judged, options: Options, engine: Engin
 
 def _parts(path: Path, judged: Judged, interrupted: str, options: Options) -> Parts:
     store = judged.store
-    clusters: dict[tuple[str, str], list[Found]] = {}
+    clusters: dict[str, list[Found]] = {}
     for found in sorted(judged.found, key=lambda f: (f.position, f.trace)):
-        clusters.setdefault((found.spec, found.because), []).append(found)
+        clusters.setdefault(found.rule, []).append(found)
     source = shown(path)
     how = f" --profile {options.profile}" if options.profile != "rocketmq" else ""
     findings = [
         places.finding(
             judged, group[0], source=str(path), how=how,
-            count=len(group) + judged.untold.get((spec, because), 0),
+            count=len(group) + judged.untold.get(broken, 0),
             traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
         )
-        for (spec, because), group in clusters.items()
+        for broken, group in clusters.items()
     ]  # fmt: skip
     findings.extend(_anomaly(judged, source, name, *what) for name, what in sorted(judged.anomalies.items()))
     notes = [*store.notes, *judged.notes]
     if options.ignored:
-        ignored = sorted(rule.id for rule in rules() if rule.because in options.ignored)
+        ignored = sorted(options.ignored)
         some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
         notes.append(f"{len(ignored)} rule{'s' * (len(ignored) > 1)} ignored: {some}")
     reasons = [interrupted] if interrupted else [*_vacuous(judged, options), *judged.inconclusive]
@@ -539,7 +541,7 @@ def _events(judged: Judged, spec: str) -> int:
 
 def _vacuous(judged: Judged, options: Options) -> Iterator[str]:
     """Why nothing, or not enough, was checked. Vacuity is not conformance."""
-    if options.ignored and options.ignored >= {rule.because for rule in rules() if rule.kind.startswith("need of")}:
+    if options.ignored and options.ignored >= {rule.id for rule in rules() if is_a_need(rule)}:
         yield "every rule is ignored: nothing was checked"
     elif not judged.records:
         yield "no record in the log: nothing was checked"
@@ -575,7 +577,7 @@ def _anomaly(judged: Judged, source: str, name: str, count: int, position: int, 
     file, offset = judged.store.log_file_at(position)
     sentence = name.replace("_", " ")
     return Finding(
-        rule=rule_id(spec, sentence), severity="anomaly", spec=spec, trace=shown(trace), source=source,
+        rule=SPECS[spec].rule_of(deviation.step).id, severity="anomaly", spec=spec, trace=shown(trace), source=source,
         position=position, where=Where(file=file, offset=offset), message=f"{sentence} ({deviation.seen})",
         needs=sentence, otherwise="nothing: this is legal, and counted", here={}, story=[], count=count,
         traces=[shown(trace)],
@@ -586,9 +588,7 @@ def _not_exercised(judged: Judged) -> list[str]:
     """Rules without evidence, and what would exercise them."""
     store, found = judged.store, []
     if not judged.counters[scan.C_SEALED]:
-        found.append(
-            f"{rule_id('log', 'the record has the checksum that its properties carry')}: no record carries one"
-        )
+        found.append(f"{rule('log/record-has-the-checksum-that-its-properties-carry').id}: no record carries one")
     if judged.counters[scan.C_SCHEDULED]:
         found.append("delays of single levels: any start may change them, so delivery times are held to whole seconds")
     if judged.counters[scan.C_UNSURE]:
@@ -596,16 +596,12 @@ def _not_exercised(judged: Judged) -> list[str]:
     if store.extended:
         found.append("tag codes in consumequeue_ext: gapless does not read it")
     if store.checkpoint is None:
-        found.append(f"{rule_id('log', 'what was flushed is still in the log')}: there is no checkpoint file")
+        found.append(f"{rule('log/what-was-flushed-is-still-in-the-log').id}: there is no checkpoint file")
     if not store.clean:
         what = "is still running" if store.live else "did not stop in order"
-        found.append(
-            f"{rule_id('queue', 'every message has its entry')}: not up to the log's end, for the broker {what}"
-        )
+        found.append(f"{rule('queue/every-message-has-its-entry').id}: not up to the log's end, for the broker {what}")
     if store.queue_file_size == 0:
-        found.append(
-            f"{rule_id('queue', 'a file of the consume queue has its full length')}: it is not known (--config)"
-        )
+        found.append(f"{rule('queue/file-of-the-consume-queue-has-its-full-length').id}: it is not known (--config)")
     found += _promises_not_exercised(judged)
     found += _transactions_not_exercised(judged)
     for spec, action in (
@@ -625,17 +621,17 @@ def _not_exercised(judged: Judged) -> list[str]:
 
 def _promises_not_exercised(judged: Judged) -> Iterator[str]:
     """What is not known of promises to clients."""
-    sent, said = "a client sent the message", evidence.given.get()
+    sent, said = rule("queue/client-sent-the-message").id, evidence.given.get()
     if judged.client is None:
-        for sentence in (*ACKNOWLEDGED, sent):
-            yield f"{rule_id('queue', sentence)}: nobody says what was sent; a client log would (--client)"
+        for name in (*ACKNOWLEDGED, sent):
+            yield f"{name}: nobody says what was sent; a client log would (--client)"
     elif said is not None and not said.complete:
-        yield f"{rule_id('queue', sent)}: the client log has messages without their keys; with all keys it would tell"
+        yield f"{sent}: the client log has messages without their keys; with all keys it would tell"
 
 
 ACKNOWLEDGED = (
-    "the message that was acknowledged is in the log, where the answer said",
-    "the message that was acknowledged is what its producer sent",
+    rule("queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said").id,
+    rule("queue/message-that-was-acknowledged-is-what-its-producer-sent").id,
 )
 
 
@@ -646,20 +642,20 @@ def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
         yield "transaction, checkpoint, op_batch: there is no transaction in the log, or they were not asked for"
         return
     if not store.settings.get("transactionCheckMax"):
-        rule = rule_id("transaction", "all checks are spent")
-        yield f"{rule}: transactionCheckMax is not known; a broker.conf would tell (--config)"
+        name = rule("transaction/all-checks-are-spent").id
+        yield f"{name}: transactionCheckMax is not known; a broker.conf would tell (--config)"
     if not store.settings.get("transactionOpMsgMaxSize"):
-        rule = rule_id("op_batch", "the body ends with the entry that fills it")
-        yield f"{rule}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
-    for sentence in OF_CLIENTS if judged.client is None else ():
-        yield f"{rule_id('transaction', sentence)}: nobody says what producers asked; a client log would (--client)"
+        name = rule("op_batch/body-ends-with-the-entry-that-fills-it").id
+        yield f"{name}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
+    for name in OF_CLIENTS if judged.client is None else ():
+        yield f"{name}: nobody says what producers asked; a client log would (--client)"
     if store.cursors is None or store.cursors.half is None or store.live:
-        rule = rule_id("checkpoint", "the half cursor passes no undecided half")
-        cursors = f"{rule}, checkpoint.advance, checkpoint.advance_ops"
+        name = rule("checkpoint/half-cursor-passes-no-undecided-half").id
+        cursors = f"{name}, checkpoint.advance, checkpoint.advance_ops"
         yield f"{cursors}: how far the check service came is not known; config/consumerOffset.json would tell"
     elif not store.clean:
-        rule = rule_id("checkpoint", "the half cursor has passed all that the op names")
-        yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"
+        name = rule("checkpoint/half-cursor-has-passed-all-that-the-op-names").id
+        yield f"{name}: the two cursors are written one after the other; those of a broker that stopped in order agree"
     if judged.covered.get("transaction.roll_back") and judged.client is None:
         yield "transaction.roll_back: every one is inferred, from an op without a final; a client log tells (--client)"
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gapless.spec.catalog import SPECS, Spec, rule_id
+from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import schema
 from gapless.traces.events.schema import OUTCOMES, TAKEN, Stretch
 from gapless.traces.judging.columns import First, Hashes, Packed, Traces, gathered, hashed, packed, unpacked
@@ -382,7 +382,7 @@ class Judge:
         tally.events += int((found.bad_why > 0).sum())
         for why in np.unique(found.bad_why[found.bad_why > 0]).tolist():
             events = batch.events[found.bad_at[found.bad_why == why]]
-            refused.setdefault(of.reasons[why - 1].because, []).append(events)
+            refused.setdefault(of.reasons[why - 1].rule, []).append(events)
 
     def _exact(self, traces: Traces, tally: Tally, trace: int, listed: _Listed) -> list[Suspect]:
         """Replay one trace through the plain functions."""
@@ -396,7 +396,7 @@ class Judge:
             except Departs as departs:
                 told = departs.departure(replayed, traces.taken(trace))
                 suspects.append(Suspect(at, replace(told, state=None), departs.also))
-                listed.depart(np.array([trace]), np.array([taken.position]), told.because)
+                listed.depart(np.array([trace]), np.array([taken.position]), told.rule)
                 break
             except TooMany:
                 tally.given_up = added(tally.given_up, 1, at)
@@ -417,18 +417,18 @@ class Judge:
         """One cluster for all that break the same rule; of those that a kernel refused, the first is explained."""
         for suspect in suspects:
             assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
-            because = suspect.departure.because
+            rule = suspect.departure.rule
             one = Cluster(1, (suspect,))
-            tally.clusters[because] = tally.clusters[because] + one if because in tally.clusters else one
-        for because, some in refused.items():
+            tally.clusters[rule] = tally.clusters[rule] + one if rule in tally.clusters else one
+        for rule, some in refused.items():
             events = np.concatenate(some)
             events = events[np.argsort(traces.row[events], kind="stable")]
             events, first = self._explained(traces, events)
             if first is not None:
                 others = tuple(Suspect(traces.first(event)) for event in events[1:TRACES].tolist())
                 cluster = Cluster(len(events), (first, *others))
-                tally.clusters[because] = tally.clusters[because] + cluster if because in tally.clusters else cluster
-                listed.depart(traces.of[events], traces.position[events], because)
+                tally.clusters[rule] = tally.clusters[rule] + cluster if rule in tally.clusters else cluster
+                listed.depart(traces.of[events], traces.position[events], rule)
 
     def _explained(self, traces: Traces, events: Ints) -> tuple[Ints, Suspect | None]:
         """The events from the first on that the plain functions refuse too, and why they do."""
@@ -463,12 +463,12 @@ class _Listed:
         self.position = np.zeros(count, np.int64)
         self.rules: list[str] = []
 
-    def depart(self, some: npt.NDArray[np.integer[Any]], positions: Ints, because: str) -> None:
-        """These traces depart: where, and which need is not met."""
+    def depart(self, some: npt.NDArray[np.integer[Any]], positions: Ints, rule: str) -> None:
+        """These traces depart: where, and which rule is broken."""
         self.verdict[some] = verdict_table.VERDICTS.index("departs")
         self.rule[some] = len(self.rules)
         self.position[some] = positions
-        self.rules.append(rule_id(self.traces.spec.name, because))
+        self.rules.append(rule)
 
     def give_up(self, trace: int) -> None:
         """Nobody can say whether this trace departs."""
@@ -706,11 +706,11 @@ class Teller:
             where=self.recorded.steps,
             again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}" + self._asked(),
         )
-        if departure.because == SEEN:
+        if departure.rule == f"{spec}/{SEEN}":
             call = 2 + len(departure.steps)  # a title and an empty line come before the steps
             lines[call] = f"{lines[call].removesuffix('refused')}taken, and then seen otherwise"
         return Finding(
-            rule=rule_id(spec, departure.because), severity="violation", spec=spec, trace=trace,
+            rule=departure.rule, severity="violation", spec=spec, trace=trace,
             source=shown(self.path),
             position=first.at.position, where=Where(file=file, offset=number),
             message=f"{trace}: {departure.event[0]} at {kind} {number}, not so: {departure.because}",
@@ -727,7 +727,7 @@ class Teller:
         deviation = next(d for d in SPECS[spec].deviations if d.step.__name__ == name)
         sentence = name.replace("_", " ")
         return Finding(
-            rule=rule_id(spec, sentence), severity="anomaly", spec=spec, trace=shown(first.trace),
+            rule=SPECS[spec].rule_of(deviation.step).id, severity="anomaly", spec=spec, trace=shown(first.trace),
             source=shown(self.path), position=first.position,
             where=Where(file=shown(self.recorded.file), offset=self.recorded.place(first.row)[1]),
             message=f"{sentence} ({deviation.seen})", needs=sentence,
