@@ -112,19 +112,18 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
 
 
 def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
-    """The sentences of the rules that do not count. Raises UsageError for a rule that does not exist."""
-    known = {rule.id: rule for rule in rules()}
+    """The ids of the rules that do not count. Raises UsageError for a rule that does not exist."""
+    everything = {rule.id for rule in rules()}
 
     def chosen(names: Sequence[str]) -> set[str]:
         found = set()
         for name in names:
-            match = {rule.because for rule in known.values() if name in (rule.id, rule.spec)}
+            match = {rule for rule in everything if name in (rule, rule.partition("/")[0])}
             if not match:
                 raise UsageError(f"no such rule: {shown(name)} (gapless rules lists them)")
             found |= match
         return found
 
-    everything = {rule.because for rule in known.values()}
     return frozenset((everything - chosen(only) if only else set()) | chosen(ignore))
 
 
@@ -250,7 +249,7 @@ class InputCheck:
     def _notes(self) -> Iterator[str]:
         yield from self.parts.notes
         if self.options.ignored and self.kind != "unknown":
-            ignored = sorted(rule.id for rule in rules() if rule.because in self.options.ignored)
+            ignored = sorted(self.options.ignored)
             some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
             yield f"{len(ignored)} rule{'s' * (len(ignored) > 1)} ignored: {some}"
 
