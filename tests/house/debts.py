@@ -13,7 +13,6 @@ CIRCLES: list[list[str]] = [
 UPWARD = {
     "impl": {("dispatch", "store"), ("native", "store"), ("recorder", "store")},
     "traces": {
-        ("replay", "judging"),
         ("replay", "rules"),
     },
 }
