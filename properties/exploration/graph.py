@@ -1,4 +1,4 @@
-"""States and the steps between them, as exploration finds them: who leads where, by which call, and what is a trap."""
+"""The graph that exploration finds: states, the calls that lead from one to another, deadlocks and terminal sets."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class StateGraph(Generic[S, C]):
 
     @property
     def explored(self) -> int:
-        """How many states were left in every way, or cut off; those after them only wait."""
+        """How many states were explored or cut off; the states after them are still waiting."""
         return len(self.starts) - 1
 
     def leaving(self, state: int) -> Iterator[tuple[C, int]]:
-        """What was accepted in a state, and where it leads."""
+        """The calls accepted in a state, and where each leads."""
         if state < self.explored:
             part = slice(self.starts[state], self.starts[state + 1])
             yield from zip(self.calls[part], self.targets[part], strict=True)
@@ -58,7 +58,7 @@ class StateGraph(Generic[S, C]):
         return depths
 
     def open_ended(self, state: int) -> bool:
-        """Whether more may be possible in a state than was tried."""
+        """Whether steps may be possible in a state that were not tried."""
         return state in self.beyond or state >= self.explored
 
     @property
@@ -69,7 +69,7 @@ class StateGraph(Generic[S, C]):
 
     @cached_property
     def terminal(self) -> list[list[int]]:
-        """Sets of states that are never left again, each the whole of what can be reached from any of its states."""
+        """Terminal components: sets of states that are never left again, and in which each state reaches all others."""
         graph: nx.DiGraph[int] = nx.DiGraph()
         for n in self._enclosed():
             graph.add_node(n)
@@ -78,12 +78,12 @@ class StateGraph(Generic[S, C]):
         return sorted(sorted(condensed.nodes[c]["members"]) for c in condensed if condensed.out_degree(c) == 0)
 
     def _enclosed(self) -> list[int]:
-        """The states from which no way leads to one that is open-ended: mostly none."""
+        """The states from which no path leads to an open-ended one: mostly none."""
         sources = np.repeat(np.arange(self.explored), np.diff(self.starts))
         targets = np.array(self.targets, np.int64)[: self.starts[-1]]  # where the search ended, more may follow
         escapes = np.fromiter(map(self.open_ended, range(len(self.states))), np.bool_)
-        known = -1
-        while known != escapes.sum():
-            known = escapes.sum()
+        count = -1
+        while count != escapes.sum():
+            count = escapes.sum()
             escapes[sources[escapes[targets]]] = True
         return [int(n) for n in np.flatnonzero(~escapes)]
