@@ -13,8 +13,9 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.placement import Node, around, curve, lay_out
-from gapless.properties.exploration.search import Call, Explored
+from gapless.properties.exploration.search import Explored
 from gapless.properties.exploration.summary import called, differing, outcome, story
 
 DRAWN = 60  # states, those beyond the bound last; those on the path to a broken property come on top

@@ -7,32 +7,39 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
 
-S = TypeVar("S")
-C = TypeVar("C")
+from gapless.spec.catalog import State
+
+
+class Call(NamedTuple):
+    """A step that was tried: the action and its arguments, and the deviation that was taken in its place, if any."""
+
+    action: str
+    args: tuple[int, ...]
+    deviation: str | None = None
 
 
 @dataclass
-class StateGraph(Generic[S, C]):
+class StateGraph:
     """States by number, in the order in which they were met; what leaves state *n* is `starts[n]:starts[n + 1]`."""
 
-    states: list[S] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
     beyond: set[int] = field(default_factory=set)  # states that the bound cuts off: met, and not left
-    met: list[tuple[int, C] | None] = field(default_factory=list)  # the state and the call that led here first
+    met: list[tuple[int, Call] | None] = field(default_factory=list)  # the state and the call that led here first
     starts: array[int] = field(default_factory=lambda: array("q", [0]))
     targets: array[int] = field(default_factory=lambda: array("q"))
-    calls: list[C] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
 
     @property
     def explored(self) -> int:
         """How many states were explored or cut off; the states after them are still waiting."""
         return len(self.starts) - 1
 
-    def leaving(self, state: int) -> Iterator[tuple[C, int]]:
+    def leaving(self, state: int) -> Iterator[tuple[Call, int]]:
         """The calls accepted in a state, and where each leads."""
         if state < self.explored:
             part = slice(self.starts[state], self.starts[state + 1])
@@ -45,7 +52,7 @@ class StateGraph(Generic[S, C]):
             way.append(origin[0])
         return tuple(reversed(way))
 
-    def path(self, way: tuple[int, ...]) -> tuple[C, ...]:
+    def path(self, way: tuple[int, ...]) -> tuple[Call, ...]:
         """The calls along a way."""
         return tuple(origin[1] for origin in map(self.met.__getitem__, way) if origin)
 

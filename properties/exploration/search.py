@@ -15,10 +15,10 @@ from functools import cached_property, partial
 from inspect import signature
 from itertools import starmap
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from gapless.properties.exploration.bounds import Bound
-from gapless.properties.exploration.graph import StateGraph
+from gapless.properties.exploration.graph import Call, StateGraph
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map, Refused
 
@@ -31,14 +31,6 @@ OnProgress = Callable[[int, int], None]
 
 PROGRESS_EVERY = 500  # states
 STATES = 1_000_000  # states that are kept, unless the user allows more
-
-
-class Call(NamedTuple):
-    """A step that was tried: the action and its arguments, and the deviation that was taken in its place, if any."""
-
-    action: str
-    args: tuple[int, ...]
-    deviation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class Explored:
     spec: Spec
     bound: Bound
     profile: str | None
-    graph: StateGraph[State, Call]
+    graph: StateGraph
     accepted: Mapping[str, int]  # how often each action and deviation was taken
     refused: Mapping[tuple[str, str], int]  # how often each (action or deviation, need) refused
     broken: BrokenProperty | None
@@ -133,9 +125,9 @@ class _Search:
         self.bound = bound
         self.limit = limit
         self.complete = False
-        self.graph: StateGraph[State, Call] = StateGraph()
+        self.graph = StateGraph()
         self.numbers: dict[Any, int] = {}  # the number of every state that was met, by its contents
-        self.read = _contents(bound.initial[0] if bound.initial else spec.initial)
+        self.read = _contents(spec.initial)
         self.refused: dict[str, Counter[str]] = defaultdict(Counter)
         self.stand_ins = {name: spec.stand_ins(name, profile) if profile else () for name in spec.actions}
         self.moves = [
@@ -164,10 +156,9 @@ class _Search:
     def run(self, progress: OnProgress | None) -> BrokenProperty | None:
         """Take every step from every state, in the order in which states were met; None if nothing is broken."""
         graph = self.graph
-        for held, state in {self.read(state): state for state in self.bound.initial or (self.spec.initial,)}.items():
-            broken = self.meet(state, held, None)
-            if broken:
-                return broken
+        broken = self.meet(self.spec.initial, self.read(self.spec.initial), None)
+        if broken:
+            return broken
         while graph.explored < len(graph.states):
             if len(graph.states) > self.limit:
                 return None

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from rich import box
 from rich.table import Table
 
-from gapless.properties.exploration.search import BrokenProperty, Call, Explored, SearchResult
+from gapless.properties.exploration.graph import Call
+from gapless.properties.exploration.search import BrokenProperty, Explored, SearchResult
 from gapless.spec.catalog import Spec, State
 from gapless.traces.replay.notation import call_of, changes, column, told
 

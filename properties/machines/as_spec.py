@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import immutables
 
@@ -14,6 +14,7 @@ from gapless.impl.store.records import MAGIC_BLANK, Record, tag_code
 from gapless.spec import dispatch as dispatch_spec
 from gapless.spec import log as log_spec
 from gapless.spec import queue as queue_spec
+from gapless.spec.catalog import SPECS
 from gapless.spec.language import Map, Number, Position, replace
 
 V = TypeVar("V", bound=int)
@@ -91,15 +92,8 @@ def _ones(*numbers: Sequence[int]) -> Map[Number, int]:
 
 def without_expired(s: queue_spec.State) -> queue_spec.State:
     """A queue without what has expired: the implementation may forget that."""
-    return replace(
-        s,
-        positions=_from(s.positions, s.first),
-        sizes=_from(s.sizes, s.first),
-        tags=_from(s.tags, s.first),
-        entry_positions=_from(s.entry_positions, s.first),
-        entry_sizes=_from(s.entry_sizes, s.first),
-        entry_tags=_from(s.entry_tags, s.first),
-    )
+    left: dict[str, Any] = {name: _from(getattr(s, name), s.first) for name in SPECS["queue"].maps}
+    return replace(s, **left)
 
 
 def records(core: Core) -> Iterator[Record]:

@@ -346,18 +346,8 @@ class DispatchRefinement(GroundTruth):
 
     def _begin(self, position: int) -> None:
         """Replace the store's dispatch by one with our `retries` and `room`."""
-        chosen = self.settings
-        self.core.dispatch = type(self.core.dispatch)(
-            self.core.log,
-            self.core.queues,
-            position=position,
-            batch_bytes=chosen.batch_bytes,
-            batch_records=chosen.batch_records,
-            in_flight=chosen.in_flight,
-            overlap=chosen.overlap,
-            retries=self.retries,
-            room=self.room,
-            recorder=self.recorder,
+        self.core.dispatch = self.core.new_dispatch(
+            position, retries=self.retries, room=self.room, recorder=self.recorder
         )
         self.cut: list[Batch] = []
         self.waiting: list[Batch] = []

@@ -36,7 +36,6 @@ class Bound:
     within: Callable[[State], bool]  # whether steps are taken from here; a state beyond is judged, and not left
     numbers: Mapping[str, Sequence[int]]  # what an argument is tried with, by `argument` or `step.argument`
     worth: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # of a step: which arguments together
-    initial: tuple[State, ...] = ()  # where exploration begins, unless in the spec's own initial state
 
     def arguments(self, spec: Spec, step: str) -> list[tuple[int, ...]]:
         """Every tuple of arguments that a step is tried with, each once."""

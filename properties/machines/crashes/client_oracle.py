@@ -14,10 +14,10 @@ from gapless.impl.store.records import Record
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.spec import log as log_spec
 from gapless.spec import queue as queue_spec
+from gapless.spec.catalog import SPECS
 from gapless.spec.language import Number, Position, Refused, replace
 
 HEADER = 91  # bytes of a record with neither body, topic nor properties (reference A.2)
-MAPS = ("positions", "sizes", "tags", "entry_positions", "entry_sizes", "entry_tags")
 
 Name = tuple[str, int]
 """A topic and the number of one of its queues."""
@@ -231,7 +231,7 @@ class ClientOracle:
         end = next((n for n in range(s.first, s.end) if s.positions[Number(n)] >= kept), s.end)
         if end < self.shown.get(name, 0):
             raise Mismatch(f"consumers of {name} saw {self.shown[name]} messages, and a crash left {end}")
-        maps = {field: getattr(s, field).forget_from(end) for field in MAPS}
+        maps = {field: getattr(s, field).forget_from(end) for field in SPECS["queue"].maps}
         self.queues[name] = replace(s, end=Number(end), indexed=Number(min(s.indexed, end)), **maps)
 
     # -- reading -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ printed as a seed or as these answers. A case can be recorded through all its li
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -69,26 +69,27 @@ def shortest(case: str, patience: int = 3000, *, recorded: bool = False) -> str:
     if found is None:
         raise ValueError(f"nothing fails in the case {case!r}")
     kind, best = found
-    width = max(1, len(best) // 2)
+    width = len(best) // 2 or 1
     while width and patience > 0:
-        for at in range(0, len(best), width):
+        for other in _plainer(best, width):
             patience -= 1
-            plainer = best[:at] + [0] * len(best[at : at + width]) + best[at + width :]
-            for other in (best[:at] + best[at + width :], plainer):
-                found = _failure(_within(other), recorded=recorded)
-                if found is not None and found[0] == kind and _weight(found[1]) < _weight(best):
-                    best, width = found[1], 2 * width
-                    break
-            else:
-                continue
-            break
+            found = _failure(_within(other), recorded=recorded)
+            if found is not None and found[0] == kind and _weight(found[1]) < _weight(best):
+                best, width = found[1], min(width, len(found[1]))
+                break
         else:
             width //= 2
-            continue
-        width = min(width // 2, len(best))
     while best[-1:] == [0]:
         best.pop()  # after the last given choice, the plainest is taken anyway
     return " ".join(map(str, best)) or "0"
+
+
+def _plainer(choices: Sequence[int], width: int) -> Iterator[Sequence[int]]:
+    """The choices with so many of them left out, or taken as plainly as can be."""
+    for at in range(0, len(choices), width):
+        before, behind = choices[:at], choices[at + width :]
+        yield [*before, *behind]
+        yield [*before, *[0] * (len(choices) - len(before) - len(behind)), *behind]
 
 
 def _failure(choices: Choices, *, recorded: bool) -> tuple[type[BaseException], list[int]] | None:
