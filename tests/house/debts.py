@@ -13,24 +13,16 @@ CIRCLES: list[list[str]] = [
 UPWARD = {
     "impl": {("dispatch", "store"), ("native", "store"), ("recorder", "store")},
     "traces": {
-        ("engines", "sources"),
-        ("events", "parts"),
-        ("judging", "sources"),
         ("replay", "judging"),
         ("replay", "rules"),
-        ("sources", "check"),
     },
 }
 """Arrows from a lower floor to a higher one."""
 
 LONG = {
-    "gapless/cli.py",
     "spec/transaction.py",
-    "traces/check.py",
     "traces/events/schema.py",
-    "traces/judging/event_traces.py",
     "traces/replay/kernels.py",
-    "traces/report/rendering.py",
     "traces/sources/rocketmq/clients/client_log.py",
     "traces/sources/rocketmq/splits.py",
     "traces/sources/rocketmq/store/scan.py",
@@ -44,7 +36,6 @@ TWICE = {
     "Batch",
     "Checkpoint",
     "ClientLog",
-    "Engine",
     "Explored",
     "Judge",
     "Judged",
@@ -56,12 +47,11 @@ TWICE = {
     "Recorder",
     "Result",
     "Send",
+    "Source",
     "Step",
     "Store",
-    "Stretch",
     "Suspect",
     "Tally",
-    "Transactions",
     "Window",
     "World",
 }
@@ -82,6 +72,5 @@ DEAD = {
     ("impl/dispatch/scan_kernel.py", "building.py"),
     ("impl/recorder/rows.py", "telling.py"),
     ("properties/proof/induction.py", "examples.py"),
-    ("traces/judging/event_traces.py", "worlds.py"),
 }
 """Files that prose names, and that are not there."""
