@@ -13,12 +13,8 @@ CIRCLES: list[list[str]] = [
 UPWARD = {
     "impl": {("dispatch", "store"), ("native", "store"), ("recorder", "store")},
     "traces": {
-        ("engines", "sources"),
-        ("events", "parts"),
-        ("judging", "sources"),
         ("replay", "judging"),
         ("replay", "rules"),
-        ("sources", "check"),
     },
 }
 """Arrows from a lower floor to a higher one."""
@@ -26,9 +22,7 @@ UPWARD = {
 LONG = {
     "gapless/cli.py",
     "spec/transaction.py",
-    "traces/check.py",
     "traces/events/schema.py",
-    "traces/judging/event_traces.py",
     "traces/replay/kernels.py",
     "traces/report/rendering.py",
     "traces/sources/rocketmq/clients/client_log.py",
@@ -68,6 +62,7 @@ TWICE = {
     "Run",
     "Send",
     "Sent",
+    "Source",
     "Step",
     "Store",
     "Stretch",
@@ -102,6 +97,5 @@ DEAD = {
     ("properties/machines/log_machine.py", "replayed.py"),
     ("properties/machines/queue_machine.py", "replayed.py"),
     ("properties/proof/induction.py", "examples.py"),
-    ("traces/judging/event_traces.py", "worlds.py"),
 }
 """Files that prose names, and that are not there."""
