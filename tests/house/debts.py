@@ -40,7 +40,6 @@ TWICE = {
     "Checkpoint",
     "ClientLog",
     "Departs",
-    "Engine",
     "Explored",
     "Fault",
     "Found",
