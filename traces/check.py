@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
 from gapless.spec.catalog import PROFILES, SPECS, rule_id
+from gapless.traces.events.writing import is_event_file
 from gapless.traces.options import Options
-from gapless.traces.parts import Parts, Progress, is_event_file, recording_folder
+from gapless.traces.parts import Parts, Progress, recording_folder
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.values import (
     Counts,

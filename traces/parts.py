@@ -35,11 +35,6 @@ class Parts:
     interrupted: bool = False  # by Ctrl-C, while this source was read
 
 
-def is_event_file(path: Path) -> bool:
-    """Whether the name says that events are in it, rather than a store."""
-    return path.suffix.lower() in (".ndjson", ".jsonl", ".parquet")
-
-
 RECORDING = "trace.ndjson"  # the file by which a recording of a Pulsar coordinator is known
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.check import check
-from gapless.traces.events.schema import Event, write_events
+from gapless.traces.events.files import write_events
+from gapless.traces.events.schema import Event
 from gapless.traces.sources.rocketmq.store.layout import CLIENT_LOG, HALF_TOPIC
 
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from gapless.impl.recorder import rows as r
 from gapless.impl.recorder.rows import Entries, Ints
-from gapless.traces.events import schema
+from gapless.traces.events import event
+from gapless.traces.events.event import OUTCOMES, ROWS, Vocabulary
 
 COMMIT_LOG = "commitlog"
 """The name of the log's trace, as in events of a store."""
@@ -36,8 +37,8 @@ def _arguments(**of: int | Value) -> dict[str, Value]:
     return {name: _column(value) if isinstance(value, int) else value for name, value in of.items()}
 
 
-Told = Mapping[int, tuple[str, Mapping[str, Value]]]
-"""Of a kind of row: the step that it tells, and where each argument is to be found."""
+Steps = Mapping[int, tuple[str, Mapping[str, Value]]]
+"""For each kind of row, the step that it records, and where each argument is found."""
 
 _RECORD = _arguments(
     position=r.B,
@@ -49,19 +50,19 @@ _RECORD = _arguments(
     sealed=_flag(r.SEALED),
     time=r.E,
 )
-LOG: Told = {
+LOG: Steps = {
     r.OPEN: ("open", _arguments(position=r.A, file_size=r.B)),
-    r.CRASH: ("crash", _arguments(kept=r.A)),
     r.FOUND: ("append", _RECORD),
     r.APPEND: ("append", _RECORD),
     r.ROLL: ("roll", _arguments(position=r.A, size=r.B, marked=r.C)),
     r.FLUSH: ("flush", _arguments(to=r.A)),
     r.ACKNOWLEDGE: ("acknowledge", _arguments(to=r.A)),
+    r.CRASH: ("crash", _arguments(kept=r.A)),
     r.CHECKPOINT: ("checkpoint", _arguments(time=r.A)),
 }
 _MESSAGE = _arguments(number=r.A, count=_one, position=r.B, size=r.C, tag=r.D)
 _ENTRY = _arguments(number=r.A, position=r.B, size=r.C, tag=r.D)
-QUEUE: Told = {
+QUEUE: Steps = {
     r.OPEN_QUEUE: ("open", _arguments(number=r.A, start=r.B)),
     r.FOUND: ("append", _MESSAGE),
     r.MEET: ("append", _MESSAGE),
@@ -72,7 +73,7 @@ QUEUE: Told = {
     r.SETTLE: ("settle", _arguments(upto=r.A)),
 }
 _NUMBER = _arguments(number=r.A)
-DISPATCH: Told = {
+DISPATCH: Steps = {
     r.OPEN_ENTRIES: ("open", _arguments(number=r.A, overlap=r.B)),
     r.CRASH_ENTRIES: ("crash", _arguments(kept=r.A)),
     r.SCAN: ("scan", _NUMBER),
@@ -81,6 +82,9 @@ DISPATCH: Told = {
     r.COMMIT: ("commit", _arguments(to=r.A)),
     r.FLUSH_QUEUE: ("flush", _arguments(to=r.A)),
 }
+STEPS = {"log": LOG, "queue": QUEUE, "dispatch": DISPATCH}
+WORDS = Vocabulary({spec: {name: list(values) for name, values in steps.values()} for spec, steps in STEPS.items()})
+"""The steps that a recording has, and their arguments: the columns of its file."""
 
 
 @dataclass(frozen=True)
@@ -92,29 +96,23 @@ class Subjects:
 
 
 def batches(
-    rows: Ints, entries: Entries, subjects: Subjects, source: str, most: int = schema.ROWS
+    rows: Ints, entries: Entries, subjects: Subjects, source: str, most: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
     """The events of all rows [n, 8], about `most` at a time; their positions are the numbers of their rows.
 
     `entries`: those that rows of COMMIT and INDEX speak of.
     """
-    for spec, told, names in (
-        ("log", LOG, [COMMIT_LOG]),
-        ("queue", QUEUE, subjects.messages),
-        ("dispatch", DISPATCH, subjects.entries),
-    ):
+    for spec, names in zip(STEPS, ([COMMIT_LOG], subjects.messages, subjects.entries), strict=True):
         traces = list(dict.fromkeys(names))
         index = np.array([traces.index(name) for name in names], np.int64) if len(traces) < len(names) else None
-        for where in _stretches(rows, told, index, spec, most):
-            yield _batch(spec, told, rows[where], entries, where, traces, index, source)
+        for where in _stretches(rows, index, spec, most):
+            yield _batch(spec, rows[where], entries, where, traces, index, source)
 
 
-def _stretches(rows: Ints, told: Told, index: Ints | None, spec: str, most: int) -> Iterator[npt.NDArray[np.int64]]:
-    """The numbers of the rows that tell of a spec, trace by trace, in stretches of about `most` events."""
-    tells = np.zeros(r.KINDS + 1, np.bool_)
-    tells[list(told)] = True
+def _stretches(rows: Ints, index: Ints | None, spec: str, most: int) -> Iterator[npt.NDArray[np.int64]]:
+    """The numbers of the rows that record steps of a spec, trace by trace, in stretches of about `most` events."""
     kind = rows[:, r.KIND] & r.KINDS
-    where = np.flatnonzero(tells[kind])
+    where = np.flatnonzero(np.isin(kind, list(STEPS[spec])))
     if spec == "queue":  # a record that names another queue is no message of this one
         messages = (kind[where] >= r.FOUND) & (kind[where] <= r.APPEND)
         where = where[~messages | (rows[where, r.KIND] & r.OWN != 0)]
@@ -143,25 +141,26 @@ def _shows_entries(kind: Ints) -> Flags:
 
 
 def _batch(
-    spec: str, told: Told, rows: Ints, entries: Entries, where: Ints, traces: list[str], index: Ints | None, source: str
+    spec: str, rows: Ints, entries: Entries, where: Ints, traces: list[str], index: Ints | None, source: str
 ) -> pa.RecordBatch:
-    words, kind = schema.words(spec), rows[:, r.KIND] & r.KINDS
+    kind, actions, arguments = rows[:, r.KIND] & r.KINDS, list(WORDS.specs[spec]), WORDS.arguments_of(spec)
     if spec == "dispatch":
         rows, kind, where = _one_by_one(rows, kind, where)
     elif spec == "queue":
         rows, kind, where = _entry_by_entry(rows, kind, where, entries)
     action = np.zeros(len(rows), np.int8)
-    args = np.zeros((len(words.arguments), len(rows)), np.int64)
+    args = np.zeros((len(arguments), len(rows)), np.int64)
     for each in np.unique(kind).tolist():
-        name, values = told[each]
+        name, values = STEPS[spec][each]
         mine = kind == each
-        action[mine] = words.actions.index(name)
+        action[mine] = actions.index(name)
         for argument, value in values.items():
-            args[words.arguments.index(argument), mine] = value(rows[mine])
+            args[arguments.index(argument), mine] = value(rows[mine])
     subject = None if spec == "log" else rows[:, r.SUBJECT] if index is None else index[rows[:, r.SUBJECT]]
     inferred = rows[:, r.KIND] & r.INFERRED != 0
-    outcome = np.where(inferred, schema.OUTCOMES.index("inferred"), 0).astype(np.int8) if inferred.any() else None
-    return schema.from_columns(
+    outcome = np.where(inferred, OUTCOMES.index("inferred"), 0).astype(np.int8) if inferred.any() else None
+    return event.from_columns(
+        WORDS,
         spec,
         source=source,
         traces=traces,

@@ -23,7 +23,7 @@ from gapless.impl.recorder.lives import Lives, Log, Queue
 from gapless.impl.recorder.rows import WIDTH, Ints
 from gapless.impl.recorder.tape import Keeping
 from gapless.impl.store.errors import StoreError
-from gapless.traces.events import schema
+from gapless.traces.events import writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -198,7 +198,7 @@ class Recorder:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All that was recorded so far, as batches of `schema.SCHEMA`, trace by trace. Raises RecordingFailed."""
+        """All that was recorded so far, as batches of events, trace by trace. Raises RecordingFailed."""
         self.take()
         if self.error is not None:
             raise RecordingFailed(f"the recording broke off: {self.error}; the store is not affected") from self.error
@@ -211,7 +211,7 @@ class Recorder:
         self._over.set()
         self._thread.join()
         try:
-            self.count = schema.write(self.path, self.batches())
+            self.count = writing.write(self.path, self.batches(), as_events.WORDS)
         except OSError as error:
             raise RecordingFailed(f"{self.path}: cannot be written ({error.strerror or error})") from error
         finally:

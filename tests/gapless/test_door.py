@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from gapless import UsageError, check
 from gapless.cli import app
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import schema
+from gapless.traces.events import files
 from tests.support.stores import Record, StoreBuilder, recording
 
 ANSI = "\x1b"
@@ -105,7 +105,7 @@ def test_the_events_of_a_store_come_to_the_verdict_of_the_store(damaged: Path, t
         assert again.verdict == whole.verdict
         assert [(f.rule, f.trace) for f in again.violations] == [(f.rule, f.trace) for f in whole.violations]
         assert again.anomalies == whole.anomalies
-        assert sum(batch.num_rows for batch in schema.read(out)) == again.sources[0].records
+        assert sum(batch.num_rows for batch in files.read(out)) == again.sources[0].records
 
 
 def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> None:

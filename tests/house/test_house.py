@@ -20,16 +20,19 @@ ROOT = Path(__file__).parents[2]
 
 # --- Arrows -------------------------------------------------------------------------------------------------
 
+FOR_RECORDERS = ("gapless.traces.events.event", "gapless.traces.events.writing")
+"""The columns of an event and the files it is written to, without any spec."""
+
 MAY_IMPORT = {
     "spec": ("gapless.spec",),
-    "impl": ("gapless.impl", "gapless.traces.events.schema"),
+    "impl": ("gapless.impl", *FOR_RECORDERS),
     "traces": ("gapless.traces", "gapless.spec"),
     "properties": ("gapless.properties", "gapless.spec", "gapless.impl", "gapless.traces"),
     "gapless": ("gapless",),
 }
 INSTEAD_OF_THE_ARROW = {
     "spec": "a spec is read by the other rooms: move this to the room that reads it",
-    "impl": "the implementation never sees what judges it: hand out `gapless.traces.events.schema` events",
+    "impl": "the implementation never sees what judges it: write the columns of `gapless.traces.events.event`",
     "traces": "return a value, and let `gapless/` show it or `properties/` prove it",
     "properties": "take it from the room that has it, not through the door",
 }
@@ -149,9 +152,9 @@ def test_spec_files_import_the_spec_language_only() -> None:
         ("spec", "from gapless.traces import schema", "move this to the room that reads it"),
         ("spec", "import random", "take its result as an argument"),
         ("spec", "from .language import require", "write the whole name"),
-        ("impl", "from gapless.spec.log import append", "`gapless.traces.events.schema` events"),
-        ("impl", "from gapless.traces import replay", "`gapless.traces.events.schema` events"),
-        ("impl", "import gapless", "`gapless.traces.events.schema` events"),
+        ("impl", "from gapless.spec.log import append", "`gapless.traces.events.event`"),
+        ("impl", "from gapless.traces import replay", "`gapless.traces.events.event`"),
+        ("impl", "import gapless", "`gapless.traces.events.event`"),
         ("traces", "import gapless.cli", "let `gapless/` show it"),
         ("traces", "from gapless import properties", "`properties/` prove it"),
         ("traces", "def late() -> None:\n    import gapless.impl", "2: traces/ may not import"),
@@ -179,7 +182,7 @@ def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
         ),
         (
             "impl",
-            "import threading\nfrom gapless.traces.events.schema import Event\nfrom gapless.traces.events import schema",
+            "import threading\nfrom gapless.traces.events import event, writing",
         ),
         (
             "traces",

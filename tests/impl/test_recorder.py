@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from gapless import Report, check
@@ -24,7 +25,7 @@ from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.scan_kernel import COMMITTED, SCANNED
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.native.kernels import Ints
-from gapless.impl.recorder import recorder, tape
+from gapless.impl.recorder import as_events, recorder, tape
 from gapless.impl.recorder.recorder import Recorder, RecordingFailed
 from gapless.impl.store import log
 from gapless.impl.store.core import Core, Settings
@@ -35,7 +36,7 @@ from gapless.impl.workloads.stepwise import Stepwise
 from gapless.impl.workloads.threaded import FAULTS, Ran
 from gapless.impl.workloads.workload import ClientLog, Workload
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import schema
+from gapless.traces.events import files, schema
 from tests.impl.test_store import LAB
 from tests.support import stores
 
@@ -89,7 +90,46 @@ def rules(report: Report) -> set[str]:
 
 def told(path: Path) -> Counter[tuple[str, str]]:
     """How often each step of each spec was told."""
-    return Counter((event.spec, event.action) for event in schema.read_events(path))
+    return Counter((event.spec, event.action) for event in files.read_events(path))
+
+
+# -- in what words ---------------------------------------------------------------------------------------------------
+
+
+def test_a_recording_has_the_steps_of_the_specs_and_their_arguments() -> None:
+    for spec, actions in as_events.WORDS.specs.items():
+        for action, arguments in actions.items():
+            assert tuple(arguments) == SPECS[spec].parameters[action], f"{spec}.{action}"
+
+
+def test_a_recording_has_the_columns_of_all_events_but_for_arguments_it_never_needs(trial: Callable[..., Path]) -> None:
+    found, whole = parquet.read_schema(trial(40) / "recorded.parquet"), schema.SCHEMA
+    assert found.metadata == whole.metadata
+    assert [field for field in found if field.name != "args"] == [field for field in whole if field.name != "args"]
+    own = set(found.field("args").type)
+    assert [argument for argument in whole.field("args").type if argument in own] == list(found.field("args").type)
+
+
+RECORD = """
+import sys
+from pathlib import Path
+
+from gapless import recording
+from gapless.impl.workloads.workload import Workload
+
+faults = frozenset({"crash"} if sys.argv[2] == "parquet" else ())
+recording.run(Path(sys.argv[1]), recording.Asked(Workload(40), 1, False, 2, True, faults, sys.argv[2]))
+print(*(name for name in sys.modules if name.startswith("gapless.spec")))
+"""
+
+
+@pytest.mark.parametrize("form", ["parquet", "ndjson"])
+def test_nothing_that_judges_is_loaded_while_a_store_is_recorded(tmp_path: Path, form: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RECORD, str(tmp_path / "trial"), form], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == []
+    assert strictly(tmp_path / "trial" / "traces" / f"recorded.{form}").verdict == "conforms"
 
 
 # -- what is told ----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from gapless import check
 from gapless.spec.catalog import PROFILES, SPECS, Spec, rule_id
-from gapless.traces.events import schema
+from gapless.traces.events import files, schema
 from gapless.traces.events.schema import Event
 from gapless.traces.judging import event_traces
 from gapless.traces.judging.event_traces import check_events
@@ -66,7 +66,7 @@ def checked(
 ) -> Parts:
     """The events in a file, and what is said of it."""
     file = path / f"events{suffix}"
-    schema.write_events(file, [event(at) for at, event in enumerate(told)])
+    files.write_events(file, [event(at) for at, event in enumerate(told)])
     return check_events(file, Options(profile=profile, **more))
 
 
@@ -369,16 +369,16 @@ def test_no_trace_of_the_topic_is_inconclusive(tmp_path: Path) -> None:
 def test_events_out_of_their_order_are_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     events = [opened()(7), opened(trace="B/0")(3), append(0, 0)(7), append(1, 340)(6)]
-    schema.write_events(path, events[:3])
+    files.write_events(path, events[:3])
     assert check_events(path, Options()).source.verdict == "conforms"
-    schema.write_events(path, events)
+    files.write_events(path, events)
     with pytest.raises(Unreadable, match="line 5: position 6 of TopicTest/3 is lower than the one before"):
         check_events(path, Options())
 
 
 def test_unreadable_files_are_told_before_anything_is_judged(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
-    schema.write_events(path, [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])])
+    files.write_events(path, [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])])
     path.write_text(path.read_text() + "{}\n")
     with pytest.raises(Unreadable, match="line 7: "):
         check_events(path, Options())
@@ -415,7 +415,7 @@ def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: li
         for number, (spec, steps) in enumerate(traces)
         for action, args in steps
     ]
-    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    files.write_events(path, [event(at) for at, event in enumerate(told)])
     return check_events(path, Options(profile=profile))
 
 
@@ -518,7 +518,7 @@ def test_stretches_change_nothing(
     """Neither what is said of a file nor its table depends on where it is cut, nor on how its traces are mingled."""
     folder = tmp_path_factory.mktemp("events")
     path = folder / f"events{suffix}"
-    schema.write_events(path, [event(at) for at, event in enumerate(told_of(kinds, mingled=mingled))])
+    files.write_events(path, [event(at) for at, event in enumerate(told_of(kinds, mingled=mingled))])
     if suffix == ".parquet":
         cut(path, rows)
     whole, pieces = (
@@ -543,16 +543,16 @@ def table_in(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
 def test_a_file_has_as_many_stretches_as_its_size_asks_for(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"events{suffix}"
-    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0, 1, 9] * 5, mingled=1))])
+    files.write_events(path, [event(at) for at, event in enumerate(told_of([0, 1, 9] * 5, mingled=1))])
     if suffix == ".parquet":
         cut(path, 5)
-    one, many = schema.stretches(path, 1 << 30), schema.stretches(path, 1)
+    one, many = files.stretches(path, 1 << 30), files.stretches(path, 1)
     assert len(one) == 1
     assert len(many) == (11 if suffix == ".parquet" else 55)
     assert [stretch.first for stretch in many] == [True, *[False] * (len(many) - 1)]
     assert [stretch.last for stretch in many] == [*[False] * (len(many) - 1), True]
-    every = [event for stretch in many for batch in schema.read(path, stretch) for event in schema.to_events(batch)]
-    assert every == list(schema.read_events(path))
+    every = [event for stretch in many for batch in files.read(path, stretch) for event in schema.to_events(batch)]
+    assert every == list(files.read_events(path))
 
 
 def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
@@ -560,21 +560,21 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
 ) -> None:
     """Traces that lie in one run each are read once, wherever the file is cut; those that are mingled, twice."""
     read: list[int] = []
-    reads = schema.read
+    reads = files.read
 
-    def counted(path: Path, stretch: schema.Stretch) -> Any:
+    def counted(path: Path, stretch: files.Stretch) -> Any:
         read.append(stretch.number)
         return reads(path, stretch)
 
     monkeypatch.setattr(schema, "read", counted)
     for mingled, times in ((1, 1), (3, 2)):
         path = tmp_path / f"{mingled}.ndjson"
-        schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])
+        files.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])
         read.clear()
         judged = check_events(path, Options(split=500))
         assert judged.traces == 9
         assert judged.source.verdict == "conforms"
-        assert len(set(read)) == len(schema.stretches(path, 500)) > 3
+        assert len(set(read)) == len(files.stretches(path, 500)) > 3
         assert len(read) == times * len(set(read))
 
 
@@ -582,16 +582,16 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
 def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path: Path, split: int) -> None:
     path = tmp_path / "events.ndjson"
     events = [event(at) for at, event in enumerate(told_of([0] * 6, mingled=2))]
-    schema.write_events(path, events)
+    files.write_events(path, events)
     whole = path.read_text().splitlines(keepends=True)
     for row in (17, 11):
         whole[row] = whole[row].replace('"index"', '"indeed"')
         path.write_text("".join(whole))
         with pytest.raises(Unreadable, match=f"line {row + 1}: action is 'indeed'"):
             check_events(path, Options(split=split))
-    schema.write_events(path, [*events[:12], events[13], events[12], *events[14:16], events[17], events[16]])
+    files.write_events(path, [*events[:12], events[13], events[12], *events[14:16], events[17], events[16]])
     check_events(path, Options(split=split))  # of other traces
-    schema.write_events(path, [*events[:12], events[14], *events[12:14], *events[15:]])
+    files.write_events(path, [*events[:12], events[14], *events[12:14], *events[15:]])
     with pytest.raises(Unreadable, match="line 15: position 12 of T/4 is lower than the one before"):
         check_events(path, Options(split=split))
 
@@ -604,7 +604,7 @@ def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> Non
             raise KeyboardInterrupt
 
     path = tmp_path / "events.ndjson"
-    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
+    files.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
     judged = check_events(path, Options(split=500), engine=Impatient())
     assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
     assert (judged.interrupted, judged.traces, judged.findings) == (True, 0, [])
@@ -614,7 +614,7 @@ def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> Non
 def test_processes_change_nothing(tmp_path: Path, mingled: int) -> None:
     path = tmp_path / "events.ndjson"
     told = told_of([*range(len(ODD))] * 3, mingled=mingled)
-    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    files.write_events(path, [event(at) for at, event in enumerate(told)])
     one, two = (
         check([path], jobs=jobs, split=1500, verdicts=tmp_path / str(jobs)).model_dump(exclude={"seconds"})
         for jobs in (1, 2)

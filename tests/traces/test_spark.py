@@ -20,7 +20,7 @@ import pytest
 from gapless import UsageError, check
 from gapless.traces.engines import spark
 from gapless.traces.engines.spark import Spark
-from gapless.traces.events import schema
+from gapless.traces.events import files
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq import splits
@@ -65,7 +65,7 @@ def agree(path: Path, room: Path, split: int = SMALL, **how: Any) -> tuple[dict[
 
 def write(path: Path, told: list[Told]) -> None:
     """These events, in a file."""
-    schema.write_events(path, [tell(at) for at, tell in enumerate(told)])
+    files.write_events(path, [tell(at) for at, tell in enumerate(told)])
 
 
 # -- stores --------------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, pro
     if suffix == ".parquet":
         cut(path, 45)
     split = 5000 if suffix == ".ndjson" else 1
-    assert len(schema.stretches(path, split)) > 5
+    assert len(files.stretches(path, split)) > 5
     report, table = agree(path, tmp_path, split, profile=profile)
     assert report["verdict"] == "departs"
     assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": 8})
@@ -186,7 +186,7 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
     assert "not JSON" in report["sources"][0]["reasons"][0]
     write(path, [*good[:98], good[100], good[99], good[98], *good[101:]])
     assert agree(path, tmp_path, 2500)[0]["verdict"] == "departs"
-    schema.write_events(path, [*(told(at) for at, told in enumerate(good[:50])), good[0](0)])
+    files.write_events(path, [*(told(at) for at, told in enumerate(good[:50])), good[0](0)])
     report, table = agree(path, tmp_path, 2500)
     assert (report["verdict"], table) == ("unreadable", [])
     assert "position 0 of T/0 is lower" in report["sources"][0]["reasons"][0]

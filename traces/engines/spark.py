@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
-from gapless.traces.events.schema import Stretch
+from gapless.traces.events.files import Stretch
 from gapless.traces.judging.columns import Packed
 from gapless.traces.judging.tallies import Judged
 from gapless.traces.options import Options

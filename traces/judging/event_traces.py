@@ -26,8 +26,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gapless.spec.catalog import SPECS, Spec, rule_id
-from gapless.traces.events import schema
-from gapless.traces.events.schema import OUTCOMES, TAKEN, Stretch
+from gapless.traces.events import files
+from gapless.traces.events.event import OUTCOMES, TAKEN
+from gapless.traces.events.files import Stretch
 from gapless.traces.judging.columns import First, Hashes, Packed, Traces, gathered, hashed, packed, unpacked
 from gapless.traces.judging.tallies import NO_HASHES, TRACES, Cluster, Judged, Suspect, Tally, added
 from gapless.traces.options import Options
@@ -118,7 +119,7 @@ def check_events(
     `table`: where the verdict of every trace is written down, and by which name this file goes there.
     """
     engine = engine or Here()
-    stretches = schema.stretches(path, options.split or splits.SPLIT)
+    stretches = files.stretches(path, options.split or splits.SPLIT)
     work = Work(path, replace(options, trace=trace), min(engine.buckets, len(stretches)), engine.most, table)
     found = _Found(stretches, progress)
     try:
@@ -250,7 +251,7 @@ def judge_stretch(work: Work, shared: Hashes | None, stretch: Stretch) -> Judged
     """
     judged = Judged(stretch.number)
     try:
-        every = gathered(schema.read(work.path, stretch))
+        every = gathered(files.read(work.path, stretch))
     except Unreadable as problem:
         judged.problem = str(problem)
         return judged
@@ -596,7 +597,7 @@ class Recorded:
 
 def of_events(path: Path, records: int) -> Recorded:
     """A file of events."""
-    return Recorded(path, "event-trace", path.stat().st_size, records, path.name, partial(schema.place, path))
+    return Recorded(path, "event-trace", path.stat().st_size, records, path.name, partial(files.place, path))
 
 
 class Teller:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from gapless.cli import app
 from gapless.traces.check import check
-from gapless.traces.events import schema
+from gapless.traces.events import files
 from gapless.traces.report.values import Finding, Report
 from tests.support.pulsar import BROKEN, CLEAN, NAMES, Line, changed, copied, lines_of, manifest, recording, written
 
@@ -120,7 +120,7 @@ def test_exported_events_get_the_same_verdict(tmp_path: Path, suffix: str) -> No
     assert gapless("trace", recording("broker-timeouts"), "--out", out).exit_code == 0
     direct, again = check(recording("broker-timeouts")), check(out, profile="pulsar")
     assert (again.verdict, again.coverage, again.anomalies) == (direct.verdict, direct.coverage, direct.anomalies)
-    assert {event.trace for event in schema.read_events(out)} == {"tc0", "cli"}
+    assert {event.trace for event in files.read_events(out)} == {"tc0", "cli"}
 
 
 def test_explain_tells_one_trace() -> None:

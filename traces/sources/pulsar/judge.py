@@ -13,12 +13,13 @@ import pyarrow as pa
 from gapless.spec.catalog import State
 from gapless.spec.coordinator import Status
 from gapless.spec.language import Refused, waived
-from gapless.traces.events import schema
+from gapless.traces.events import files
+from gapless.traces.events.writing import is_event_file
 from gapless.traces.judging.columns import Taken, Traces, gathered
 from gapless.traces.judging.event_traces import Judge, Recorded, Teller, Work
 from gapless.traces.judging.tallies import Suspect, Tally
 from gapless.traces.options import Options
-from gapless.traces.parts import RECORDING, Parts, Progress, is_event_file
+from gapless.traces.parts import RECORDING, Parts, Progress
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.replay.exact import Departure, Step, named
 from gapless.traces.replay.notation import changes
@@ -81,7 +82,7 @@ def export(path: Path, out: Path, *, progress: Progress | None = None) -> int:
     """
     if not is_event_file(out):
         raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
-    return schema.write(out, recorded(path, progress).batches)
+    return files.write(out, recorded(path, progress).batches)
 
 
 def recorded(path: Path, progress: Progress | None) -> Recording:

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from gapless.traces.check import Local, judged_store
-from gapless.traces.events import schema
+from gapless.traces.events import files, schema
+from gapless.traces.events.event import ROWS, utf8
+from gapless.traces.events.writing import is_event_file
 from gapless.traces.options import Options
-from gapless.traces.parts import Progress, is_event_file
+from gapless.traces.parts import Progress
 from gapless.traces.problems import Unreadable, UsageError
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import kernel
@@ -44,7 +46,7 @@ def export(path: Path, out: Path, *, config: Path | None = None, progress: Progr
     judged, interrupted = judged_store(store, Options(), Local(progress=progress))
     if interrupted:
         raise Unreadable(f"{path}: {interrupted}; nothing was written")
-    return schema.write(out, _batches(judged, source=str(path)))
+    return files.write(out, _batches(judged, source=str(path)))
 
 
 def _batches(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
@@ -67,7 +69,7 @@ def _batches(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
     rows = np.concatenate(steps, axis=1)
     known = judge.world(store, Options())
     for events in (_transactions(store, rows, known), _ops(judged, rows, known), _cursors(judged, rows, known)):
-        for group in iter(lambda some=events: list(islice(some, schema.ROWS)), []):  # type: ignore[misc]
+        for group in iter(lambda some=events: list(islice(some, ROWS)), []):  # type: ignore[misc]
             yield schema.from_events(_event(source, *event) for event in group)
 
 
@@ -82,9 +84,9 @@ Told = tuple[str, str, int, Event]
 
 def _event(source: str, spec: str, trace: str, position: int, event: Event) -> schema.Event:
     return schema.Event(
-        source=schema.utf8(source),
+        source=utf8(source),
         spec=spec,
-        trace=schema.utf8(trace),
+        trace=utf8(trace),
         position=position,
         action=event[0],
         args=named(spec, event),
