@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gapless.impl.records.errors import StoreError
     from gapless.impl.store.core import Settings
-    from gapless.impl.store.errors import StoreError
     from gapless.impl.store.store import Store
     from gapless.traces.check import UsageError, check
     from gapless.traces.report.values import Finding, Report
@@ -21,7 +21,7 @@ _HOMES = {
     **dict.fromkeys(("Finding", "Report"), "traces.report.values"),
     "Settings": "impl.store.core",
     "Store": "impl.store.store",
-    "StoreError": "impl.store.errors",
+    "StoreError": "impl.records.errors",
 }
 
 

@@ -313,7 +313,7 @@ def record(
     Exit codes: 0 done, 2 wrong usage, or the disk or the store failed, 130 interrupted: what was sent is there.
     """
     from gapless import recording
-    from gapless.impl.store.errors import StoreError
+    from gapless.impl.records.errors import StoreError
     from gapless.impl.workloads.workload import Workload
 
     try:

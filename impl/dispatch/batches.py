@@ -1,33 +1,11 @@
-"""A batch: a stretch of the log that one worker is to build, and who is told of its steps."""
+"""A batch: a stretch of the log that one worker is to build."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 
 from gapless.impl.dispatch.scan_kernel import NUMBER, POSITION, QUEUE, ROW, RUN, SIZE
-from gapless.impl.native.kernels import Bytes, Ints
-
-
-class Recorder(Protocol):
-    """Who is told of steps, as they take effect. `runs`: int64 [m, 3] with queue index, low and high of the numbers."""
-
-    def scanned(self, runs: Ints) -> None:
-        """Numbers were given."""
-
-    def taken(self, runs: Ints) -> None:
-        """A worker came to write these entries. Where it is alone at a queue, it takes each as the last is written."""
-
-    def wrote(self, runs: Ints) -> None:
-        """Entries were written."""
-
-    def committed(self, queue_index: int, to: int) -> None:
-        """Readers see the entries before `to`."""
-
-    def queue_flushed(self, queue_index: int, to: int) -> None:
-        """The entries before `to` are on disk."""
-
+from gapless.impl.records.record import Bytes, Ints
 
 WAITING, TAKEN, WRITTEN = range(3)  # what has become of a batch
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from gapless.impl.dispatch.scan_kernel import BITS, COMMITTED, HIGH, LOW, OF, ROOM, SCANNED, Bytes, Ints
+from gapless.impl.dispatch.scan_kernel import BITS, COMMITTED, HIGH, LOW, OF, ROOM, SCANNED
+from gapless.impl.records.record import Bytes, Ints
 
 
 @njit(nogil=True, cache=True)

@@ -18,22 +18,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gapless.impl.dispatch import build_kernel
-from gapless.impl.dispatch.batches import TAKEN, WAITING, WRITTEN, Batch, Recorder
+from gapless.impl.dispatch.batches import TAKEN, WAITING, WRITTEN, Batch
 from gapless.impl.dispatch.bitmap import gapless_ends, move_on, set_bits
 from gapless.impl.dispatch.queue_table import ROOM_AT_FIRST, Known
 from gapless.impl.dispatch.scan_kernel import BITS, BUSY, COMMITTED, HIGH, OF, ROOM, SCANNED
 from gapless.impl.dispatch.scanner import ADVICE, Scanner, place_of
-from gapless.impl.native.kernels import CRC_TABLES, Ints
-from gapless.impl.store.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.files.observer import DispatchObserver
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.kernels import CRC_TABLES
+from gapless.impl.records.record import DELAYS, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gapless.impl.store.log import CommitLog
-    from gapless.impl.store.queues import ConsumeQueue, Queues
-
-SECONDS = (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)
-DELAYS = tuple(1000 * seconds for seconds in SECONDS)  # ms, by delay level, from level 1 on
+    from gapless.impl.files.log import CommitLog
+    from gapless.impl.files.queues import ConsumeQueue, Queues
 
 
 class Dispatch:
@@ -58,7 +57,7 @@ class Dispatch:
         overlap: bool = True,
         verify: bool = False,
         retries: int = 3,
-        recorder: Recorder | None = None,
+        recorder: DispatchObserver | None = None,
         delays: Sequence[int] = DELAYS,
         lmq: bool = False,
         room: int = ROOM_AT_FIRST,

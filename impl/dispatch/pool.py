@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gapless.impl.dispatch.batches import Batch
-from gapless.impl.store.errors import DiskFull, StoreError
+from gapless.impl.records.errors import DiskFull, StoreError
 
 if TYPE_CHECKING:
     from gapless.impl.dispatch.dispatch import Dispatch

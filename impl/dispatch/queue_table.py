@@ -27,10 +27,10 @@ from gapless.impl.dispatch.scan_kernel import (
     hash_of,
     place_of,
 )
-from gapless.impl.native.kernels import Bytes, Ints
+from gapless.impl.records.record import Bytes, Ints
 
 if TYPE_CHECKING:
-    from gapless.impl.store.queues import ConsumeQueue, Queues
+    from gapless.impl.files.queues import ConsumeQueue, Queues
 
 Array = TypeVar("Array", Ints, Bytes)
 

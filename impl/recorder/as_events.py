@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gapless.impl.files.observer import APPEND
 from gapless.impl.recorder import rows as r
-from gapless.impl.recorder.rows import Entries, Ints
+from gapless.impl.recorder.rows import Entries
+from gapless.impl.records.record import Ints
 from gapless.traces.events import event
 from gapless.traces.events.event import OUTCOMES, ROWS, Vocabulary
 
@@ -53,7 +55,7 @@ _RECORD = _arguments(
 LOG: Steps = {
     r.OPEN: ("open", _arguments(position=r.A, file_size=r.B)),
     r.FOUND: ("append", _RECORD),
-    r.APPEND: ("append", _RECORD),
+    APPEND: ("append", _RECORD),
     r.ROLL: ("roll", _arguments(position=r.A, size=r.B, marked=r.C)),
     r.FLUSH: ("flush", _arguments(to=r.A)),
     r.ACKNOWLEDGE: ("acknowledge", _arguments(to=r.A)),
@@ -66,7 +68,7 @@ QUEUE: Steps = {
     r.OPEN_QUEUE: ("open", _arguments(number=r.A, start=r.B)),
     r.FOUND: ("append", _MESSAGE),
     r.MEET: ("append", _MESSAGE),
-    r.APPEND: ("append", _MESSAGE),
+    APPEND: ("append", _MESSAGE),
     r.INDEX: ("index", _ENTRY),
     r.COMMIT: ("index", _ENTRY),
     r.EXPIRE: ("expire", _arguments(number=r.A, start=r.B)),
@@ -114,7 +116,7 @@ def _stretches(rows: Ints, index: Ints | None, spec: str, most: int) -> Iterator
     kind = rows[:, r.KIND] & r.KINDS
     where = np.flatnonzero(np.isin(kind, list(STEPS[spec])))
     if spec == "queue":  # a record that names another queue is no message of this one
-        messages = (kind[where] >= r.FOUND) & (kind[where] <= r.APPEND)
+        messages = (kind[where] >= r.FOUND) & (kind[where] <= APPEND)
         where = where[~messages | (rows[where, r.KIND] & r.OWN != 0)]
     if spec != "log":
         subject = rows[where, r.SUBJECT] if index is None else index[rows[where, r.SUBJECT]]

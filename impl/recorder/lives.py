@@ -8,10 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
+from gapless.impl.files.queues import LIGHT
 from gapless.impl.recorder import rows as r
 from gapless.impl.recorder.as_events import Subjects
-from gapless.impl.recorder.rows import WIDTH, Bytes, Entries, Ints
-from gapless.impl.store.queues import LIGHT
+from gapless.impl.recorder.rows import WIDTH, Entries
+from gapless.impl.records.kernels import SCHEDULE_TOPIC
+from gapless.impl.records.record import Bytes, Ints
 
 NO_BYTES: Bytes = np.zeros(0, np.uint8)
 NO_ROWS: Ints = np.zeros((0, WIDTH), np.int64)
@@ -242,7 +244,7 @@ def _can_be_told(queue: Queue, numbers: Ints) -> bool:
     time; a topic that was made anew has numbers twice, and blanks where it has no messages. Their traces begin with
     what is new.
     """
-    if queue.topic.startswith(LIGHT) or queue.topic.encode() == r.SCHEDULE_TOPIC.tobytes():
+    if queue.topic.startswith(LIGHT) or queue.topic.encode() == SCHEDULE_TOPIC.tobytes():
         return False
     return not len(numbers) or (
         queue.first <= numbers[0]

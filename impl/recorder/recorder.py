@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from gapless.impl.dispatch.dispatch import DELAYS
+from gapless.impl.files.observer import APPEND
 from gapless.impl.recorder import as_events
 from gapless.impl.recorder import rows as r
 from gapless.impl.recorder.lives import Lives, Log, Queue
-from gapless.impl.recorder.rows import WIDTH, Ints
+from gapless.impl.recorder.rows import WIDTH
 from gapless.impl.recorder.tape import Keeping
-from gapless.impl.store.errors import StoreError
+from gapless.impl.records.errors import StoreError
+from gapless.impl.records.record import DELAYS, Ints
 from gapless.traces.events import writing
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Recorder:
         `placed`: int64 [4, n], the position of each, its size, the place of its queue in `queues`, its number.
         """
         position, size, of, _number = placed
-        self._rows(r.rows_of(r.APPEND, size, {r.SUBJECT: queues[of], r.B: position, r.C: size}))
+        self._rows(r.rows_of(APPEND, size, {r.SUBJECT: queues[of], r.B: position, r.C: size}))
 
     def rolled(self, position: int, size: int) -> None:
         """A blank fills the file."""

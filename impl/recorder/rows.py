@@ -15,22 +15,36 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gapless.impl.dispatch.scan_kernel import digits, starts_with
-from gapless.impl.native.kernels import CRC_TABLES, Tables, crc32, i32, i64, java_hash, sealed, u32
-from gapless.impl.store.records import BLANK, BORN_V6, FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, STORE_V6, tag_code
+from gapless.impl.files.observer import APPEND
+from gapless.impl.records.kernels import (
+    BLANK_MARK,
+    CRC_TABLES,
+    DELAY,
+    SCHEDULE_TOPIC,
+    TAGS,
+    V1,
+    V2,
+    Tables,
+    digits,
+    has_checksum,
+    is_sealed,
+    java_hash,
+    parts_of,
+    property_end,
+    starts_with,
+    time_of,
+)
+from gapless.impl.records.memory import i32_at, i64_at
+from gapless.impl.records.record import BLANK, FIXED, MAGIC_BLANK, OUTSIDE, Bytes, Ints, tag_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
 Entries = npt.NDArray[np.void]
 """Entries of a consume queue as they lie there: position, size, tag, in 20 bytes."""
 
 WIDTH = 8
 row = struct.Struct(f"{WIDTH}q").pack
-row_of_append = struct.Struct("2q8x2q24x").pack
-"""The row of an append that is not completed yet, from kind, queue, position and size."""
 
 KIND, SUBJECT, A, B, C, D, E, F = range(WIDTH)
 """The columns of a row."""
@@ -44,7 +58,9 @@ KIND, SUBJECT, A, B, C, D, E, F = range(WIDTH)
     CHECKPOINT,  # time
     FOUND,  # as APPEND: a record that was there when the log was opened
     MEET,  # as FOUND, in a later life of the log, whose trace has it already
-    APPEND,  # number, position, size, tag, time, claimed, and flags
+) = range(APPEND)
+# APPEND: number, position, size, tag, time, claimed, and flags
+(
     OPEN_QUEUE,  # number, start
     INDEX,  # entries up to, from, and where they are kept: found at the opening
     EXPIRE,  # number, start
@@ -56,7 +72,7 @@ KIND, SUBJECT, A, B, C, D, E, F = range(WIDTH)
     WRITE,  # numbers from, up to, overlap
     COMMIT,  # to, and as INDEX: the entries that it makes visible
     FLUSH_QUEUE,  # to
-) = range(20)
+) = range(APPEND + 1, 20)
 """What a row tells. From FOUND on, its subject is a queue: its index on the tape, its number in the recording after."""
 
 KINDS = 0xFF  # of the column KIND, the part that says it
@@ -64,11 +80,6 @@ KNOWN, FITS, INTACT, SEALED, OWN, INFERRED = (1 << bit for bit in range(8, 14))
 """Flags above the kind. Of a record: what its bytes are found to be, and that it names the queue it was appended to. Of
 any step: that nobody told of it, and it must have been taken."""
 NOWHERE = -(1 << 62)
-SCHEDULE_TOPIC = np.frombuffer(b"SCHEDULE_TOPIC_XXXX", np.uint8)
-TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
-DELAY = np.frombuffer(b"DELAY\x01", np.uint8)
-SEAL = 20  # bytes of the checksum that properties may carry
-OUTSIDE = 0x4  # transaction types 4 and 12 have this bit, and no place in a queue (reference A.3)
 
 
 def numbered(starts: Ints, counts: Ints) -> Ints:
@@ -106,27 +117,6 @@ def queue_key(topic: str, queue: int) -> int:
 
 
 @njit
-def _parts(b: Bytes, at: int, end: int) -> tuple[int, int, int, int]:
-    """Where the body, topic and properties of a record begin, and its store time; -1 where they do not end at `end`."""
-    nowhere = (-1, 0, 0, 0)
-    flags = i32(b, at + 36)
-    host = 20 if flags & STORE_V6 else 8
-    p = at + 48 + (20 if flags & BORN_V6 else 8)
-    body = p + 8 + host + 12 + 4
-    if body > end:
-        return nowhere
-    length = i32(b, body - 4)
-    wide = 1 if np.int64(u32(b, at + 4)) == MAGIC_V2 else 0
-    topic = body + length + 1 + wide
-    if length < 0 or topic + 2 > end:
-        return nowhere
-    properties = topic + np.int64(b[topic - 1]) + (np.int64(b[topic - 2]) << 8 if wide else 0) + 2
-    if properties > end or properties + (np.int64(b[properties - 2]) << 8) + np.int64(b[properties - 1]) != end:
-        return nowhere
-    return body, topic, properties, i64(b, p)
-
-
-@njit
 def _tag(b: Bytes, p: int, end: int) -> tuple[int, int]:
     """The code of property TAGS among the properties `p:end`, and the number in DELAY; 0 if there is none of it.
 
@@ -134,9 +124,7 @@ def _tag(b: Bytes, p: int, end: int) -> tuple[int, int]:
     """
     code, level = 0, 0
     while p < end:
-        stop = p
-        while stop < end and b[stop] != 2:
-            stop += 1
+        stop = property_end(b, p, end)
         if starts_with(b, p, stop, TAGS):
             code = java_hash(b, p + len(TAGS), stop)
         elif stop - p > len(DELAY) and starts_with(b, p, stop, DELAY):
@@ -181,27 +169,24 @@ def _record(b: Bytes, base: int, rows: Ints, i: int, delays: Ints, tables: Table
     rows[i, 2], rows[i, 5], rows[i, 6], rows[i, 7] = -1, 0, 0, -1
     if size < FIXED or at + size > len(b):
         return NOWHERE
-    rows[i, 2], rows[i, 7] = i64(b, at + 20), i64(b, at + 28)
-    if np.int64(u32(b, at + 4)) in (MAGIC_V1, MAGIC_V2):
+    a, end = b.ctypes.data + at, at + size
+    rows[i, 2], rows[i, 7] = i64_at(a + 20), i64_at(a + 28)
+    if i32_at(a + 4) in (V1, V2):
         rows[i, 0] |= KNOWN
-    body, topic, properties, time = _parts(b, at, at + size)
-    if body < 0 or i32(b, at) != size:
+    body, topic, topic_end = parts_of(b, at, size)
+    if body == 0 or i32_at(a) != size:
         return NOWHERE
     rows[i, 0] |= FITS
-    (rows[i, 5], level), rows[i, 6] = _tag(b, properties, at + size), time
-    if (
-        level > 0
-        and properties - 2 - topic == len(SCHEDULE_TOPIC)
-        and starts_with(b, topic, properties - 2, SCHEDULE_TOPIC)
-    ):
-        rows[i, 5] = time + delays[min(level, len(delays)) - 1]  # when the message is due (reference A.5)
-    if crc32(b, body, i32(b, body - 4), tables) == np.int64(u32(b, at + 8)):
+    (rows[i, 5], level), rows[i, 6] = _tag(b, topic_end + 2, end), time_of(b, at)
+    if level > 0 and topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC):
+        rows[i, 5] = rows[i, 6] + delays[min(level, len(delays)) - 1]  # when the message is due (reference A.5)
+    if has_checksum(b, at, body, tables):
         rows[i, 0] |= INTACT
-    if at + size - properties < SEAL or sealed(b, at, at + size, tables):
+    if is_sealed(b, at, topic_end + 2, end, tables):
         rows[i, 0] |= SEALED
-    if i32(b, at + 36) & OUTSIDE:
+    if i32_at(a + 36) & OUTSIDE:
         return NOWHERE
-    key: int = (java_hash(b, topic, properties - 2) << 32) | i32(b, at + 12)
+    key: int = (java_hash(b, topic, topic_end) << 32) | i32_at(a + 12)
     return key
 
 
@@ -213,11 +198,10 @@ def records(data: Bytes, base: int, low: int, high: int) -> Ints:
 
 @njit(nogil=True, cache=True)
 def _records(b: Bytes, base: int, low: int, high: int, out: Ints) -> int:
-    count = 0
-    at = low
+    count, at, a = 0, low, b.ctypes.data - base
     while at + BLANK <= high:
-        size = i32(b, at - base)
-        if size < FIXED or at + size > high or np.int64(u32(b, at - base + 4)) == MAGIC_BLANK:
+        size = i32_at(a + at)
+        if size < FIXED or at + size > high or i32_at(a + at + 4) == BLANK_MARK:
             break
         out[count, 0], out[count, 1] = at, size
         count += 1

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.recorder.rows import WIDTH, Entries, Ints
-from gapless.impl.store.queues import ENTRY
+from gapless.impl.files.queues import ENTRY
+from gapless.impl.recorder.rows import WIDTH, Entries
+from gapless.impl.records.record import Ints
 
 
 class Kept(Protocol):

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from gapless.impl.dispatch.dispatch import DELAYS, Dispatch
+from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.environment.real import Disk
-from gapless.impl.store import folder
-from gapless.impl.store.errors import Damaged, Refused, Stopped, StoreError
-from gapless.impl.store.input_checks import sound
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import ConsumeQueue, Queues
-from gapless.impl.store.records import MAGIC_V1, MAGIC_V2, Ints, Messages
-from gapless.impl.store.segments import Segments, asked
+from gapless.impl.files import folder
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import ConsumeQueue, Queues
+from gapless.impl.files.segments import Segments, asked
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.input_checks import sound
+from gapless.impl.records.record import DELAYS, MAGIC_V1, MAGIC_V2, Ints, Messages
 
 if TYPE_CHECKING:
     from gapless.impl.dispatch.batches import Batch

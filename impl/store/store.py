@@ -22,11 +22,11 @@ from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
+from gapless.impl.files.log import PAGE
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped
+from gapless.impl.records.record import ENTRY_BYTES, Ints, Messages, Record, properties_bytes
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import Damaged, DiskFull, Refused, Stopped
-from gapless.impl.store.log import PAGE
-from gapless.impl.store.queues import ENTRY_BYTES, ConsumeQueue
-from gapless.impl.store.records import Ints, Messages, Record, properties_bytes
 
 if TYPE_CHECKING:
     from types import TracebackType

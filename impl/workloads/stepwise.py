@@ -15,9 +15,9 @@ from gapless.impl.dispatch.batches import Batch
 from gapless.impl.environment.choices import plainest
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.records.errors import DiskFull, StoreError
+from gapless.impl.records.record import Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import DiskFull, StoreError
-from gapless.impl.store.records import Messages, properties_bytes
 from gapless.impl.workloads.threaded import MET_BY, Ran, Told
 from gapless.impl.workloads.workload import BEGIN, ClientLog, Result, Send, Workload
 

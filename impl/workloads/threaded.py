@@ -16,9 +16,9 @@ from pathlib import Path
 from gapless.impl.dispatch.batches import Batch
 from gapless.impl.environment.simulated import SteppedClock
 from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.records.errors import DiskFull
+from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import DiskFull
-from gapless.impl.store.records import Messages
 from gapless.impl.store.store import Store
 from gapless.impl.workloads.workload import BEGIN, ClientLog, Send, Workload
 

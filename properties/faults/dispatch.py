@@ -17,14 +17,15 @@ from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.queue_table import Known
 from gapless.impl.dispatch.scan_kernel import ADDRESS, BITS, COMMITTED, LOW, NEWEST, OF, ROOM, SCANNED, SKIPPED, TOLD
 from gapless.impl.dispatch.scanner import Scanner
+from gapless.impl.files.queues import address
+from gapless.impl.records.errors import StoreError
+from gapless.impl.records.record import ENTRY_BYTES
 from gapless.impl.store import core
-from gapless.impl.store.errors import StoreError
-from gapless.impl.store.queues import ENTRY_BYTES, address
 from gapless.properties.faults.implementation import Fault, replacing
 
 if TYPE_CHECKING:
-    from gapless.impl.native.kernels import Bytes, Ints
-    from gapless.impl.store.queues import ConsumeQueue
+    from gapless.impl.files.queues import ConsumeQueue
+    from gapless.impl.records.record import Bytes, Ints
 
 
 # -- the commit position -----------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from gapless.impl.dispatch.batches import Batch
+from gapless.impl.records.errors import Refused, Stopped
 from gapless.impl.store.core import Settings
-from gapless.impl.store.errors import Refused, Stopped
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS, Beside
 from gapless.properties.machines.ground_truth import ENTRY
 

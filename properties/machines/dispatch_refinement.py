@@ -19,7 +19,7 @@ from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.choices import Choose, plainest
 from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
-from gapless.impl.store import errors
+from gapless.impl.records import errors
 from gapless.impl.store.core import Settings
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.ground_truth import ENTRY, Departs, Ground, expect

@@ -10,8 +10,8 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.records.record import properties_bytes, tag_code
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.records import properties_bytes, tag_code
 
 if TYPE_CHECKING:
     from gapless.impl.dispatch.batches import Batch

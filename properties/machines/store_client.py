@@ -16,10 +16,10 @@ from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.environment.choices import Choose
 from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.records.errors import Refused as NotTaken
+from gapless.impl.records.errors import Stopped, StoreError
+from gapless.impl.records.record import Messages, properties_bytes, tag_code
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import Refused as NotTaken
-from gapless.impl.store.errors import Stopped, StoreError
-from gapless.impl.store.records import Messages, properties_bytes, tag_code
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.client_oracle import Broken, Name, Wanted, Witness
 from gapless.spec.language import replace

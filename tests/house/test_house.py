@@ -139,6 +139,85 @@ def test_every_import_follows_an_arrow(room: str) -> None:
         assert not complaints, complaint_list(path, complaints)
 
 
+def module_file(name: str) -> Path | None:
+    """The file of a module of ours, or of the module that a member is in; None for what others wrote."""
+    first, *parts = name.split(".")
+    if first != "gapless" or not parts:
+        return None
+    for folder in (ROOT, ROOT / "gapless"):
+        for end in range(len(parts), 0, -1):
+            there = folder.joinpath(*parts[:end])
+            for path in (there / "__init__.py", there.with_suffix(".py")):
+                if path.is_file():
+                    return path
+    return None
+
+
+def reached(start: Path, room: str) -> list[str]:
+    """The ways by which imports lead from a file to a room, each as the files that are passed."""
+    ways, todo, met = [], [(start,)], {start}
+    while todo:
+        way = todo.pop()
+        for _, name in imported(way[-1].read_text()):
+            if within(name, f"gapless.{room}"):
+                ways.append(" → ".join(str(path.relative_to(ROOT)) for path in way) + f" → {name}")
+            elif (path := module_file(name)) and path not in met:
+                met.add(path)
+                todo.append((*way, path))
+    return ways
+
+
+def test_no_way_leads_from_the_implementation_to_what_judges_it() -> None:
+    for path in sources_of("impl"):
+        ways = reached(path, "spec")
+        assert not ways, "\n".join(["impl/ may not reach a spec, by no detour:", *ways])
+
+
+def test_a_detour_to_a_spec_is_caught() -> None:
+    """The event schema knows the specs: it is what `impl` may not import."""
+    ways = reached(ROOT / "traces" / "events" / "files.py", "spec")
+    assert "traces/events/files.py → traces/events/schema.py → gapless.spec.catalog.SPECS" in ways
+
+
+IMPL_FLOORS = ("environment", "records", "files", "dispatch", "recorder", "store", "workloads")
+"""The folders of `impl/`, the lowest first. A file imports from its own folder and from lower ones."""
+
+
+def wrong_floors(path: Path, source: str) -> list[str]:
+    """What a file of `impl/` imports from a higher floor, even if only for types."""
+    floor = IMPL_FLOORS.index(path.parent.name)
+    return [
+        f"{line}: `{name}` is a floor above {path.parent.name}/: define a protocol here that it fulfils"
+        for line, name in imported(source)
+        if any(within(name, f"gapless.impl.{higher}") for higher in IMPL_FLOORS[floor + 1 :])
+    ]
+
+
+def test_no_floor_of_the_implementation_imports_a_higher_one() -> None:
+    floors = [path for path in sources_of("impl") if path.parent.name != "impl"]
+    assert {path.parent.name for path in floors} == set(IMPL_FLOORS)
+    for path in floors:
+        complaints = wrong_floors(path, path.read_text())
+        assert not complaints, complaint_list(path, complaints)
+
+
+def test_no_import_of_the_implementation_leads_back() -> None:
+    """Also not where only types are imported: two files that need one another are one."""
+    uses = {
+        path: {found for _, name in imported(path.read_text()) if (found := module_file(name)) and found != path}
+        for path in sources_of("impl")
+    }
+    while leaves := [path for path, used in uses.items() if not used & uses.keys()]:
+        for path in leaves:
+            del uses[path]
+    assert not uses, f"a circle is among {', '.join(sorted(str(path.relative_to(ROOT)) for path in uses))}"
+
+
+@pytest.mark.parametrize("name", ["gapless.impl.recorder.recorder.Recorder", "gapless.impl.dispatch.pool"])
+def test_a_wrong_floor_is_caught(name: str) -> None:
+    assert "define a protocol here" in "\n".join(wrong_floors(ROOT / "impl" / "files" / "log.py", f"import {name}"))
+
+
 def test_spec_files_import_the_spec_language_only() -> None:
     assert spec_files()
     for path in spec_files():

@@ -20,11 +20,11 @@ from gapless.impl.dispatch.batches import Batch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import Pool, rebuild
 from gapless.impl.environment.real import RealDisk
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import BLANK_SLOT
+from gapless.impl.files.segments import Segments
+from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, Refused, Stopped, StoreError
 from gapless.impl.store import core
-from gapless.impl.store.errors import Damaged, DiskFull, NotAStore, Refused, Stopped, StoreError
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import BLANK_SLOT
-from gapless.impl.store.segments import Segments
 from gapless.properties.faults import dispatch
 from gapless.properties.faults.implementation import Fault
 from gapless.spec.language import Refused as SpecRefused

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from gapless.impl.environment.real import Disk, RealDisk
 from gapless.impl.environment.simulated import SimulatedDisk
-from gapless.impl.native import kernels
-from gapless.impl.store import records
-from gapless.impl.store.errors import Damaged, NotAStore, Refused, WrongFileSize
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import BLANK_SLOT, Queues
-from gapless.impl.store.segments import Segments
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import BLANK_SLOT, Queues
+from gapless.impl.files.segments import Segments
+from gapless.impl.records import kernels
+from gapless.impl.records import record as records
+from gapless.impl.records.errors import Damaged, NotAStore, Refused, WrongFileSize
 from tests.support import stores
 
 FILE = 4096

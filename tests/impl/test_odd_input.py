@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gapless import Settings, Store
-from gapless.impl.store.errors import Damaged, NotAStore, Refused, Stopped, StoreError
-from gapless.impl.store.records import Messages
+from gapless.impl.records.errors import Damaged, NotAStore, Refused, Stopped, StoreError
+from gapless.impl.records.record import Messages
 from gapless.traces.check import check
 
 SMALL = Settings(file_size=8192, queue_file_size=400, synchronous=True, pre_allocate=False)

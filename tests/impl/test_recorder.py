@@ -24,13 +24,13 @@ from gapless.impl.dispatch.batches import Batch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.scan_kernel import COMMITTED, SCANNED
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
-from gapless.impl.native.kernels import Ints
+from gapless.impl.files import log
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.recorder import as_events, recorder, tape
 from gapless.impl.recorder.recorder import Recorder, RecordingFailed
-from gapless.impl.store import log
+from gapless.impl.records.record import Ints
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import ConsumeQueue
 from gapless.impl.store.store import Store
 from gapless.impl.workloads.stepwise import Stepwise
 from gapless.impl.workloads.threaded import FAULTS, Ran
@@ -356,7 +356,7 @@ def _acknowledged_early(monkeypatch: pytest.MonkeyPatch) -> None:
     flush = CommitLog.flush
 
     def flushed(self: CommitLog) -> int:
-        assert self.recorder is not None
+        assert isinstance(self.recorder, Recorder)
         self.recorder.acknowledged(self.end)
         return flush(self)
 

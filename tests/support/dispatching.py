@@ -15,10 +15,10 @@ import numpy.typing as npt
 from gapless.impl.dispatch.batches import Batch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.real import Bytes
-from gapless.impl.store.errors import StoreError
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import Queues
-from gapless.impl.store.segments import Segments
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import Queues
+from gapless.impl.files.segments import Segments
+from gapless.impl.records.errors import StoreError
 from gapless.spec import dispatch as spec
 from gapless.spec.language import Number
 from tests.support import stores

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.store.errors import Damaged, NotAStore, Refused
-from gapless.impl.store.input_checks import queue_number
-from gapless.impl.store.records import LONGEST_V1_TOPIC, Bytes, topic_bytes
-from gapless.impl.store.segments import Segments, asked, zero_from
+from gapless.impl.files.segments import Segments, asked, zero_from
+from gapless.impl.records.errors import Damaged, NotAStore, Refused
+from gapless.impl.records.input_checks import queue_number
+from gapless.impl.records.record import ENTRY_BYTES, LONGEST_V1_TOPIC, Bytes, topic_bytes
 
 if TYPE_CHECKING:
     from gapless.impl.environment.real import Disk, File
 
-ENTRY_BYTES = 20
 ENTRY = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 BLANK_SLOT = 0x7FFFFFFF  # the size in slots that fill a new queue's file up to its first entry
 

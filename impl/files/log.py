@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapless.impl.native import kernels
-from gapless.impl.recorder.rows import APPEND, row_of_append
-from gapless.impl.store.errors import Damaged, Refused, Stopped, StoreError
-from gapless.impl.store.records import (
+from gapless.impl.files.observer import LogObserver, append_row
+from gapless.impl.files.segments import zero_from
+from gapless.impl.records import kernels
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.record import (
     BLANK,
     FIXED,
     HEAD,
@@ -30,14 +31,12 @@ from gapless.impl.store.records import (
     Record,
     decode,
 )
-from gapless.impl.store.segments import zero_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gapless.impl.recorder.recorder import Recorder
-    from gapless.impl.store.queues import ConsumeQueue
-    from gapless.impl.store.segments import Segments
+    from gapless.impl.files.queues import ConsumeQueue
+    from gapless.impl.files.segments import Segments
 
 PAGE = 4096  # bytes that a disk writes at once, or multiples of them
 _BLANK = struct.Struct(">iI")
@@ -53,7 +52,7 @@ class CommitLog:
     last record's store time; these never step back, whatever the clock does · `error`: why the log has stopped.
     """
 
-    def __init__(self, segments: Segments, recorder: Recorder | None = None, *, host: bytes = HERE) -> None:
+    def __init__(self, segments: Segments, recorder: LogObserver | None = None, *, host: bytes = HERE) -> None:
         self.segments = segments
         self.recorder = recorder
         self.host = host
@@ -118,7 +117,7 @@ class CommitLog:
         queue.next = number + 1
         self.newest = time
         if self.recorder is not None:  # a call would cost more than the row
-            self.recorder.tape += row_of_append(APPEND, queue.index, position, size)
+            self.recorder.tape += append_row(queue.index, position, size)
         self.end = position + size
         return position, size
 

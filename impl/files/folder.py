@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapless.impl.environment.real import Disk
-from gapless.impl.store.errors import InUse, NotAStore, StoreError, WrongFileSize
-from gapless.impl.store.queues import ENTRY_BYTES, FOLDER, LIGHT, names_of_queues
-from gapless.impl.store.records import BLANK, FIXED
-from gapless.impl.store.segments import asked
+from gapless.impl.files.queues import FOLDER, LIGHT, names_of_queues
+from gapless.impl.files.segments import asked
+from gapless.impl.records.errors import InUse, NotAStore, StoreError, WrongFileSize
+from gapless.impl.records.record import BLANK, ENTRY_BYTES, FIXED
 
 LOG = "commitlog"
 ABORT = "abort"

@@ -1,6 +1,7 @@
-"""Native code for the bytes of a commit log: writing many records in one pass, and finding where a log ends.
+"""Native code for the bytes of records: checksums, parts, writing many records in one pass, finding where a log ends.
 
-Kernels are called with whole files and columns, hold no interpreter lock, and allocate nothing per record.
+Kernels are called with whole files and columns, hold no interpreter lock, and allocate nothing per record. Nothing
+outside of the bytes they were given is read, whatever those hold. Formats: reference A.2.
 """
 
 from __future__ import annotations
@@ -9,23 +10,35 @@ import zlib
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint32
+from numba import njit, uint32, uint64
 
-from gapless.impl.native.memory import copy_bytes, put_i32, put_i64
-from gapless.impl.store.records import (
+from gapless.impl.records.memory import copy_bytes, i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
+from gapless.impl.records.record import (
     BLANK,
     BORN_V6,
     FIXED,
+    LONGEST_PROPERTIES,
     LONGEST_V1_TOPIC,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
     STORE_V6,
+    Bytes,
+    Ints,
 )
 
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
 Tables = npt.NDArray[np.uint32]
+
+V1, V2, BLANK_MARK = (magic - 2**32 for magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK))  # signed, as kernels read them
+
+SCHEDULE_TOPIC = np.frombuffer(b"SCHEDULE_TOPIC_XXXX", np.uint8)
+TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
+DELAY = np.frombuffer(b"DELAY\x01", np.uint8)
+SEAL_NAME = np.frombuffer(b"__CRC32#\x01", np.uint8)
+SEAL = 20  # bytes of the checksum that properties may end with: its name, ten digits, and the separator
+
+
+# -- checksums and hashes --------------------------------------------------------------------------------------------
 
 
 def _crc_tables() -> Tables:
@@ -40,56 +53,16 @@ def _crc_tables() -> Tables:
 CRC_TABLES = _crc_tables()
 
 
-# -- big-endian numbers ----------------------------------------------------------------------------------------------
-
-
-@njit(inline="always")
-def u32(b: Bytes, p: int) -> int:
-    """Four bytes, unsigned."""
-    return (
-        (uint32(b[p]) << uint32(24))
-        | (uint32(b[p + 1]) << uint32(16))
-        | (uint32(b[p + 2]) << uint32(8))
-        | uint32(b[p + 3])
-    )
-
-
-@njit(inline="always")
-def i32(b: Bytes, p: int) -> int:
-    """Four bytes, signed."""
-    return np.int64(np.int32(u32(b, p)))
-
-
-@njit(inline="always")
-def i64(b: Bytes, p: int) -> int:
-    """Eight bytes, signed."""
-    return (np.int64(u32(b, p)) << np.int64(32)) | np.int64(u32(b, p + 4))
-
-
-# -- checksums and hashes --------------------------------------------------------------------------------------------
-
-
-@njit(inline="always")
-def _le32(b: Bytes, p: int) -> int:
-    return (
-        uint32(b[p])
-        | (uint32(b[p + 1]) << uint32(8))
-        | (uint32(b[p + 2]) << uint32(16))
-        | (uint32(b[p + 3]) << uint32(24))
-    )
-
-
 @njit
 def crc32(b: Bytes, p: int, n: int, t: Tables) -> int:
     """The zlib CRC of `n` bytes at `p`, its top bit dropped, as records carry it."""
     c = uint32(0xFFFFFFFF)
     e = p + n
     m = uint32(255)
+    a = b.ctypes.data
     while p + 16 <= e:
-        w = c ^ _le32(b, p)
-        x = _le32(b, p + 4)
-        y = _le32(b, p + 8)
-        z = _le32(b, p + 12)
+        low, high = word_at(a + p), word_at(a + p + 8)
+        w, x, y, z = c ^ uint32(low), uint32(low >> uint64(32)), uint32(high), uint32(high >> uint64(32))
         c = (
             t[15, w & m] ^ t[14, (w >> uint32(8)) & m] ^ t[13, (w >> uint32(16)) & m] ^ t[12, w >> uint32(24)]
             ^ t[11, x & m] ^ t[10, (x >> uint32(8)) & m] ^ t[9, (x >> uint32(16)) & m] ^ t[8, x >> uint32(24)]
@@ -129,6 +102,112 @@ def java_hash(b: Bytes, p: int, e: int) -> int:
             h = np.int32(h * np.int32(31) + point)
         p += 1 if more < 0 else more + 1
     return np.int64(h)
+
+
+# -- texts -----------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def starts_with(b: Bytes, p: int, e: int, name: Bytes) -> bool:
+    """Whether the bytes `p:e` begin with `name`."""
+    if e - p < len(name):
+        return False
+    for i in range(len(name)):
+        if b[uint64(p + i)] != name[uint64(i)]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def digits(b: Bytes, p: int, e: int) -> int:
+    """A decimal number without sign, or -1 where the bytes are none, or too many."""
+    if p >= e or e - p > 18:
+        return np.int64(-1)
+    value = np.int64(0)
+    for i in range(p, e):
+        if not 48 <= b[uint64(i)] <= 57:
+            return np.int64(-1)
+        value = value * 10 + np.int64(b[uint64(i)] - 48)
+    return value
+
+
+@njit(cache=True)
+def property_end(b: Bytes, p: int, e: int) -> int:
+    """Where the property that begins at `p` ends, in properties that end at `e`: eight bytes at a time."""
+    a = b.ctypes.data
+    while p + 8 <= len(b) and p < e:
+        x = word_at(a + p) ^ uint64(0x0202020202020202)
+        found = (x - uint64(0x0101010101010101)) & ~x & uint64(0x8080808080808080)  # the lowest is the first 2
+        if found:
+            return min(p + (lowest_bit(found) >> 3), e)
+        p += 8
+    while p < e and b[uint64(p)] != 2:
+        p += 1
+    return min(p, e)
+
+
+# -- the parts of a record -------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def parts_of(b: Bytes, p: int, size: int) -> tuple[int, int, int]:
+    """Where the body and the topic of the record `p:p + size` begin, and where the topic ends; properties lie 2 behind.
+
+    All are 0 where the parts do not add up to the size. The record lies within `b`, and is at least `FIXED` bytes long.
+    """
+    a = b.ctypes.data
+    flags = i32_at(a + p + 36)
+    body = p + 88 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
+    end = p + size
+    wide = np.int64(i32_at(a + p + 4) == V2)
+    if body + 3 + wide > end:
+        return 0, 0, 0
+    length = i32_at(a + body - 4)
+    if length < 0 or body + length + 3 + wide > end:
+        return 0, 0, 0
+    at = body + length
+    length = np.int64(b[uint64(at)])
+    if wide:
+        length = (length << 8) | np.int64(b[uint64(at + 1)])
+    at += 1 + wide
+    if at + length + 2 > end:
+        return 0, 0, 0
+    properties = (np.int64(b[uint64(at + length)]) << 8) | np.int64(b[uint64(at + length + 1)])
+    if properties > LONGEST_PROPERTIES or at + length + 2 + properties != end:
+        return 0, 0, 0
+    return body, at, at + length
+
+
+@njit(cache=True)
+def time_of(b: Bytes, p: int) -> int:
+    """The store time of the record at `p`, in ms."""
+    a = b.ctypes.data + p
+    return i64_at(a + (68 if i32_at(a + 36) & BORN_V6 else 56))
+
+
+@njit(cache=True)
+def has_checksum(b: Bytes, p: int, body: int, tables: Tables) -> bool:
+    """Whether the body of the record at `p`, which begins at `body`, has the checksum that the record carries."""
+    a = b.ctypes.data
+    return crc32(b, body, i32_at(a + body - 4), tables) == i32_at(a + p + 8)
+
+
+@njit
+def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bool:
+    """Whether the record `p:end` has the checksum that its properties carry, if they carry one.
+
+    Its ten digits stand with the least significant first, and cover all that lies before the entry (reference A.2).
+    """
+    seal = end - SEAL
+    if seal < properties or not starts_with(b, seal, end, SEAL_NAME):
+        return True
+    value = np.int64(0)
+    for k in range(10):
+        digit = np.int64(b[end - 2 - k]) - 48
+        if not 0 <= digit <= 9:
+            return False
+        value = value * 10 + digit
+    return value == crc32(b, p, seal - p, tables)
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -175,7 +254,7 @@ def encode_many(
         to = start + at
         copy_bytes(to, head.ctypes.data, 88)
         put_i32(to, size)
-        put_i32(to + 4, np.int64(MAGIC_V2 if wide else MAGIC_V1))
+        put_i32(to + 4, V2 if wide else V1)
         put_i32(to + 8, crc32(bodies, body, body_end - body, tables))
         put_i32(to + 12, ids[q])
         put_i64(to + 20, numbers[q])
@@ -219,83 +298,32 @@ def scan(b: Bytes, base: int, at: int, doubted: int, tables: Tables) -> tuple[in
     what a disk forgot is zeros. Older records are taken as a broker takes them. Returns the byte at which the scan
     stopped, why, how many records it passed, and the latest store time of any of them, in ms.
     """
-    count = 0
-    newest = np.int64(0)
-    e = len(b)
-    while True:
-        if at + BLANK > e:
-            return at, AT_END, count, newest
-        size = i32(b, at)
-        magic = np.int64(u32(b, at + 4))
-        if magic == MAGIC_BLANK and size == e - at:
+    count, newest = 0, np.int64(0)
+    a, e = b.ctypes.data, len(b)
+    while at + BLANK <= e:
+        size, magic = i32_at(a + at), i32_at(a + at + 4)
+        if magic == BLANK_MARK and size == e - at:
             return at, AT_BLANK, count, newest
         if size == 0 and magic == 0:
             return at, AT_ZEROS, count, newest
-        if size < FIXED or at + size > e or (magic not in (MAGIC_V1, MAGIC_V2)):
+        known = magic in (V1, V2) and size >= FIXED and at + size <= e
+        if not known or not _is_whole(b, at, size, base, doubted, tables):
             return at, AT_OTHER, count, newest
-        body, time = whole(b, at, size, base, doubted, tables)
-        if body < 0:
-            return at, AT_OTHER, count, newest
-        newest = max(newest, time)
+        newest = max(newest, time_of(b, at))
         count += 1
         at += size
+    return at, AT_END, count, newest
 
 
 @njit
-def whole(b: Bytes, at: int, size: int, base: int, doubted: int, tables: Tables) -> tuple[int, int]:
-    """Where the body of a record begins, and its store time; -1 for the first where it is not whole."""
-    torn = (-1, np.int64(0))
+def _is_whole(b: Bytes, at: int, size: int, base: int, doubted: int, tables: Tables) -> bool:
+    """Whether the record is the one that was written here, as far as it says so itself."""
+    body, topic, topic_end = parts_of(b, at, size)
+    if body == 0 or i64_at(b.ctypes.data + at + 28) != base + at or not has_checksum(b, at, body, tables):
+        return False
     end = at + size
-    kind = i32(b, at + 36)
-    p = at + 48 + (20 if kind & BORN_V6 else 8)
-    if p + 8 > end or i64(b, at + 28) != base + at:
-        return torn
-    time = i64(b, p)
-    p += 8 + (20 if kind & STORE_V6 else 8) + 12
-    if p + 4 > end:
-        return torn
-    length = i32(b, p)
-    body = p + 4
-    wide = 1 if np.int64(u32(b, at + 4)) == MAGIC_V2 else 0
-    if length < 0 or body + length + 3 + wide > end:
-        return torn
-    p = body + length
-    topic = np.int64(b[p]) if not wide else (np.int64(b[p]) << 8) | np.int64(b[p + 1])
-    p += 1 + wide
-    if p + topic + 2 > end:
-        return torn
-    properties = (np.int64(b[p + topic]) << 8) | np.int64(b[p + topic + 1])
-    if p + topic + 2 + properties != end or properties > 32767:
-        return torn
-    if crc32(b, body, length, tables) != np.int64(u32(b, at + 8)):
-        return torn
-    if time >= doubted:
-        for k in range(p, p + topic):
-            if b[k] == 0:
-                return torn
-        for k in range(p + topic + 2, end):
-            if b[k] == 0:
-                return torn
-    if properties >= 20 and not sealed(b, at, end, tables):
-        return torn
-    return body, time
-
-
-@njit
-def sealed(b: Bytes, at: int, end: int, tables: Tables) -> bool:
-    """Whether a record has the checksum that its properties carry, if they carry one.
-
-    Its ten digits stand with the least significant first, and cover all that lies before the entry (reference A.2).
-    """
-    p = end - 20
-    name = (95, 95, 67, 82, 67, 51, 50, 35, 1)  # __CRC32# and the separator
-    for k in range(9):
-        if b[p + k] != name[k]:
-            return True
-    value = np.int64(0)
-    for k in range(10):
-        digit = np.int64(b[p + 18 - k]) - 48
-        if not 0 <= digit <= 9:
-            return False
-        value = value * 10 + digit
-    return value == crc32(b, at, p - at, tables)
+    if time_of(b, at) >= doubted:
+        for k in range(topic, end):
+            if b[k] == 0 and not topic_end <= k < topic_end + 2:  # in between lies the length of the properties
+                return False
+    return is_sealed(b, at, topic_end + 2, end, tables)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gapless.impl.store.errors import Refused
-from gapless.impl.store.records import LONGEST_PROPERTIES, RESERVED, Bytes, Ints, Messages
+from gapless.impl.records.errors import Refused
+from gapless.impl.records.record import LONGEST_PROPERTIES, RESERVED, Bytes, Ints, Messages
 
 _RESERVED = np.frombuffer(b"".join(name.encode() + b"\x01" for name in RESERVED), np.uint8)
 _RESERVED_ENDS = np.cumsum([0, *(len(name) + 1 for name in RESERVED)])

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.store.errors import Refused
+from gapless.impl.records.errors import Refused
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -24,7 +24,8 @@ BLANK = 8  # bytes: the size and magic number that end every file but the last
 FIXED = 91  # bytes of a V1 record with IPv4 hosts, and neither body, topic nor properties
 
 BORN_V6, STORE_V6, INNER_BATCH = 0x10, 0x20, 0x80
-TRANSACTION, PREPARED, COMMITTED, ROLLED_BACK = 0xC, 0x4, 0x8, 0xC
+OUTSIDE = 0x4  # transaction types 4 (prepared) and 12 (rolled back) have this bit, and no place in a queue
+ENTRY_BYTES = 20  # of an entry in a consume queue
 
 HEAD = struct.Struct(">iIIiiqqiq8sq8siqi")  # all that comes before the body, with IPv4 hosts
 HERE = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)  # who sends and who stores, where nobody says
@@ -32,7 +33,9 @@ HERE = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)  # who sends and who sto
 LONGEST_TOPIC = 255  # bytes
 LONGEST_PROPERTIES = 32767  # bytes
 LONGEST_V1_TOPIC = 127  # bytes
-NO_TAG = b""
+
+DELAYS = tuple(1000 * s for s in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200))
+"""The delay levels of a broker, from level 1 on, in ms."""
 
 _TOPIC = re.compile(r"[^/\0-\x1f\x7f]+")  # it is a folder's name as well
 
