@@ -155,7 +155,9 @@ def module_file(name: str) -> Path | None:
 
 def reached(start: Path, room: str) -> list[str]:
     """The ways by which imports lead from a file to a room, each as the files that are passed."""
-    ways, todo, met = [], [(start,)], {start}
+    ways: list[str] = []
+    todo: list[tuple[Path, ...]] = [(start,)]
+    met = {start}
     while todo:
         way = todo.pop()
         for _, name in imported(way[-1].read_text()):
