@@ -318,7 +318,7 @@ def record(
 
     try:
         shortest, longest = recording.sizes(sizes)
-        asked = recording.Asked(
+        options = recording.RunOptions(
             Workload(messages, topics, queues, shortest, longest, rate, seed),
             together=batch,
             synchronous=flush is Flush.synchronous,
@@ -327,7 +327,7 @@ def record(
             faults=recording.faults(faults or ()),
             form=form.value,
         )
-        done = recording.run(folder, asked)
+        done = recording.run(folder, options)
     except (recording.NoRun, StoreError) as error:
         raise _failed(str(error)) from None
     except OSError as error:

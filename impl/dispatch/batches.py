@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapless.impl.dispatch.scan_kernel import NUMBER, POSITION, QUEUE, ROW, RUN, SIZE
+from gapless.impl.dispatch.scan_kernel import ROW, RUN
 from gapless.impl.records.record import Bytes, Ints
 
 WAITING, TAKEN, WRITTEN = range(3)  # what has become of a batch
@@ -29,26 +29,6 @@ class Batch:
 
     def __repr__(self) -> str:
         return f"Batch({self.low}:{self.high}, {len(self.rows)} entries of {len(self.runs)} queues)"
-
-    @property
-    def queue(self) -> Ints:
-        """Of each entry, the index of its queue."""
-        return self.rows[:, QUEUE]
-
-    @property
-    def number(self) -> Ints:
-        """Of each entry, its number in its queue."""
-        return self.rows[:, NUMBER]
-
-    @property
-    def position(self) -> Ints:
-        """Of each entry, where its record lies in the log."""
-        return self.rows[:, POSITION]
-
-    @property
-    def size(self) -> Ints:
-        """Of each entry, the bytes of its record."""
-        return self.rows[:, SIZE]
 
 
 def columns(count: int) -> tuple[Ints, Ints, Ints]:

@@ -10,21 +10,7 @@ import numpy as np
 from numba import njit, uint64
 
 from gapless.impl.dispatch.scan_kernel import POSITION, SIZE
-from gapless.impl.records.kernels import (
-    DELAY,
-    SCHEDULE_TOPIC,
-    TAGS,
-    V1,
-    V2,
-    Tables,
-    digits,
-    has_checksum,
-    java_hash,
-    parts_of,
-    property_end,
-    starts_with,
-    time_of,
-)
+from gapless.impl.records import kernels
 from gapless.impl.records.memory import i32_at, i64_at, put_i32, put_i64
 from gapless.impl.records.record import ENTRY_BYTES, FIXED, Bytes, Ints
 
@@ -39,21 +25,22 @@ def _tag_of(b: Bytes, p: int, topic: int, topic_end: int, end: int, delays: Ints
     tags, tags_end, level = 0, 0, np.int64(0)
     k = topic_end + 2
     while k < end:
-        w = property_end(b, k, end)
+        w = kernels.property_end(b, k, end)
         first = b[uint64(k)]
-        if first == T and w - k > len(TAGS) and starts_with(b, k, w, TAGS):
-            tags, tags_end = k + len(TAGS), w
-        elif first == D and w - k > len(DELAY) and starts_with(b, k, w, DELAY):
-            level = digits(b, k + len(DELAY), w)
+        if first == T and w - k > len(kernels.TAGS) and kernels.starts_with(b, k, w, kernels.TAGS):
+            tags, tags_end = k + len(kernels.TAGS), w
+        elif first == D and w - k > len(kernels.DELAY) and kernels.starts_with(b, k, w, kernels.DELAY):
+            level = kernels.digits(b, k + len(kernels.DELAY), w)
         k = w + 1
-    if level > 0 and topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC):
-        return time_of(b, p) + delays[(level if level < len(delays) else len(delays)) - 1]  # noqa: FURB136 - as numba reads it
-    return java_hash(b, tags, tags_end)
+    if level > 0 and kernels.is_delayed(b, topic, topic_end):
+        last = len(delays)
+        return kernels.time_of(b, p) + delays[(level if level < last else last) - 1]  # noqa: FURB136 - as numba reads it
+    return kernels.java_hash(b, tags, tags_end)
 
 
 @njit(nogil=True, cache=True)
 def build(
-    b: Bytes, base: int, rows: Ints, slots: Ints, delays: Ints, tables: Tables, verify: bool
+    b: Bytes, base: int, rows: Ints, slots: Ints, delays: Ints, tables: kernels.Tables, verify: bool
 ) -> tuple[int, int]:  # fmt: skip
     """Write the entry of each row into its slot, in the order of rows. Returns how it ended, and at which row.
 
@@ -68,12 +55,12 @@ def build(
             p = position - base
             if size < FIXED or p < 0 or p + size > len(b) or i32_at(a + p) != size:
                 return NO_RECORD, i
-            if i64_at(a + p + 28) != position or i32_at(a + p + 4) not in (V1, V2):
+            if i64_at(a + p + 28) != position or i32_at(a + p + 4) not in (kernels.V1, kernels.V2):
                 return NO_RECORD, i
-            body, topic, topic_end = parts_of(b, p, size)
+            body, topic, topic_end = kernels.parts_of(b, p, size)
             if body == 0:
                 return NO_RECORD, i
-            if verify and not has_checksum(b, p, body, tables):
+            if verify and not kernels.has_checksum(b, p, body, tables):
                 return CHECKSUM, i
             tag = _tag_of(b, p, topic, topic_end, p + size, delays)
             before = position

@@ -13,7 +13,7 @@ Source: proposal 1 (parallel building of consume queues). Upstream has less: its
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,18 +21,14 @@ from gapless.impl.dispatch import build_kernel
 from gapless.impl.dispatch.batches import TAKEN, WAITING, WRITTEN, Batch
 from gapless.impl.dispatch.bitmap import gapless_ends, move_on, set_bits
 from gapless.impl.dispatch.queue_table import ROOM_AT_FIRST, Known
-from gapless.impl.dispatch.scan_kernel import BITS, BUSY, COMMITTED, HIGH, OF, ROOM, SCANNED
+from gapless.impl.dispatch.scan_kernel import BITS, BUSY, COMMITTED, HIGH, OF, POSITION, ROOM, SCANNED
 from gapless.impl.dispatch.scanner import ADVICE, Scanner, place_of
+from gapless.impl.files.log import CommitLog
 from gapless.impl.files.observer import DispatchObserver
+from gapless.impl.files.queues import ConsumeQueue, Queues
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
 from gapless.impl.records.kernels import CRC_TABLES
 from gapless.impl.records.record import DELAYS, Ints
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gapless.impl.files.log import CommitLog
-    from gapless.impl.files.queues import ConsumeQueue, Queues
 
 
 class Dispatch:
@@ -154,7 +150,7 @@ class Dispatch:
             batch.data, batch.base, batch.rows, batch.slots, self._delays, CRC_TABLES, self.verify
         )  # fmt: skip
         if why != build_kernel.BUILT:
-            place = place_of(batch.base, int(batch.position[row]) - batch.base)
+            place = place_of(batch.base, int(batch.rows[row, POSITION]) - batch.base)
             expected = (
                 "a body that has its checksum" if why == build_kernel.CHECKSUM else "the record that was scanned here"
             )

@@ -9,13 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.records.errors import DiskFull, StoreError
-
-if TYPE_CHECKING:
-    from gapless.impl.dispatch.dispatch import Dispatch
 
 PATIENCE = 0.005  # seconds that a worker sleeps where nobody wakes it
 
@@ -105,27 +102,16 @@ class Pool:
     def _work(self) -> None:
         try:
             while (batch := self._next()) is not None:
-                error: Exception | None = None
-                try:
-                    self.dispatch.build(batch)
-                except Exception as failure:  # noqa: BLE001 - whatever a worker met, its batch is tried again
-                    error = failure
+                error = attempt(self.dispatch, batch)
                 with self._changed:
                     self._building -= 1
-                    self._finish(batch, error)
+                    finish(self.dispatch, batch, error)
                     if self.asleep:
                         self._changed.notify_all()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
             with self._changed:
                 self.dispatch.stop(error)
                 self._changed.notify_all()
-
-    def _finish(self, batch: Batch, error: Exception | None) -> None:
-        if error is not None:
-            self.dispatch.failed(batch, error)
-        else:
-            self.dispatch.wrote(batch)
-            self.dispatch.commit_all(batch)
 
     def _next(self) -> Batch | None:
         """The batch that is to be built next; waits for one. None where there will be none."""
@@ -141,8 +127,7 @@ class Pool:
             return None
 
     def _taken(self) -> Batch | None:
-        batch = self.dispatch.take()
-        return self._scanned() if batch is None else batch
+        return self.dispatch.take() or self._scanned()
 
     def _scanned(self) -> Batch | None:
         try:
@@ -173,17 +158,25 @@ def rebuild(dispatch: Dispatch, limit: int, workers: int = 2) -> None:
         finally:
             pool.stop()
         return
-    while True:
-        batch = dispatch.take()
-        if batch is None and dispatch.scan(limit) is not None:
-            batch = dispatch.take()
-        if batch is None:
-            return
-        try:
-            dispatch.build(batch)
-        except Exception as error:
-            if not dispatch.failed(batch, error):
-                raise
-        else:
-            dispatch.wrote(batch)
-            dispatch.commit_all(batch)
+    while batch := dispatch.take() or (dispatch.scan(limit) and dispatch.take()):
+        error = attempt(dispatch, batch)
+        if not finish(dispatch, batch, error) and error:
+            raise error
+
+
+def attempt(dispatch: Dispatch, batch: Batch) -> Exception | None:
+    """Build a batch; returns what the worker met, whatever it is, for `finish`."""
+    try:
+        dispatch.build(batch)
+    except Exception as error:  # noqa: BLE001 - the batch is tried again
+        return error
+    return None
+
+
+def finish(dispatch: Dispatch, batch: Batch, error: Exception | None) -> bool:
+    """A worker is done with a batch: its entries are visible, or it waits for another try. False: that was the last."""
+    if error is not None:
+        return dispatch.failed(batch, error)
+    dispatch.wrote(batch)
+    dispatch.commit_all(batch)
+    return True

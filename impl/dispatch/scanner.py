@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gapless.impl.dispatch import scan_kernel
 from gapless.impl.dispatch.batches import Batch, columns
 from gapless.impl.dispatch.queue_table import Known, read_only
 from gapless.impl.dispatch.scan_kernel import ROWS, RUNS, SCANNED
+from gapless.impl.files.log import CommitLog
 from gapless.impl.records.errors import Damaged, NotAStore, Refused, StoreError
-
-if TYPE_CHECKING:
-    from gapless.impl.files.log import CommitLog
-    from gapless.impl.records.record import Bytes, Ints
+from gapless.impl.records.record import Bytes, Ints
 
 ENDS = (scan_kernel.DONE, scan_kernel.FULL, scan_kernel.ROLLED, scan_kernel.CROWDED)  # of a batch
 SPARE = 64  # rows for a record with many entries

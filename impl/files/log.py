@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapless.impl.files.observer import LogObserver, append_row
-from gapless.impl.files.segments import zero_from
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.files.segments import Segments, zero_from
 from gapless.impl.records import kernels
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
 from gapless.impl.records.record import (
@@ -31,12 +32,6 @@ from gapless.impl.records.record import (
     Record,
     decode,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gapless.impl.files.queues import ConsumeQueue
-    from gapless.impl.files.segments import Segments
 
 PAGE = 4096  # bytes that a disk writes at once, or multiples of them
 _BLANK = struct.Struct(">iI")

@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from gapless.impl.environment.real import Disk, File
 from gapless.impl.files.segments import Segments, asked, zero_from
 from gapless.impl.records.errors import Damaged, NotAStore, Refused
 from gapless.impl.records.input_checks import queue_number
 from gapless.impl.records.record import ENTRY_BYTES, LONGEST_V1_TOPIC, Bytes, topic_bytes
-
-if TYPE_CHECKING:
-    from gapless.impl.environment.real import Disk, File
 
 ENTRY = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 BLANK_SLOT = 0x7FFFFFFF  # the size in slots that fill a new queue's file up to its first entry

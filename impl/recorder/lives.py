@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from gapless.impl.files.queues import LIGHT
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import LIGHT, ConsumeQueue
 from gapless.impl.recorder import rows as r
 from gapless.impl.recorder.as_events import Subjects
 from gapless.impl.recorder.rows import WIDTH, Entries
@@ -17,32 +17,6 @@ from gapless.impl.records.record import Bytes, Ints
 
 NO_BYTES: Bytes = np.zeros(0, np.uint8)
 NO_ROWS: Ints = np.zeros((0, WIDTH), np.int64)
-
-
-class Log(Protocol):
-    """What is read of a commit log."""
-
-    start: int
-    end: int
-    flushed: int
-    file_size: int
-
-    def view(self, position: int) -> tuple[Bytes, int]:
-        """The bytes of the file that holds `position`, and where it begins."""
-
-
-class Queue(Protocol):
-    """What is read of a consume queue."""
-
-    index: int
-    name: str
-    topic: str
-    id: int
-    first: int
-    committed: int
-
-    def entries(self, low: int, high: int) -> Entries:
-        """The entries with these numbers, as they lie in its files: position, size, tag."""
 
 
 @dataclass
@@ -65,8 +39,8 @@ class Lives:
         self.count = 0
         self._keep = keep
         self.subjects = Subjects([], [])
-        self._log: Log
-        self._queues: Sequence[Queue] = ()
+        self._log: CommitLog
+        self._queues: Sequence[ConsumeQueue] = ()
         self._overlap = 0
         self._delays: Ints = np.zeros(0, np.int64)
         self._base = 0  # where the records begin that are told in this life
@@ -76,7 +50,7 @@ class Lives:
 
     # -- beginnings --------------------------------------------------------------------------------------------------
 
-    def begin(self, log: Log, queues: Sequence[Queue], *, overlap: bool, delays: Sequence[int]) -> Ints:
+    def begin(self, log: CommitLog, queues: Sequence[ConsumeQueue], *, overlap: bool, delays: Sequence[int]) -> Ints:
         """Rows that say where a store stands that was just opened: recovered, all entries built, all of it safe.
 
         A trace claims the beginning of a file, so the records of the file that is being written are told again, with
@@ -144,7 +118,7 @@ class Lives:
         self._mark(blank[0])
         return blank
 
-    def _begin_queue(self, queue: Queue, numbers: Ints) -> Ints:
+    def _begin_queue(self, queue: ConsumeQueue, numbers: Ints) -> Ints:
         """A queue that is there at the opening; `numbers`: of its messages that are told again.
 
         Nobody told what recovery built beyond the entries that were visible before: it is inferred.
@@ -165,7 +139,7 @@ class Lives:
             rows += [_row(kind | r.INFERRED, subject, stands, stands) for kind in (r.COMMIT, r.FLUSH_QUEUE)]
         return _joined(rows)
 
-    def _meet(self, queue: Queue, claimed: int, told: int) -> Known:
+    def _meet(self, queue: ConsumeQueue, claimed: int, told: int) -> Known:
         known = self._last[queue.name] = Known(len(self.subjects.entries), claimed, told)
         life = self._lives[queue.name] = self._lives.get(queue.name, 0) + 1
         self.subjects.entries.append(queue.name)
@@ -237,7 +211,7 @@ class Lives:
         return np.array([known.subject for known in self._known], np.int64)
 
 
-def _can_be_told(queue: Queue, numbers: Ints) -> bool:
+def _can_be_told(queue: ConsumeQueue, numbers: Ints) -> bool:
     """Whether the messages of a queue that were found can be told again, with entries that are what a recording says.
 
     Light queues have their messages in other queues' records; delayed messages were due by the delay levels of their

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from gapless.impl.files.log import CommitLog
 from gapless.impl.files.observer import APPEND
+from gapless.impl.files.queues import ENTRY, ConsumeQueue
 from gapless.impl.recorder import as_events
 from gapless.impl.recorder import rows as r
-from gapless.impl.recorder.lives import Lives, Log, Queue
+from gapless.impl.recorder.lives import Lives
 from gapless.impl.recorder.rows import WIDTH
-from gapless.impl.recorder.tape import Keeping
+from gapless.impl.recorder.spool import Spool
 from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import DELAYS, Ints
 from gapless.traces.events import writing
@@ -57,8 +59,9 @@ class Recorder:
         self._overlap = True
         self._late = False  # the tape is longer than it may be
         self._taking = threading.RLock()
-        self._kept = Keeping(path.parent if path else None)
-        self._lives = Lives(self._kept.add_entries)
+        folder = path.parent if path else None
+        self._kept, self._entries = Spool(np.empty((0, WIDTH), np.int64), folder), Spool(np.empty(0, ENTRY), folder)
+        self._lives = Lives(self._entries.add)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._take_on, name="gapless-recorder", daemon=True)
         if path is not None:
@@ -77,7 +80,7 @@ class Recorder:
     # -- a life of the store -----------------------------------------------------------------------------------------
 
     def opened(
-        self, log: Log, queues: Sequence[Queue], *, overlap: bool = True, delays: Sequence[int] = DELAYS
+        self, log: CommitLog, queues: Sequence[ConsumeQueue], *, overlap: bool = True, delays: Sequence[int] = DELAYS
     ) -> None:
         """A store begins a life: recovered, every message in its queue, all of it safe. In a later life, after a crash.
 
@@ -89,13 +92,13 @@ class Recorder:
             self._overlap = overlap
             self._keep(lambda: self._lives.begin(log, queues, overlap=overlap, delays=delays))
 
-    def expired(self, start: int, queues: Sequence[Queue]) -> None:
+    def expired(self, start: int, queues: Sequence[ConsumeQueue]) -> None:
         """The log begins at `start` now, the messages of every queue at its `first`; no file is deleted yet."""
         for queue in queues:
             self._row(r.EXPIRE, queue.index, queue.first, start)
         self.take()
 
-    def settled(self, upto: int, queues: Sequence[Queue]) -> None:
+    def settled(self, upto: int, queues: Sequence[ConsumeQueue]) -> None:
         """Every message before `upto` has its entry, and no file is closed yet."""
         for queue in queues:
             self._row(r.SETTLE, queue.index, upto)
@@ -203,7 +206,7 @@ class Recorder:
         self.take()
         if self.error is not None:
             raise RecordingFailed(f"the recording broke off: {self.error}; the store is not affected") from self.error
-        yield from as_events.batches(*self._kept.all(), self._lives.subjects, self.source)
+        yield from as_events.batches(self._kept.all(), self._entries.all(), self._lives.subjects, self.source)
 
     def close(self) -> None:
         """Write the events, if there is a path, and forget them. Raises RecordingFailed: then there is no new file."""
@@ -217,3 +220,4 @@ class Recorder:
             raise RecordingFailed(f"{self.path}: cannot be written ({error.strerror or error})") from error
         finally:
             self._kept.forget()
+            self._entries.forget()

@@ -8,37 +8,16 @@ a recording tells what lies there, not what the writer meant to write.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from gapless.impl.files.observer import APPEND
-from gapless.impl.records.kernels import (
-    BLANK_MARK,
-    CRC_TABLES,
-    DELAY,
-    SCHEDULE_TOPIC,
-    TAGS,
-    V1,
-    V2,
-    Tables,
-    digits,
-    has_checksum,
-    is_sealed,
-    java_hash,
-    parts_of,
-    property_end,
-    starts_with,
-    time_of,
-)
+from gapless.impl.records import kernels
 from gapless.impl.records.memory import i32_at, i64_at
 from gapless.impl.records.record import BLANK, FIXED, MAGIC_BLANK, OUTSIDE, Bytes, Ints, tag_code
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Entries = npt.NDArray[np.void]
 """Entries of a consume queue as they lie there: position, size, tag, in 20 bytes."""
@@ -107,7 +86,7 @@ def complete(data: Bytes, base: int, rows: Ints, low: int, subjects: Ints, keys:
     the number of its subject. `data`: the file, which begins at `base` in the log · `subjects`, `keys`: of every queue
     by its index, its number in the recording, and its `queue_key` · `delays`: ms of each delay level.
     """
-    done: int = _complete(data, base, rows, low, subjects, keys, delays, CRC_TABLES)
+    done: int = _complete(data, base, rows, low, subjects, keys, delays, kernels.CRC_TABLES)
     return done
 
 
@@ -124,18 +103,18 @@ def _tag(b: Bytes, p: int, end: int) -> tuple[int, int]:
     """
     code, level = 0, 0
     while p < end:
-        stop = property_end(b, p, end)
-        if starts_with(b, p, stop, TAGS):
-            code = java_hash(b, p + len(TAGS), stop)
-        elif stop - p > len(DELAY) and starts_with(b, p, stop, DELAY):
-            level = digits(b, p + len(DELAY), stop)
+        stop = kernels.property_end(b, p, end)
+        if kernels.starts_with(b, p, stop, kernels.TAGS):
+            code = kernels.java_hash(b, p + len(kernels.TAGS), stop)
+        elif stop - p > len(kernels.DELAY) and kernels.starts_with(b, p, stop, kernels.DELAY):
+            level = kernels.digits(b, p + len(kernels.DELAY), stop)
         p = stop + 1
     return code, level
 
 
 @njit(nogil=True, cache=True)
 def _complete(
-    b: Bytes, base: int, rows: Ints, low: int, subjects: Ints, keys: Ints, delays: Ints, tables: Tables
+    b: Bytes, base: int, rows: Ints, low: int, subjects: Ints, keys: Ints, delays: Ints, tables: kernels.Tables
 ) -> int:  # fmt: skip
     for i in range(low, len(rows)):
         kind = rows[i, 0]
@@ -163,7 +142,7 @@ def _place(key: int, keys: Ints) -> int:
 
 
 @njit
-def _record(b: Bytes, base: int, rows: Ints, i: int, delays: Ints, tables: Tables) -> int:
+def _record(b: Bytes, base: int, rows: Ints, i: int, delays: Ints, tables: kernels.Tables) -> int:
     """Complete the row of one record; returns the key of the queue that it names."""
     at, size = rows[i, 3] - base, rows[i, 4]
     rows[i, 2], rows[i, 5], rows[i, 6], rows[i, 7] = -1, 0, 0, -1
@@ -171,22 +150,22 @@ def _record(b: Bytes, base: int, rows: Ints, i: int, delays: Ints, tables: Table
         return NOWHERE
     a, end = b.ctypes.data + at, at + size
     rows[i, 2], rows[i, 7] = i64_at(a + 20), i64_at(a + 28)
-    if i32_at(a + 4) in (V1, V2):
+    if i32_at(a + 4) in (kernels.V1, kernels.V2):
         rows[i, 0] |= KNOWN
-    body, topic, topic_end = parts_of(b, at, size)
+    body, topic, topic_end = kernels.parts_of(b, at, size)
     if body == 0 or i32_at(a) != size:
         return NOWHERE
     rows[i, 0] |= FITS
-    (rows[i, 5], level), rows[i, 6] = _tag(b, topic_end + 2, end), time_of(b, at)
-    if level > 0 and topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC):
+    (rows[i, 5], level), rows[i, 6] = _tag(b, topic_end + 2, end), kernels.time_of(b, at)
+    if level > 0 and kernels.is_delayed(b, topic, topic_end):
         rows[i, 5] = rows[i, 6] + delays[min(level, len(delays)) - 1]  # when the message is due (reference A.5)
-    if has_checksum(b, at, body, tables):
+    if kernels.has_checksum(b, at, body, tables):
         rows[i, 0] |= INTACT
-    if is_sealed(b, at, topic_end + 2, end, tables):
+    if kernels.is_sealed(b, at, topic_end + 2, end, tables):
         rows[i, 0] |= SEALED
     if i32_at(a + 36) & OUTSIDE:
         return NOWHERE
-    key: int = (java_hash(b, topic, topic_end) << 32) | i32_at(a + 12)
+    key: int = (kernels.java_hash(b, topic, topic_end) << 32) | i32_at(a + 12)
     return key
 
 
@@ -201,7 +180,7 @@ def _records(b: Bytes, base: int, low: int, high: int, out: Ints) -> int:
     count, at, a = 0, low, b.ctypes.data - base
     while at + BLANK <= high:
         size = i32_at(a + at)
-        if size < FIXED or at + size > high or i32_at(a + at + 4) == BLANK_MARK:
+        if size < FIXED or at + size > high or i32_at(a + at + 4) == kernels.BLANK_MARK:
             break
         out[count, 0], out[count, 1] = at, size
         count += 1

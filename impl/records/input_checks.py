@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from gapless.impl.records.errors import Refused
+from gapless.impl.records.kernels import starts_with
 from gapless.impl.records.record import LONGEST_PROPERTIES, RESERVED, Bytes, Ints, Messages
 
 _RESERVED = np.frombuffer(b"".join(name.encode() + b"\x01" for name in RESERVED), np.uint8)
@@ -93,7 +94,7 @@ def _require_properties(properties: Bytes, ends: Ints) -> None:
 
 
 @njit(nogil=True, cache=True)
-def first_unsound(data: Bytes, ends: Ints, reserved: Bytes, reserved_ends: Ints) -> int:  # noqa: C901
+def first_unsound(data: Bytes, ends: Ints, reserved: Bytes, reserved_ends: Ints) -> int:
     """The first text that is no list of properties, or has a reserved name in it; -1 where all are sound."""
     for i in range(len(ends) - 1):
         p, e = ends[i], ends[i + 1]
@@ -108,13 +109,8 @@ def first_unsound(data: Bytes, ends: Ints, reserved: Bytes, reserved_ends: Ints)
             if c == 1:
                 named = True
                 for k in range(len(reserved_ends) - 1):
-                    low, length = reserved_ends[k], reserved_ends[k + 1] - reserved_ends[k]
-                    if length != at + 1 - begins:
-                        continue
-                    same = True
-                    for j in range(length):
-                        same = same and data[begins + j] == reserved[low + j]
-                    if same:
+                    name = reserved[reserved_ends[k] : reserved_ends[k + 1]]
+                    if starts_with(data, begins, at + 1, name):  # its end is the separator
                         return i
             elif c == 2:
                 begins, named = at + 1, False

@@ -179,6 +179,12 @@ def parts_of(b: Bytes, p: int, size: int) -> tuple[int, int, int]:
 
 
 @njit(cache=True)
+def is_delayed(b: Bytes, topic: int, topic_end: int) -> bool:
+    """Whether the topic of a record is the one in which delayed messages wait (reference A.5)."""
+    return topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC)
+
+
+@njit(cache=True)
 def time_of(b: Bytes, p: int) -> int:
     """The store time of the record at `p`, in ms."""
     a = b.ctypes.data + p
@@ -215,35 +221,20 @@ def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bo
 
 @njit(nogil=True, cache=True)
 def encode_many(
-    out: Bytes,
-    base: int,
-    at: int,
-    low: int,
-    of: npt.NDArray[np.int32],
-    topics: Bytes,
-    topic_ends: Ints,
-    ids: Ints,
-    numbers: Ints,
-    bodies: Bytes,
-    body_ends: Ints,
-    properties: Bytes,
-    property_ends: Ints,
-    head: Bytes,
-    born: int,
-    time: int,
-    tables: Tables,
-    placed: Ints,
-) -> tuple[int, int]:
+    out: Bytes, base: int, at: int, low: int, queues: npt.NDArray[np.int32], topics: Bytes, topic_ends: Ints, ids: Ints,
+    numbers: Ints, bodies: Bytes, body_ends: Ints, properties: Bytes, property_ends: Ints, head: Bytes, born: int,
+    time: int, tables: Tables, placed: Ints,
+) -> tuple[int, int]:  # fmt: skip
     """Write messages `low…` into a file, until one finds no room; returns the next message and the next free byte.
 
-    `out`: the file's bytes, which begins at `base` in the log; `at`: its first free byte · `of`, `bodies`, `body_ends`,
-    `properties`, `property_ends`: as in `Messages` · `topics`, `topic_ends`, `ids`: of every queue · `numbers`: of
-    every queue, the number that its next message takes; raised here · `head`: 88 bytes, a header with what all have in
+    `out`: the file's bytes, which begins at `base` in the log; `at`: its first free byte · `queues`: as `of` in
+    `Messages`, and so are bodies and properties · `topics`, `topic_ends`, `ids`: of every queue · `numbers`: of every
+    queue, the number that its next message takes; raised here · `head`: 88 bytes, a header with what all have in
     common · `placed`: int64 [4, n]: each record's position, size, queue and number.
     """
     i, start = low, out.ctypes.data
-    while i < len(of):
-        q = of[i]
+    while i < len(queues):
+        q = queues[i]
         body, body_end = body_ends[i], body_ends[i + 1]
         topic, topic_end = topic_ends[q], topic_ends[q + 1]
         extra, extra_end = property_ends[i], property_ends[i + 1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from gapless.impl.dispatch.batches import Batch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.environment.real import Disk
@@ -23,7 +24,6 @@ from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import DELAYS, MAGIC_V1, MAGIC_V2, Ints, Messages
 
 if TYPE_CHECKING:
-    from gapless.impl.dispatch.batches import Batch
     from gapless.impl.recorder.recorder import Recorder
 
 NEVER = 1 << 62  # ms: later than any time

@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from time import monotonic
+from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 from weakref import WeakSet
 
@@ -29,8 +30,6 @@ from gapless.impl.records.record import ENTRY_BYTES, Ints, Messages, Record, pro
 from gapless.impl.store.core import Core, Settings
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from gapless.impl.recorder.recorder import Recorder
 
 THOROUGH = 10_000  # ms after which the log is flushed however little there is

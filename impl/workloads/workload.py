@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
+
+from gapless.impl.records.record import Messages
 
 BEGIN = 1_700_000_000_000  # ms since 1970, when the first message is sent
 PACE = 10_000  # messages per second of the senders' clock, where no rate is asked for
@@ -55,11 +57,7 @@ class Workload:
         content = random.bytes(2 * self.longest + 1)
         for low in range(0, self.messages, TOGETHER):
             count = min(TOGETHER, self.messages - low)
-            columns = random.integers(
-                0,
-                [self.topics, self.queues, self.longest + 1, len(TAGS)],
-                size=(count, 4),
-            )
+            columns = random.integers(0, [self.topics, self.queues, self.longest + 1, len(TAGS)], size=(count, 4))
             sizes = random.integers(self.shortest, self.longest, count, endpoint=True)
             for at, (drawn, size) in enumerate(zip(columns.tolist(), sizes.tolist(), strict=True), low):
                 topic, queue, begin, tag = drawn
@@ -73,13 +71,18 @@ class Workload:
                 )
 
 
+def messages_of(sends: Sequence[Send]) -> Messages:
+    """The messages in columns, to be appended together."""
+    return Messages.of_list([(send.topic, send.queue, send.body, send.properties) for send in sends])
+
+
 def topic_name(number: int) -> str:
     """The name of a topic, by its number from 0."""
     return TOPICS[number] if number < len(TOPICS) else f"topic-{number}"
 
 
-class ClientLog:
-    """What producers asked and were told, as lines of JSON (traces/README.md). It takes its name when it is whole.
+class ClientLogWriter:
+    """Writes what producers asked and were told, as lines of JSON (traces/README.md). A whole file gets its name.
 
     `counts`: how often each result was written.
     """

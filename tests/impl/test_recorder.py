@@ -27,14 +27,14 @@ from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.files import log
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.recorder import as_events, recorder, tape
+from gapless.impl.recorder import as_events, recorder, spool
 from gapless.impl.recorder.recorder import Recorder, RecordingFailed
 from gapless.impl.records.record import Ints
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.store import Store
 from gapless.impl.workloads.stepwise import Stepwise
-from gapless.impl.workloads.threaded import FAULTS, Ran
-from gapless.impl.workloads.workload import ClientLog, Workload
+from gapless.impl.workloads.trial import FAULTS, Trial
+from gapless.impl.workloads.workload import ClientLogWriter, Workload
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import files, schema
 from tests.impl.test_store import LAB
@@ -61,17 +61,8 @@ def trial(tmp_path: Path) -> Callable[..., Path]:
         folder = tmp_path / name
         (folder / "store").mkdir(parents=True)
         workload = Workload(messages, longest=300, seed=seed)
-        with Recorder(folder / "recorded.parquet") as taken, ClientLog(folder / "client.ndjson") as client:
-            run = Stepwise(
-                workload,
-                settings,
-                Ran(),
-                together=together,
-                faults=faults,
-                recorder=taken,
-                client=client,
-                told=lambda _sent: True,
-            )
+        with Recorder(folder / "recorded.parquet") as taken, ClientLogWriter(folder / "client.ndjson") as client:
+            run = Stepwise(Trial(workload, settings, together, faults, taken, client))
             run.disk = disk or run.disk
             run.run()
         run.disk.save(folder / "store")
@@ -118,7 +109,7 @@ from gapless import recording
 from gapless.impl.workloads.workload import Workload
 
 faults = frozenset({"crash"} if sys.argv[2] == "parquet" else ())
-recording.run(Path(sys.argv[1]), recording.Asked(Workload(40), 1, False, 2, True, faults, sys.argv[2]))
+recording.run(Path(sys.argv[1]), recording.RunOptions(Workload(40), 1, False, 2, True, faults, sys.argv[2]))
 print(*(name for name in sys.modules if name.startswith("gapless.spec")))
 """
 
@@ -472,10 +463,10 @@ def test_who_writes_too_fast_takes_off_the_tape_too(tmp_path: Path, monkeypatch:
 def test_a_disk_without_room_breaks_the_recording_off_and_not_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_self: tape.InFile, _things: object) -> int:
+    def full(_self: spool.Spool, _things: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(tape.InFile, "add", full)
+    monkeypatch.setattr(spool.Spool, "add", full)
     taken = Recorder(tmp_path / "recorded.parquet")
     core = _append_some(taken, SimulatedDisk())
     core.close(0)
