@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import files, schema
+from gapless.traces.events import schema
 from gapless.traces.events.event import ROWS
 
 EVENTS = ("open", "append", "index", "settle")  # of every trace
@@ -19,7 +19,7 @@ SIZE = 340  # bytes of a message
 
 def make(path: Path, traces: int) -> None:
     """Write so many traces to `path`, in row groups as every recorder writes them."""
-    files.write(path, _batches(traces))
+    schema.write(path, _batches(traces))
 
 
 def _batches(traces: int) -> Iterator[pa.RecordBatch]:

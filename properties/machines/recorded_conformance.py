@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gapless.impl.recorder.recorder import Recorder
 from gapless.traces.check import check
-from gapless.traces.events import files
+from gapless.traces.events import schema
 
 CONFORMS = "conforms"
 NOTHING = "nothing told"
@@ -30,7 +30,7 @@ def lawful(recorder: Recorder) -> Counter[str]:
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recorded.parquet"
-        events = files.write(path, recorder.batches())
+        events = schema.write(path, recorder.batches())
         if not events:
             return Counter([NOTHING])
         report = check(path, profile="strict", engine="local", jobs=1)

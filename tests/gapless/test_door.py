@@ -9,20 +9,16 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from gapless import UsageError, check
-from gapless.cli import app
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import files
-from tests.support.stores import Record, StoreBuilder, recording
+from gapless.traces.events import reading
+from tests.support.command_line import gapless
+from tests.support.rocketmq.recordings import recording
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record
 
 ANSI = "\x1b"
-
-
-def gapless(*arguments: str | Path) -> Result:
-    """The command line, in this process: a process of its own would take most of a second to start."""
-    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 @pytest.fixture
@@ -105,7 +101,7 @@ def test_the_events_of_a_store_come_to_the_verdict_of_the_store(damaged: Path, t
         assert again.verdict == whole.verdict
         assert [(f.rule, f.trace) for f in again.violations] == [(f.rule, f.trace) for f in whole.violations]
         assert again.anomalies == whole.anomalies
-        assert sum(batch.num_rows for batch in files.read(out)) == again.sources[0].records
+        assert sum(batch.num_rows for batch in reading.read(out)) == again.sources[0].records
 
 
 def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> None:

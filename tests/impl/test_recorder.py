@@ -36,9 +36,8 @@ from gapless.impl.workloads.stepwise import Stepwise
 from gapless.impl.workloads.trial import FAULTS, Trial
 from gapless.impl.workloads.workload import ClientLogWriter, Workload
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import files, schema
-from tests.impl.test_store import LAB
-from tests.support import stores
+from gapless.traces.events import reading, schema
+from tests.support.rocketmq.recordings import LAB, recording
 
 SMALL = Settings(file_size=8192, queue_file_size=400, batch_records=8, pre_allocate=False)
 ALL = frozenset(FAULTS)
@@ -81,7 +80,7 @@ def rules(report: Report) -> set[str]:
 
 def told(path: Path) -> Counter[tuple[str, str]]:
     """How often each step of each spec was told."""
-    return Counter((event.spec, event.action) for event in files.read_events(path))
+    return Counter((event.spec, event.action) for event in reading.read_events(path))
 
 
 # -- in what words ---------------------------------------------------------------------------------------------------
@@ -568,7 +567,7 @@ def test_what_was_sent_before_an_interruption_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["odd_clients", "lmq", "midlife", *LAB])
 def test_a_brokers_store_that_we_went_on_with_is_told_as_it_is(tmp_path: Path, name: str) -> None:
-    shutil.copytree(stores.recording(name), tmp_path / "store")
+    shutil.copytree(recording(name), tmp_path / "store")
     with Recorder(tmp_path / "recorded.parquet") as taken:
         with Store.open(tmp_path / "store", recorder=taken) as store:
             for number in range(40):

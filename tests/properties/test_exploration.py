@@ -25,7 +25,7 @@ from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Refused
 from gapless.traces.replay.kernels import kernel
-from tests.gapless.test_door import gapless
+from tests.support.command_line import gapless
 
 # Of each spec: its states and transitions within the bound, the states beyond it, and the steps that were tried.
 PINNED = {

@@ -21,7 +21,7 @@ from gapless.properties.faults.guard_audit import (
     summary,
 )
 from gapless.spec.catalog import SPECS, Spec
-from tests.support.toys import toy
+from tests.support.toy_spec import toy
 
 AGAIN = "run `python -m gapless.properties.faults.guard_audit --write`"
 

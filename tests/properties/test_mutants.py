@@ -9,7 +9,7 @@ from gapless.properties.faults import operators, spec_mutants
 from gapless.properties.faults.operators import Fault
 from gapless.properties.faults.spec_mutants import BAR, Judged, judge, judged, sample, share_caught
 from gapless.spec.catalog import SPECS, Spec
-from tests.support.toys import toy
+from tests.support.toy_spec import toy
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)

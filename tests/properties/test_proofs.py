@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,7 +23,8 @@ from gapless.properties.proof.symbolic import Reading, Unknown, UnknownMap, numb
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Refused, all_between, greatest
-from tests.traces.test_kernels import walks
+from tests.support.command_line import gapless_process
+from tests.support.walks import walks
 
 WORK = 1_000_000  # Z3's own measure of work: about 0.4 s. No obligation of ours may cost more
 EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
@@ -425,14 +424,9 @@ def test_the_exit_code_is_that_of_the_worst() -> None:
     assert ledger_of() == 3
 
 
-def gapless(*args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gapless", *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
 def test_the_command_proves_and_writes_json(tmp_path: Path) -> None:
     out = tmp_path / "ledger.json"
-    done = gapless("prove", "op_batch", "joining", "--json", str(out))
+    done = gapless_process("prove", "op_batch", "joining", "--json", str(out))
     assert done.returncode == 0, done.stderr
     entries = json.loads(out.read_text())["obligations"]
     assert {"spec", "invariant", "step", "result", "ms"} <= set(entries[0])
@@ -443,9 +437,9 @@ def test_the_command_proves_and_writes_json(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_it_does_not_know() -> None:
-    unknown = gapless("prove", "joining", "--work", "1", "--fresh")
+    unknown = gapless_process("prove", "joining", "--work", "1", "--fresh")
     assert unknown.returncode == 3
     assert "unknown" in unknown.stdout
-    nobody = gapless("prove", "op_bacth")
+    nobody = gapless_process("prove", "op_bacth")
     assert nobody.returncode == 2
     assert "no such spec: op_bacth (log, queue" in nobody.stderr

@@ -17,7 +17,7 @@ from gapless.spec.language import Map, Refused, waived
 from gapless.spec.ring import Batch
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.rules import rules
-from tests.traces.test_kernels import broker, walks
+from tests.support.walks import broker, walks
 
 SPEC_LIST = tuple(SPECS.values())
 STEPS = 14  # of a walk

@@ -21,8 +21,8 @@ from gapless.impl.files.segments import Segments
 from gapless.impl.records.errors import StoreError
 from gapless.spec import dispatch as spec
 from gapless.spec.language import Number
-from tests.support import stores
-from tests.support.stores import Entry, Record, properties
+from tests.support.rocketmq import stores
+from tests.support.rocketmq.stores import Entry, Record, properties
 
 FILE = 8192
 OF_NUMBERS = (

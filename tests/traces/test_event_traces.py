@@ -7,89 +7,100 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import fields
-from itertools import zip_longest
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from gapless import check
 from gapless.spec.catalog import PROFILES, SPECS, Spec, rule_id
-from gapless.traces.events import files, schema
-from gapless.traces.events.schema import Event
-from gapless.traces.judging import event_traces
-from gapless.traces.judging.event_traces import check_events
+from gapless.traces.check import Input, InputCheck
+from gapless.traces.engines.engine import Engine
+from gapless.traces.engines.local import Local
+from gapless.traces.events import reading, schema
+from gapless.traces.judging import batches
+from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
-from gapless.traces.parts import Parts
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.exact import Event as Step
+from gapless.traces.report.values import Source
+from gapless.traces.report.verdict_table import TableRows
 from gapless.traces.rules import REFUSED, SEEN
-from tests.traces.test_kernels import EVERY_PROFILE, EVERY_SPEC, drawing, walk
+from gapless.traces.sources.event_files.file import EventFile
+from gapless.traces.sources.event_files.source import SOURCE
+from tests.support.event_files import (
+    LOG,
+    ODD,
+    QUEUE,
+    Told,
+    append,
+    cut,
+    in_log,
+    index,
+    opened,
+    record,
+    step,
+    table_in,
+    told_of,
+)
+from tests.support.walks import EVERY_PROFILE, EVERY_SPEC, drawing, walk
 
 FEWER = settings(max_examples=max(1, settings().max_examples // 3))
 
-Told = Callable[[int], Event]
-"""An event that still has to learn its position."""
+
+class Judged:
+    """What is said of one file: its part of the report."""
+
+    def __init__(self, check: InputCheck) -> None:
+        self.check = check
+
+    @property
+    def source(self) -> Source:
+        """Its row, with the verdict."""
+        return self.check.source
+
+    @property
+    def total(self) -> int:
+        """How often a rule is broken."""
+        return self.check.parts.violations
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.check.parts, name)
 
 
-def step(action: str, *args: int, spec: str = "queue", trace: str = "TopicTest/3", **more: Any) -> Told:
-    named = dict(zip(SPECS[spec].parameters[action], args, strict=True))
-    return lambda at: Event(source="a", spec=spec, trace=trace, position=at, action=action, args=named, **more)
-
-
-def opened(number: int = 0, start: int = 0, **more: Any) -> Told:
-    return step("open", number, start, **more)
-
-
-def append(number: int, position: int, **more: Any) -> Told:
-    return step("append", number, 1, position, 340, 0, **more)
-
-
-def index(number: int, position: int, **more: Any) -> Told:
-    return step("index", number, position, 340, 0, **more)
-
-
-def record(position: int, *, time: int = 9, size: int = 100, **more: Any) -> Told:
-    return step("append", position, size, position, 1, 1, 1, 1, time, **({"spec": "log", "trace": "commitlog"} | more))
-
-
-def in_log(action: str, *args: int, **more: Any) -> Told:
-    return step(action, *args, **({"spec": "log", "trace": "commitlog"} | more))
+def check_events(
+    path: Path,
+    options: Options,
+    *,
+    trace: str | None = None,
+    engine: Engine | None = None,
+    table: TableRows | None = None,
+) -> Judged:
+    """A file of events, held against the specs. Raises Unreadable."""
+    wanted = replace(options, trace=trace, listed=table is not None)
+    check = InputCheck(Input(path, path, SOURCE), wanted, options.profile)
+    check._judge(EventFile(path, path, wanted, table), engine or Local(1))
+    return Judged(check)
 
 
 def checked(
     path: Path, told: Iterable[Told], profile: str = "strict", *, suffix: str = ".ndjson", **more: Any
-) -> Parts:
+) -> Judged:
     """The events in a file, and what is said of it."""
     file = path / f"events{suffix}"
-    files.write_events(file, [event(at) for at, event in enumerate(told)])
+    schema.write_events(file, [event(at) for at, event in enumerate(told)])
     return check_events(file, Options(profile=profile, **more))
 
 
-def only_rule(judged: Parts) -> str:
+def only_rule(judged: Judged) -> str:
     """The one rule that is broken."""
     (finding,) = judged.findings
     assert judged.source.verdict == "departs"
     assert judged.total == finding.count
-    return finding.needs
-
-
-QUEUE = [opened(), append(0, 0), append(1, 340), index(0, 0), index(1, 340), step("settle", 680)]
-LOG = [
-    in_log("open", 0, 1024),
-    record(0),
-    record(100),
-    in_log("flush", 200),
-    in_log("acknowledge", 100),
-    in_log("roll", 200, 824, 1),
-    record(1024),
-    in_log("crash", 1024),
-    in_log("checkpoint", 9),
-]
+    return str(finding.needs)
 
 
 # -- good traces ---------------------------------------------------------------------------------------------------
@@ -369,16 +380,16 @@ def test_no_trace_of_the_topic_is_inconclusive(tmp_path: Path) -> None:
 def test_events_out_of_their_order_are_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     events = [opened()(7), opened(trace="B/0")(3), append(0, 0)(7), append(1, 340)(6)]
-    files.write_events(path, events[:3])
+    schema.write_events(path, events[:3])
     assert check_events(path, Options()).source.verdict == "conforms"
-    files.write_events(path, events)
+    schema.write_events(path, events)
     with pytest.raises(Unreadable, match="line 5: position 6 of TopicTest/3 is lower than the one before"):
         check_events(path, Options())
 
 
 def test_unreadable_files_are_told_before_anything_is_judged(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
-    files.write_events(path, [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])])
+    schema.write_events(path, [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])])
     path.write_text(path.read_text() + "{}\n")
     with pytest.raises(Unreadable, match="line 7: "):
         check_events(path, Options())
@@ -408,20 +419,20 @@ def test_both_readings_of_a_file_say_the_same(
     assert compiled.total == sum(offer.because is not None for offer in offers)
 
 
-def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Parts:
+def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Judged:
     """Traces one after the other in a file, every step with the same `saw`."""
     told = [
         step(action, *args, spec=spec.name, trace=f"T/{number}", saw=saw)
         for number, (spec, steps) in enumerate(traces)
         for action, args in steps
     ]
-    files.write_events(path, [event(at) for at, event in enumerate(told)])
+    schema.write_events(path, [event(at) for at, event in enumerate(told)])
     return check_events(path, Options(profile=profile))
 
 
 def test_numbers_far_apart_and_slices_of_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch that leads out of the kernel's window is judged by the plain functions, and counted once."""
-    monkeypatch.setattr(event_traces, "SLICE", 3)
+    monkeypatch.setattr(batches, "SLICE", 3)
     far = [opened(), step("append", 0, 10**9, 0, 340, 0), append(10**9, 340), append(0, 680), index(0, 680)]
     told = [
         event
@@ -440,17 +451,12 @@ def test_an_interrupted_check_tells_what_it_has(tmp_path: Path, monkeypatch: pyt
     def interrupted(*_: object) -> list[Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(event_traces.Judge, "_exact", interrupted)
+    monkeypatch.setattr(Judge, "_exact", interrupted)
     exact = [opened(trace="B/0", saw={})]
     assert checked(tmp_path, [*QUEUE, *exact]).source.verdict == "inconclusive"
     judged = checked(tmp_path, [*QUEUE[:4], index(1, 680), *exact])
     assert only_rule(judged) == "the entry points at its message"
-    assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
-
-
-def test_a_judgement_fits_into_a_report() -> None:
-    names = {field.name for field in fields(Parts)}
-    assert {field.name for field in fields(Parts)} <= names
+    assert judged.source.reasons == [f"interrupted after 0 of {judged.bytes:,} bytes"]
 
 
 def test_the_example_of_the_essay_is_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,39 +476,6 @@ def test_a_check_says_the_same_twice(tmp_path: Path) -> None:
 
 # -- stretches -----------------------------------------------------------------------------------------------------
 
-ODD: list[list[Callable[[str], Told]]] = [
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 9, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(1, 0, trace=t)],
-    [lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="unknown"), lambda t: index(0, 0, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="refused")],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 1}), lambda t: index(0, 0, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 7})],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: append(0, 340, trace=t)],  # made anew
-    [
-        lambda t: in_log("open", 0, 1024, trace=t),
-        lambda t: record(0, trace=t),
-        lambda t: record(100, trace=t),
-        lambda t: in_log("flush", 200, trace=t, outcome="unknown"),
-        lambda t: in_log("acknowledge", 100, trace=t),
-    ],
-    [lambda t: in_log("open", 0, 1024, trace=t), lambda t: record(0, trace=t), lambda t: record(200, trace=t)],
-]
-"""Traces of every kind: good, broken, without a beginning, refused, unknown, seen."""
-
-
-def told_of(kinds: Iterable[int], *, mingled: int) -> list[Told]:
-    """Traces of these kinds; an event of each in turn, for as many at a time as are `mingled`."""
-    traces = [[make(f"T/{number}") for make in ODD[kind]] for number, kind in enumerate(kinds)]
-    groups = [traces[low : low + mingled] for low in range(0, len(traces), mingled)]
-    return [event for group in groups for turn in zip_longest(*group) for event in turn if event is not None]
-
-
-def cut(path: Path, rows: int) -> None:
-    """The same Parquet file in row groups of so many rows."""
-    parquet.write_table(parquet.read_table(path), path, row_group_size=rows)
-
 
 @pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
 @FEWER
@@ -518,11 +491,11 @@ def test_stretches_change_nothing(
     """Neither what is said of a file nor its table depends on where it is cut, nor on how its traces are mingled."""
     folder = tmp_path_factory.mktemp("events")
     path = folder / f"events{suffix}"
-    files.write_events(path, [event(at) for at, event in enumerate(told_of(kinds, mingled=mingled))])
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of(kinds, mingled=mingled))])
     if suffix == ".parquet":
         cut(path, rows)
     whole, pieces = (
-        (check_events(path, Options(split=split), table=(made(folder / name), "0")), table_in(folder / name))
+        (check_events(path, Options(split=split), table=TableRows(made(folder / name), "0")), table_in(folder / name))
         for name, split in (("whole", 1 << 30), ("pieces", size))
     )
     assert pieces == whole
@@ -534,25 +507,19 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def table_in(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a verdict table, in an order of their own."""
-    rows = [row for path in folder.glob("*.parquet") for row in parquet.read_table(path).to_pylist()]
-    return sorted(rows, key=lambda row: (row["spec"], row["trace"]))
-
-
 @pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
 def test_a_file_has_as_many_stretches_as_its_size_asks_for(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"events{suffix}"
-    files.write_events(path, [event(at) for at, event in enumerate(told_of([0, 1, 9] * 5, mingled=1))])
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0, 1, 9] * 5, mingled=1))])
     if suffix == ".parquet":
         cut(path, 5)
-    one, many = files.stretches(path, 1 << 30), files.stretches(path, 1)
+    one, many = reading.stretches(path, 1 << 30), reading.stretches(path, 1)
     assert len(one) == 1
     assert len(many) == (11 if suffix == ".parquet" else 55)
     assert [stretch.first for stretch in many] == [True, *[False] * (len(many) - 1)]
     assert [stretch.last for stretch in many] == [*[False] * (len(many) - 1), True]
-    every = [event for stretch in many for batch in files.read(path, stretch) for event in schema.to_events(batch)]
-    assert every == list(files.read_events(path))
+    every = [event for stretch in many for batch in reading.read(path, stretch) for event in schema.to_events(batch)]
+    assert every == list(reading.read_events(path))
 
 
 def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
@@ -560,21 +527,21 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
 ) -> None:
     """Traces that lie in one run each are read once, wherever the file is cut; those that are mingled, twice."""
     read: list[int] = []
-    reads = files.read
+    reads = reading.read
 
-    def counted(path: Path, stretch: files.Stretch) -> Any:
+    def counted(path: Path, stretch: reading.Stretch) -> Any:
         read.append(stretch.number)
         return reads(path, stretch)
 
     monkeypatch.setattr(schema, "read", counted)
     for mingled, times in ((1, 1), (3, 2)):
         path = tmp_path / f"{mingled}.ndjson"
-        files.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])
+        schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])
         read.clear()
         judged = check_events(path, Options(split=500))
         assert judged.traces == 9
         assert judged.source.verdict == "conforms"
-        assert len(set(read)) == len(files.stretches(path, 500)) > 3
+        assert len(set(read)) == len(reading.stretches(path, 500)) > 3
         assert len(read) == times * len(set(read))
 
 
@@ -582,16 +549,16 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
 def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path: Path, split: int) -> None:
     path = tmp_path / "events.ndjson"
     events = [event(at) for at, event in enumerate(told_of([0] * 6, mingled=2))]
-    files.write_events(path, events)
+    schema.write_events(path, events)
     whole = path.read_text().splitlines(keepends=True)
     for row in (17, 11):
         whole[row] = whole[row].replace('"index"', '"indeed"')
         path.write_text("".join(whole))
         with pytest.raises(Unreadable, match=f"line {row + 1}: action is 'indeed'"):
             check_events(path, Options(split=split))
-    files.write_events(path, [*events[:12], events[13], events[12], *events[14:16], events[17], events[16]])
+    schema.write_events(path, [*events[:12], events[13], events[12], *events[14:16], events[17], events[16]])
     check_events(path, Options(split=split))  # of other traces
-    files.write_events(path, [*events[:12], events[14], *events[12:14], *events[15:]])
+    schema.write_events(path, [*events[:12], events[14], *events[12:14], *events[15:]])
     with pytest.raises(Unreadable, match="line 15: position 12 of T/4 is lower than the one before"):
         check_events(path, Options(split=split))
 
@@ -599,22 +566,22 @@ def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path
 def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> None:
     """An interrupt between the first reading and the second: nobody is blamed for where the file was cut."""
 
-    class Impatient(event_traces.Here):
-        def joined(self, *_: object) -> Any:
+    class Impatient(Local):
+        def gather(self, *_: object) -> Any:
             raise KeyboardInterrupt
 
     path = tmp_path / "events.ndjson"
-    files.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
     judged = check_events(path, Options(split=500), engine=Impatient())
-    assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
-    assert (judged.interrupted, judged.traces, judged.findings) == (True, 0, [])
+    assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", judged.source.reasons[0])
+    assert (judged.traces, judged.findings) == (0, [])
 
 
 @pytest.mark.parametrize("mingled", [1, 4])
 def test_processes_change_nothing(tmp_path: Path, mingled: int) -> None:
     path = tmp_path / "events.ndjson"
     told = told_of([*range(len(ODD))] * 3, mingled=mingled)
-    files.write_events(path, [event(at) for at, event in enumerate(told)])
+    schema.write_events(path, [event(at) for at, event in enumerate(told)])
     one, two = (
         check([path], jobs=jobs, split=1500, verdicts=tmp_path / str(jobs)).model_dump(exclude={"seconds"})
         for jobs in (1, 2)

@@ -29,8 +29,8 @@ from gapless.traces.report.values import (
     VerdictName,
     Where,
 )
-from tests.support.damage import Pick, entry_zeroed
-from tests.support.stores import recording
+from tests.support.rocketmq.damage import Pick, entry_zeroed
+from tests.support.rocketmq.recordings import recording
 
 MEGABYTE = 1_000_000
 FILE = 1 << 20

