@@ -1,4 +1,4 @@
-"""A batch: a stretch of the log that one worker is to build."""
+"""A batch: the part of the log that one worker builds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gapless.impl.records.record import Bytes, Ints
 WAITING, TAKEN, WRITTEN = range(3)  # what has become of a batch
 
 
-class Batch:
-    """A stretch of the log that one worker is to build. Columns have a row for each entry, in log order.
+class DispatchBatch:
+    """The part of the log that one worker builds. Columns have a row for each entry, in log order.
 
     `low`, `high`: the positions that it covers · `rows`: int64 [n, 4] with queue index, number, position, size ·
     `slots`: int64 [n], the addresses of the entries · `runs`: int64 [m, 3] with queue index, low and high of the
@@ -28,7 +28,7 @@ class Batch:
         self.attempts, self.state = 0, WAITING
 
     def __repr__(self) -> str:
-        return f"Batch({self.low}:{self.high}, {len(self.rows)} entries of {len(self.runs)} queues)"
+        return f"DispatchBatch({self.low}:{self.high}, {len(self.rows)} entries of {len(self.runs)} queues)"
 
 
 def columns(count: int) -> tuple[Ints, Ints, Ints]:

@@ -1,4 +1,4 @@
-"""Threads at the rim of dispatch: they choose which step is taken, and never what it does.
+"""The threads of dispatch: they choose which step is taken, and never what it does.
 
 Every worker does the same: it takes the oldest batch that waits, or scans the next one where none does; builds it,
 beside the others; then sets its bits and commits. All steps but `build` are taken under one lock.
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.records.errors import DiskFull, StoreError
 
@@ -113,7 +113,7 @@ class Pool:
                 self.dispatch.stop(error)
                 self._changed.notify_all()
 
-    def _next(self) -> Batch | None:
+    def _next(self) -> DispatchBatch | None:
         """The batch that is to be built next; waits for one. None where there will be none."""
         with self._changed:
             while not self._stopping and self.error is None:
@@ -126,10 +126,10 @@ class Pool:
                 self.asleep -= 1
             return None
 
-    def _taken(self) -> Batch | None:
+    def _taken(self) -> DispatchBatch | None:
         return self.dispatch.take() or self._scanned()
 
-    def _scanned(self) -> Batch | None:
+    def _scanned(self) -> DispatchBatch | None:
         try:
             self.trouble, found = None, self.dispatch.scan(self._limit())
         except DiskFull as error:
@@ -164,7 +164,7 @@ def rebuild(dispatch: Dispatch, limit: int, workers: int = 2) -> None:
             raise error
 
 
-def attempt(dispatch: Dispatch, batch: Batch) -> Exception | None:
+def attempt(dispatch: Dispatch, batch: DispatchBatch) -> Exception | None:
     """Build a batch; returns what the worker met, whatever it is, for `finish`."""
     try:
         dispatch.build(batch)
@@ -173,7 +173,7 @@ def attempt(dispatch: Dispatch, batch: Batch) -> Exception | None:
     return None
 
 
-def finish(dispatch: Dispatch, batch: Batch, error: Exception | None) -> bool:
+def finish(dispatch: Dispatch, batch: DispatchBatch, error: Exception | None) -> bool:
     """A worker is done with a batch: its entries are visible, or it waits for another try. False: that was the last."""
     if error is not None:
         return dispatch.failed(batch, error)

@@ -1,4 +1,4 @@
-"""What dispatch knows of the queues, in columns that kernels read: names, ends, where slots and bitmaps lie."""
+"""The queues in columns that kernels read: their names, their ends, where their slots and bitmaps lie."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from gapless.impl.dispatch import scan_kernel as s
 from gapless.impl.dispatch.bitmap import widen
-from gapless.impl.files.queues import ConsumeQueue, Queues
+from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
 from gapless.impl.records.record import Bytes, Ints
 
 Array = TypeVar("Array", Ints, Bytes)
@@ -17,18 +17,18 @@ Array = TypeVar("Array", Ints, Bytes)
 ROOM_AT_FIRST = 64  # numbers of a queue's bitmap, a power of 2; it doubles
 
 
-class Known:
-    """The queues that the scanner has met in this life.
+class QueueTable:
+    """The queues that the scanner has met in this session.
 
-    `columns`: a row for each queue, by its index · `table`, `subjects`, `names`: from a record's topic and queue id to
+    `columns`: a row for each queue, by its index · `places`, `subjects`, `names`: from a record's topic and queue id to
     the queue's index · `bits`: the bitmaps, one behind the other. What was outgrown stays unused.
     """
 
-    def __init__(self, queues: Queues, room: int = ROOM_AT_FIRST) -> None:
+    def __init__(self, queues: ConsumeQueues, room: int = ROOM_AT_FIRST) -> None:
         self.queues = queues
         self.room = room
         self.columns: Ints = np.zeros((16, s.COLUMNS), np.int64)
-        self.table: Ints = np.full(64, -1, np.int64)
+        self.places: Ints = np.full(64, -1, np.int64)
         self.subjects: Ints = np.zeros((32, s.S_COLUMNS), np.int64)
         self.names: Bytes = np.zeros(1024, np.uint8)
         self.bits: Bytes = np.zeros(4096, np.uint8)
@@ -37,7 +37,7 @@ class Known:
         self._subjects = self._names = self._bits = 0  # how much of the arrays is used
 
     def meet(self, topic: bytes, queue_id: int) -> None:
-        """A queue is named for the first time in this life. Raises Refused where its topic can be no folder's name."""
+        """A queue is named for the first time. Raises Refused where no folder can have its topic's name."""
         queue = self.queues.find(topic, queue_id)
         if queue.index not in self._met:
             self._adopt(queue)
@@ -48,12 +48,12 @@ class Known:
         self.subjects = _doubled(self.subjects, self._subjects)
         key = s.hash_of(name, 0, len(name), queue_id)
         self.subjects[row, [s.S_HASH, s.S_AT, s.S_LENGTH, s.S_ID, s.INDEX]] = key, at, len(name), queue_id, queue.index
-        if 2 * self._subjects > len(self.table):
-            self.table, row = np.full(2 * len(self.table), -1, np.int64), 0
+        if 2 * self._subjects > len(self.places):
+            self.places, row = np.full(2 * len(self.places), -1, np.int64), 0
         for each in range(row, self._subjects):
             at, length, own_id = self.subjects[each, [s.S_AT, s.S_LENGTH, s.S_ID]].tolist()
-            known = self.table, self.subjects, self.names
-            self.table[s.place_of(read_only(self.names), at, at + length, own_id, *known)] = each
+            met = self.places, self.subjects, self.names
+            self.places[s.place_of(read_only(self.names), at, at + length, own_id, *met)] = each
 
     def _adopt(self, queue: ConsumeQueue) -> None:
         self._met.add(queue.index)

@@ -17,9 +17,9 @@ from gapless.impl.records.record import BLANK, ENTRY_BYTES, FIXED, INNER_BATCH, 
 # Columns of rows: an entry that is to be written. The tag is the worker's to find.
 QUEUE, NUMBER, POSITION, SIZE, ROW = range(5)
 # Columns of runs: the numbers that one queue has in one batch, LOW:HIGH.
-OF, LOW, HIGH, RUN = range(4)
+RUN_QUEUE, LOW, HIGH, RUN = range(4)
 # Columns of what the scanner knows of a queue. SCANNED, COMMITTED: as the queue has them. NEWEST: the position of its
-# last entry when it was met, and -1 where it had none: up to there, all was dispatched in another life. The slots of
+# last entry when it was met, and -1 where it had none: up to there, all was dispatched in another session. The slots of
 # FROM:UPTO lie in memory from ADDRESS on. BITS, ROOM: where its bitmap is, and for how many numbers. BATCH, RUN_AT: the
 # batch that last had one of its numbers, and its run there. BUSY: batches that are being written and have its numbers.
 # ASKED: the last of the records with several entries that named it.
@@ -32,7 +32,7 @@ S_HASH, S_AT, S_LENGTH, S_ID, INDEX, S_COLUMNS = range(6)
 DONE, FULL, ROLLED = range(3)
 UNKNOWN, AWAY, NARROW, CROWDED, ANEW = range(3, 8)
 NO_RECORD, BEYOND, PARTS, ELSEWHERE, INNER, TWICE, SKIPPED = range(8, 15)
-# What it tells beside: how many rows and runs there are. Then, of what it met: queue index, number; or, of an unknown
+# What else it returns: how many rows and runs there are. Then, of what it met: queue index, number; or, of an unknown
 # subject: where its topic lies, its length, its queue id; or, where rows are crowded: how many the record takes. ASKS:
 # how many records with several entries were met.
 ROWS, RUNS, TOLD, ALSO, THIRD, ASKS, ANSWERS = range(7)
@@ -80,9 +80,9 @@ def place_of(b: Bytes, p: int, e: int, queue: int, table: Ints, subjects: Ints, 
 
 @njit(cache=True)
 def _can_take(queues: Ints, q: int, number: int, position: int, ask: int) -> int:
-    """DONE where the queue can take the number now, FULL where it did in another life, else what is in the way.
+    """DONE where the queue can take the number now, FULL where it did in another session, else what is in the way.
 
-    `ask`: tells the entries of one record from those of all others; 0 where it has but one.
+    `ask`: a number that the entries of one record share; 0 where it has but one.
     """
     queue = queues[uint64(q)]
     if position <= queue[NEWEST]:
@@ -118,7 +118,7 @@ def _give(
         m = found[RUNS]
         queue[BATCH], queue[RUN_AT] = batch, m
         run = runs[uint64(m)]
-        run[OF], run[LOW], run[HIGH] = q, number, number + 1
+        run[RUN_QUEUE], run[LOW], run[HIGH] = q, number, number + 1
         found[RUNS] += 1
     queue[SCANNED] = number + 1
 

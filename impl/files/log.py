@@ -125,7 +125,7 @@ class CommitLog:
         """
         if self.error:
             raise Stopped(str(self.error)) from self.error
-        count, time = len(messages.of), max(now, self.newest)
+        count, time = len(messages.queue_index), max(now, self.newest)
         topics = [queue.prefix[1 + (len(queue.prefix) > LONGEST_V1_TOPIC + 1) :] for queue in queues]
         topic_ends = np.zeros(len(topics) + 1, np.int64)
         np.cumsum([len(topic) for topic in topics], out=topic_ends[1:])
@@ -141,8 +141,8 @@ class CommitLog:
         while done < count:
             before, at = done, self.end - self._base
             done, at = kernels.encode_many(
-                self._bytes, self._base, at, done, messages.of, np.frombuffer(b"".join(topics), np.uint8), topic_ends,
-                ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends, head, now, time,
+                self._bytes, self._base, at, done, messages.queue_index, np.frombuffer(b"".join(topics), np.uint8),
+                topic_ends, ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends, head, now, time,
                 kernels.CRC_TABLES, placed,
             )  # fmt: skip
             for queue, number in zip(queues, numbers.tolist(), strict=True):
@@ -157,7 +157,7 @@ class CommitLog:
         return placed
 
     def _check_sizes(self, messages: Messages, topics: list[bytes], property_ends: Ints) -> None:
-        if not len(messages.of):
+        if not len(messages.queue_index):
             return
         longest = max(map(len, topics)) + int(np.diff(messages.body_ends).max()) + int(np.diff(property_ends).max())
         if longest + FIXED + 1 + BLANK > self.file_size:

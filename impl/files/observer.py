@@ -1,4 +1,4 @@
-"""Who is told of the steps of a store: the log and dispatch know no more of a recorder than this."""
+"""Observers of a store's steps: all that the log and dispatch know of a recorder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ append_row = partial(struct.Struct("2q8x2q24x").pack, APPEND)
 
 
 class LogObserver(Protocol):
-    """Is told of the steps of a log where they take effect. `tape`: takes `append_row`; a call would cost more."""
+    """Observes the steps of a log where they take effect. `tape`: takes `append_row`, which costs less than a call."""
 
     tape: bytearray
 
@@ -34,7 +34,7 @@ class LogObserver(Protocol):
 
 
 class DispatchObserver(Protocol):
-    """Is told of the steps of dispatch. `runs`: int64 [n, 3], a queue by its index, and numbers of it from, up to."""
+    """Observes the steps of dispatch. `runs`: int64 [n, 3], a queue by its index, and numbers of it from, up to."""
 
     def scanned(self, runs: Ints) -> None:
         """Records have got their numbers."""

@@ -167,7 +167,7 @@ class ConsumeQueue:
     def delete_expired(self) -> None:
         """Files whose entries have all expired are gone, but never the last one that has any (reference C.3).
 
-        The last entry is all that tells the queue's next number when no message of it is left.
+        Once no message of a queue is left, its next number is known from its last entry alone.
         """
         for base in self.segments.bases[:-1]:
             end = (base + self.segments.size) // ENTRY_BYTES
@@ -192,7 +192,7 @@ def entries(data: Bytes) -> npt.NDArray[np.void]:
     return data[: len(data) // ENTRY_BYTES * ENTRY_BYTES].view(ENTRY)
 
 
-class Queues:
+class ConsumeQueues:
     """All queues of a store. `all`: in the order in which they were met."""
 
     def __init__(self, disk: Disk, file_size: int) -> None:

@@ -1,4 +1,4 @@
-"""Rows of a recording as events of `traces.schema`, in bulk: every trace of a spec after the other."""
+"""Rows of a recording as batches of events: the traces of one spec after the other."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ WORDS = Vocabulary({spec: {name: list(values) for name, values in steps.values()
 
 @dataclass(frozen=True)
 class Subjects:
-    """The queues of a recording. A queue has a new number in every life of its store, and a trace of messages."""
+    """The queues of a recording. In each session of its store a queue has a new number and a new trace of messages."""
 
     messages: list[str]  # of every number, the name of its trace of `queue`
-    entries: list[str]  # of every number, the name of its trace of `dispatch`: the same in all lives
+    entries: list[str]  # of every number, the name of its trace of `dispatch`: the same in all sessions
 
 
 def batches(
@@ -129,7 +129,7 @@ def _stretches(rows: Ints, index: Ints | None, spec: str, most: int) -> Iterator
 
 
 def _events(rows: Ints, kind: Ints, where: Ints, spec: str) -> Ints:
-    """How many events of a spec each of the rows tells, about."""
+    """About how many events of a spec each of the rows becomes."""
     kind = kind[where]
     many = (kind >= r.SCAN) & (kind <= r.WRITE) if spec == "dispatch" else _shows_entries(kind)
     counts = np.ones(len(where), np.int64)
@@ -194,7 +194,7 @@ def _one_by_one(rows: Ints, kind: Ints, where: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _entry_by_entry(rows: Ints, kind: Ints, where: Ints, entries: Entries) -> tuple[Ints, Ints, Ints]:
-    """Rows that show many entries as rows of one each, with what stands in it. None, where a commit shows nothing."""
+    """Rows that show many entries as rows of one each, with the entry's content; none, where a commit shows nothing."""
     shows = _shows_entries(kind)
     counts = np.where(shows, np.maximum(rows[:, r.A] - rows[:, r.B], 0), 1)
     place = r.numbered(np.zeros(len(rows), np.int64), counts)

@@ -1,8 +1,8 @@
 """The rows of a recording: one for every step that an implementation took, eight integers each.
 
-A row is (kind, subject, six numbers). What the six mean stands beside every kind; `telling.py` turns rows into events.
+A row is (kind, subject, six numbers). Each kind says what the six are; `as_events.py` turns rows into events.
 Rows of an append are completed from the bytes of the log, and entries are read from the bytes of their queue, so that
-a recording tells what lies there, not what the writer meant to write.
+a recording has what lies there, not what the writer meant to write.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KIND, SUBJECT, A, B, C, D, E, F = range(WIDTH)
     ACKNOWLEDGE,  # to
     CHECKPOINT,  # time
     FOUND,  # as APPEND: a record that was there when the log was opened
-    MEET,  # as FOUND, in a later life of the log, whose trace has it already
+    MEET,  # as FOUND, in a later session of the log, whose trace has it already
 ) = range(APPEND)
 # APPEND: number, position, size, tag, time, claimed, and flags
 (
@@ -52,12 +52,12 @@ KIND, SUBJECT, A, B, C, D, E, F = range(WIDTH)
     COMMIT,  # to, and as INDEX: the entries that it makes visible
     FLUSH_QUEUE,  # to
 ) = range(APPEND + 1, 20)
-"""What a row tells. From FOUND on, its subject is a queue: its index on the tape, its number in the recording after."""
+"""What a row records. From FOUND on its subject is a queue: its index on the tape, its number in a recording."""
 
 KINDS = 0xFF  # of the column KIND, the part that says it
 KNOWN, FITS, INTACT, SEALED, OWN, INFERRED = (1 << bit for bit in range(8, 14))
 """Flags above the kind. Of a record: what its bytes are found to be, and that it names the queue it was appended to. Of
-any step: that nobody told of it, and it must have been taken."""
+any step: that it was not observed, and must have been taken."""
 NOWHERE = -(1 << 62)
 
 

@@ -37,17 +37,17 @@ def sound(messages: Messages) -> Messages:
     pairs = [(topic, queue_number(queue)) for topic, queue in messages.queues]
     if len(set(pairs)) < len(pairs):
         raise Refused(f"`queues` names {_twice(pairs)} twice; name every queue once")
-    of: npt.NDArray[np.int32] = _column(messages.of, np.int32, "of")
-    if len(of) and not 0 <= of.min() <= of.max() < len(pairs):
-        raise Refused(f"`of` has {of.min()} to {of.max()}, expected indices of the {len(pairs)} queues")
-    bodies, body_ends = _texts(messages.bodies, messages.body_ends, len(of), "bodies", "body_ends")
+    index: npt.NDArray[np.int32] = _column(messages.queue_index, np.int32, "queue_index")
+    if len(index) and not 0 <= index.min() <= index.max() < len(pairs):
+        raise Refused(f"`queue_index` has {index.min()} to {index.max()}, expected indices of the {len(pairs)} queues")
+    bodies, body_ends = _texts(messages.bodies, messages.body_ends, len(index), "bodies", "body_ends")
     if messages.property_ends is None:
-        return Messages(pairs, of, bodies, body_ends, np.zeros(0, np.uint8), np.zeros(len(of) + 1, np.int64))
+        return Messages(pairs, index, bodies, body_ends, np.zeros(0, np.uint8), np.zeros(len(index) + 1, np.int64))
     properties, property_ends = _texts(
-        messages.properties, messages.property_ends, len(of), "properties", "property_ends"
+        messages.properties, messages.property_ends, len(index), "properties", "property_ends"
     )
     _require_properties(properties, property_ends)
-    return Messages(pairs, of, bodies, body_ends, properties, property_ends)
+    return Messages(pairs, index, bodies, body_ends, properties, property_ends)
 
 
 def _twice(pairs: list[tuple[str, int]]) -> str:

@@ -227,8 +227,8 @@ def encode_many(
 ) -> tuple[int, int]:  # fmt: skip
     """Write messages `low…` into a file, until one finds no room; returns the next message and the next free byte.
 
-    `out`: the file's bytes, which begins at `base` in the log; `at`: its first free byte · `queues`: as `of` in
-    `Messages`, and so are bodies and properties · `topics`, `topic_ends`, `ids`: of every queue · `numbers`: of every
+    `out`: the file's bytes, which begins at `base` in the log; `at`: its first free byte · `queues`: `queue_index`
+    of `Messages`; bodies and properties as there · `topics`, `topic_ends`, `ids`: of every queue · `numbers`: of every
     queue, the number that its next message takes; raised here · `head`: 88 bytes, a header with what all have in
     common · `placed`: int64 [4, n]: each record's position, size, queue and number.
     """

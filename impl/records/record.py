@@ -1,4 +1,4 @@
-"""A record of the commit log, as it lies there and as a program holds it. Byte layout: reference A.2 and A.3."""
+"""A record of the commit log: its bytes, and as a Python object. Byte layout: reference A.2 and A.3."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class Record:
 class Messages:
     """Many messages as columns, to be appended in one native pass.
 
-    `queues`: the (topic, queue id) pairs that occur · `of`: int32 [n], whose message each is, as an index in `queues` ·
+    `queues`: the (topic, queue id) pairs that occur · `queue_index`: int32 [n], where in `queues` each message's is ·
     `bodies`: uint8, one after the other; body *i* is `bodies[body_ends[i]:body_ends[i + 1]]`, with `body_ends` int64
     [n + 1] · `properties`, `property_ends`: likewise, in the form of `properties_bytes`; without them there are none.
     """
 
     queues: Sequence[tuple[str, int]]
-    of: npt.NDArray[np.int32]
+    queue_index: npt.NDArray[np.int32]
     bodies: Bytes
     body_ends: Ints
     properties: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
@@ -176,11 +176,6 @@ def tag_code(tag: str) -> int:
 # -- records ---------------------------------------------------------------------------------------------------------
 
 
-def size_of(topic: bytes, body: int, properties: int) -> int:
-    """Bytes that a record takes, with IPv4 hosts."""
-    return FIXED + body + len(topic) + properties + (len(topic) > LONGEST_V1_TOPIC)
-
-
 def encode(record: Record) -> bytes:
     """The record as it lies in the log; hosts are IPv4. `record.size` is not read: it follows."""
     topic, properties = topic_bytes(record.topic), properties_bytes(record.properties)
@@ -188,7 +183,7 @@ def encode(record: Record) -> bytes:
     return b"".join(
         (
             HEAD.pack(
-                size_of(topic, len(record.body), len(properties)),
+                FIXED + len(record.body) + len(topic) + len(properties) + wide,
                 MAGIC_V2 if wide else MAGIC_V1,
                 zlib.crc32(record.body) & 0x7FFFFFFF,
                 record.queue,

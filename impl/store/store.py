@@ -54,7 +54,7 @@ def _with_tag(tag: str) -> bytes:
 class Store:
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
-    It belongs to the process that opened it: a child that was forked is told so.
+    It belongs to the process that opened it: in a forked child every call raises Stopped.
     """
 
     def __init__(self, core: Core, clock: Clock) -> None:
@@ -244,7 +244,7 @@ class Store:
         self._pool.wake()
 
     def _make_ready(self) -> None:
-        """The next log file is there before it is needed. A disk without room is told to whoever needs it."""
+        """The next log file is there before it is needed. A full disk is reported to whoever needs the file."""
         if self.core.settings.pre_allocate:
             with suppress(DiskFull):
                 self.core.log.make_ready()
@@ -343,7 +343,7 @@ class Store:
             self._closing, self._abandoning = True, abandon
         self._wanted.put(None)
         self._flusher.join()
-        with suppress(Exception):  # what stopped dispatch is told by `Core.close`, if anybody wants to know
+        with suppress(Exception):  # `Core.close` raises what stopped dispatch
             self._pool.stop()
         return True
 

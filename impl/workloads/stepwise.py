@@ -1,4 +1,4 @@
-"""Runs of a store under a workload, step by step, on a disk that can be lost: no thread, and no clock but the senders'.
+"""Runs of a store under a workload, step by step, on a simulated disk: without threads, by the senders' clock.
 
 Who steps next, and what goes wrong and when, is drawn from the seed, so the same seed gives the same bytes.
 """
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.pool import finish
 from gapless.impl.environment.choices import plainest
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
@@ -19,7 +19,7 @@ from gapless.impl.records.errors import DiskFull, StoreError
 from gapless.impl.records.record import properties_bytes
 from gapless.impl.store.core import Core
 from gapless.impl.workloads.trial import Trial
-from gapless.impl.workloads.workload import BEGIN, Send, messages_of
+from gapless.impl.workloads.workload import BEGIN, Sending, messages_of
 
 TIMES = 3  # that each fault of the disk occurs in a run, where it has so many messages
 SOON = 6  # operations of the disk within which the power is lost, or a flush fails
@@ -34,13 +34,13 @@ class Stepwise:
         self.disk = SimulatedDisk()
         self._trial = trial
         self._chance = random.Random(trial.workload.seed)  # noqa: S311 - a seed is no secret
-        self._sends: Iterator[Send] = trial.workload.sends()
+        self._sends: Iterator[Sending] = trial.workload.sends()
         self._plan = self._planned(trial.workload.messages)
         self._going = True
         self._power = ""  # the fault by which the power will be lost
         self._now = BEGIN
-        self._waiting: deque[tuple[Send, int, int, int]] = deque()  # unanswered: number, position and end of each
-        self._held: list[Batch] = []  # by workers
+        self._waiting: deque[tuple[Sending, int, int, int]] = deque()  # unanswered: number, position and end of each
+        self._held: list[DispatchBatch] = []  # by workers
         self._slow: set[int] = set()  # the batches, by their positions, that a slow worker holds
 
     def _planned(self, messages: int) -> dict[int, list[str]]:
@@ -53,7 +53,7 @@ class Stepwise:
         return plan
 
     def run(self) -> None:
-        """Send all, or as much as is wanted. When the power is lost or the disk fails, another life begins."""
+        """Send all, or as much as is wanted. When the power is lost or the disk fails, the store is opened again."""
         while True:
             core = Core.open(self.disk, self._trial.settings, self._trial.recorder)
             try:
@@ -75,7 +75,7 @@ class Stepwise:
         self.disk = self.disk.crash(self._chance.randrange if fault == "torn" else plainest)
         self._power = ""
 
-    # -- one life ----------------------------------------------------------------------------------------------------
+    # -- one session -------------------------------------------------------------------------------------------------
 
     def _live(self, core: Core) -> None:
         """Steps in any order, until there is nothing more to send."""
@@ -115,7 +115,7 @@ class Stepwise:
             self._trial.tell(group, "unknown")
             raise
 
-    def _append_all(self, core: Core, group: list[Send]) -> None:
+    def _append_all(self, core: Core, group: list[Sending]) -> None:
         if len(group) == 1:
             send = group[0]
             queue = core.queues.named(send.topic, send.queue)
@@ -128,7 +128,7 @@ class Stepwise:
                 self._waiting.append((send, number, position, position + size))
 
     def _arm(self, fault: str) -> None:
-        """It will happen soon."""
+        """The fault occurs soon."""
         if fault == "eio":
             self.disk.fail(errno.EIO, verb="sync", forget=True)
         elif fault == "enospc":
@@ -179,7 +179,7 @@ class Stepwise:
     def _write_checkpoint(self, core: Core) -> None:
         core.write_checkpoint(self._now)
 
-    # -- what producers are told -------------------------------------------------------------------------------------
+    # -- answers to producers ----------------------------------------------------------------------------------------
 
     def _answer(self, flushed: int) -> None:
         while self._waiting and self._waiting[0][3] <= flushed:

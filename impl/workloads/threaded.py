@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.environment.simulated import SteppedClock
 from gapless.impl.records.errors import DiskFull
 from gapless.impl.store.core import Core
 from gapless.impl.store.store import Store
 from gapless.impl.workloads.trial import Trial
-from gapless.impl.workloads.workload import BEGIN, Send, messages_of
+from gapless.impl.workloads.workload import BEGIN, Sending, messages_of
 
 NAP = 0.02  # seconds that a slow worker takes
 
@@ -35,7 +35,7 @@ def run_threaded(trial: Trial, folder: Path) -> None:
             trial.sent += len(group)
 
 
-def _send(store: Store, group: list[Send], trial: Trial) -> None:
+def _send(store: Store, group: list[Sending], trial: Trial) -> None:
     """Append messages, and note what was answered. Raises StoreError, for what a producer can do nothing about."""
     places: Iterable[tuple[int, int]]
     try:
@@ -60,7 +60,7 @@ def _plant(core: Core, trial: Trial, chance: random.Random) -> None:
     """Some of the batches meet a worker that is slow, or fails."""
     build = core.dispatch.build
 
-    def build_perhaps(batch: Batch) -> None:
+    def build_perhaps(batch: DispatchBatch) -> None:
         if "slow-worker" in trial.faults and trial.occurs("slow-worker", chance.random()):
             time.sleep(NAP)
         if "failing-worker" in trial.faults and not batch.attempts and trial.occurs("failing-worker", chance.random()):

@@ -1,4 +1,4 @@
-"""A run of a store under a workload: what was asked for, who is told of it, and what happened so far."""
+"""A run of a store under a workload: what was asked for, where it is written, and what happened so far."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
-from gapless.impl.workloads.workload import ClientLogWriter, Result, Send, Workload
+from gapless.impl.workloads.workload import ClientLogWriter, Result, Sending, Workload
 
 FAULTS = {
     "crash": "the power is lost, and with it all that was not flushed",
@@ -28,7 +28,7 @@ MET_BY = 0.1  # of the batches: how many meet a worker that is slow, or one that
 class Trial:
     """One run. `together`: messages in one append · `sent`: messages so far · `met`: how often each fault occurred.
 
-    `goes_on`: is told how many messages were sent, and says whether to go on; where not, the run stops in order.
+    `goes_on`: called with the number of messages sent; where it returns False, the run stops in order.
     """
 
     workload: Workload
@@ -47,11 +47,11 @@ class Trial:
         self.met[fault] += happens
         return happens
 
-    def tell(self, sends: Sequence[Send], result: Result) -> None:
+    def tell(self, sends: Sequence[Sending], result: Result) -> None:
         """The same outcome for several sends, whose place nobody knows."""
         for send in sends:
             self.client.tell(send, result)
 
-    def tell_no_room(self, sends: Sequence[Send]) -> None:
+    def tell_no_room(self, sends: Sequence[Sending]) -> None:
         """The disk was full: of many messages in one append, some may have found room."""
         self.tell(sends, "fail" if len(sends) == 1 else "unknown")

@@ -1,4 +1,4 @@
-"""What producers send to a store that is tried out, and what they were told: the same for the same seed."""
+"""What producers send to a store in a trial, the same for the same seed; and the log of the answers they got."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOGETHER = 1 << 12  # messages that are drawn at once
 Result = Literal["ok", "fail", "unknown"]
 
 
-class Send(NamedTuple):
+class Sending(NamedTuple):
     """A message that a producer sends, and when, in ms."""
 
     topic: str
@@ -35,7 +35,7 @@ class Send(NamedTuple):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties of the message: its tag if it has one, and the key that tells it from all others."""
+        """The properties of the message: its tag if it has one, and the key that identifies it."""
         return {"TAGS": self.tag, "UNIQ_KEY": self.key} if self.tag else {"UNIQ_KEY": self.key}
 
 
@@ -51,7 +51,7 @@ class Workload:
     rate: float | None = None
     seed: int = 0
 
-    def sends(self) -> Iterator[Send]:
+    def sends(self) -> Iterator[Sending]:
         """The messages, in order: topic, queue, size, content and tag of each are drawn from the seed."""
         random = np.random.default_rng(self.seed)
         content = random.bytes(2 * self.longest + 1)
@@ -61,7 +61,7 @@ class Workload:
             sizes = random.integers(self.shortest, self.longest, count, endpoint=True)
             for at, (drawn, size) in enumerate(zip(columns.tolist(), sizes.tolist(), strict=True), low):
                 topic, queue, begin, tag = drawn
-                yield Send(
+                yield Sending(
                     topic_name(topic),
                     queue,
                     content[begin : begin + size],
@@ -71,7 +71,7 @@ class Workload:
                 )
 
 
-def messages_of(sends: Sequence[Send]) -> Messages:
+def messages_of(sends: Sequence[Sending]) -> Messages:
     """The messages in columns, to be appended together."""
     return Messages.of_list([(send.topic, send.queue, send.body, send.properties) for send in sends])
 
@@ -82,7 +82,7 @@ def topic_name(number: int) -> str:
 
 
 class ClientLogWriter:
-    """Writes what producers asked and were told, as lines of JSON (traces/README.md). A whole file gets its name.
+    """Writes the producers' requests and answers as lines of JSON (traces/README.md). A whole file gets its name.
 
     `counts`: how often each result was written.
     """
@@ -107,7 +107,7 @@ class ClientLogWriter:
         finally:
             self._unfinished.unlink(missing_ok=True)
 
-    def tell(self, send: Send, result: Result, number: int | None = None, position: int | None = None) -> None:
+    def tell(self, send: Sending, result: Result, number: int | None = None, position: int | None = None) -> None:
         """The outcome of one send, and the place that the answer gave."""
         self.counts[result] += 1
         place: Mapping[str, int] = {} if number is None or position is None else {"qoff": number, "phys": position}

@@ -11,11 +11,22 @@ import numpy as np
 
 from gapless.impl.dispatch import dispatch as dispatch_module
 from gapless.impl.dispatch import queue_table
-from gapless.impl.dispatch.batches import WAITING, WRITTEN, Batch
+from gapless.impl.dispatch.batches import WAITING, WRITTEN, DispatchBatch
 from gapless.impl.dispatch.bitmap import set_bits
 from gapless.impl.dispatch.dispatch import Dispatch
-from gapless.impl.dispatch.queue_table import Known
-from gapless.impl.dispatch.scan_kernel import ADDRESS, BITS, COMMITTED, LOW, NEWEST, OF, ROOM, SCANNED, SKIPPED, TOLD
+from gapless.impl.dispatch.queue_table import QueueTable
+from gapless.impl.dispatch.scan_kernel import (
+    ADDRESS,
+    BITS,
+    COMMITTED,
+    LOW,
+    NEWEST,
+    ROOM,
+    RUN_QUEUE,
+    SCANNED,
+    SKIPPED,
+    TOLD,
+)
 from gapless.impl.dispatch.scanner import Scanner
 from gapless.impl.files.queues import address
 from gapless.impl.records.errors import StoreError
@@ -36,7 +47,7 @@ Planted = Callable[[], AbstractContextManager[None]]
 
 class _PassesOneGap(Dispatch):
     def _gapless_ends(self, of: Ints) -> Ints:
-        ends: Ints = np.minimum(super()._gapless_ends(of) + 1, self._known.columns[of, SCANNED])
+        ends: Ints = np.minimum(super()._gapless_ends(of) + 1, self._table.columns[of, SCANNED])
         return ends
 
 
@@ -50,15 +61,15 @@ class _TakesTheHighestWritten(Dispatch):
 
 class _TakesOneAtATime(Dispatch):
     def _gapless_ends(self, of: Ints) -> Ints:
-        ends: Ints = np.minimum(super()._gapless_ends(of), self._known.columns[of, COMMITTED] + 1)
+        ends: Ints = np.minimum(super()._gapless_ends(of), self._table.columns[of, COMMITTED] + 1)
         return ends
 
 
 class _SetsBitsTooEarly(Dispatch):
-    def take(self, batch: Batch | None = None) -> Batch | None:
+    def take(self, batch: DispatchBatch | None = None) -> DispatchBatch | None:
         taken = super().take(batch)
         if taken is not None:
-            set_bits(self._known.bits, self._known.columns, taken.runs)
+            set_bits(self._table.bits, self._table.columns, taken.runs)
         return taken
 
 
@@ -66,17 +77,17 @@ class _SetsBitsTooEarly(Dispatch):
 
 
 class _SkipsWhatFailed(Dispatch):
-    def failed(self, batch: Batch, error: BaseException) -> bool:
+    def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         again = super().failed(batch, error)
         if again:
             self._waiting.remove(batch)
             batch.state = WRITTEN
-            set_bits(self._known.bits, self._known.columns, batch.runs)
+            set_bits(self._table.bits, self._table.columns, batch.runs)
         return again
 
 
 class _ForgetsWhatFailed(Dispatch):
-    def failed(self, batch: Batch, error: BaseException) -> bool:
+    def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         again = super().failed(batch, error)
         if again:
             self._waiting.remove(batch)
@@ -84,25 +95,27 @@ class _ForgetsWhatFailed(Dispatch):
 
 
 class _TriesForEver(Dispatch):
-    def failed(self, batch: Batch, error: BaseException) -> bool:
+    def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         batch.attempts = 0
         return super().failed(batch, error)
 
 
 class _BuildsAllButTheLast(Dispatch):
-    def build(self, batch: Batch) -> None:
-        short = Batch(batch.low, batch.high, batch.rows[:-1], batch.slots[:-1], batch.runs, batch.data, batch.base)
+    def build(self, batch: DispatchBatch) -> None:
+        short = DispatchBatch(
+            batch.low, batch.high, batch.rows[:-1], batch.slots[:-1], batch.runs, batch.data, batch.base
+        )
         super().build(short)
 
 
 class _MixesUpSlots(Dispatch):
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         slots = np.ascontiguousarray(batch.slots[::-1]) if batch.attempts else batch.slots
-        super().build(Batch(batch.low, batch.high, batch.rows, slots, batch.runs, batch.data, batch.base))
+        super().build(DispatchBatch(batch.low, batch.high, batch.rows, slots, batch.runs, batch.data, batch.base))
 
 
 class _LetsWorkersMeet(Dispatch):
-    def _may_take(self, batch: Batch) -> bool:
+    def _may_take(self, batch: DispatchBatch) -> bool:
         return batch.state == WAITING
 
 
@@ -110,17 +123,17 @@ class _LetsWorkersMeet(Dispatch):
 
 
 class _GivesNumbersTwice(Dispatch):
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         if self.full and self._flying:
             again = self._flying[-1]
-            self._known.columns[again.runs[:, OF], SCANNED] = again.runs[:, LOW]
+            self._table.columns[again.runs[:, RUN_QUEUE], SCANNED] = again.runs[:, LOW]
             self.scanned = again.low
         return batch
 
 
 class _DropsWhatFindsNoRoom(Dispatch):
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         if batch is not None and len(self._flying) == self._in_flight:
             self._waiting.remove(batch)
@@ -128,23 +141,23 @@ class _DropsWhatFindsNoRoom(Dispatch):
 
 
 class _StaysFull(Dispatch):
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         return None if self.full else super().scan(limit)
 
 
 class _ScansPastTheLimit(Dispatch):
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         return super().scan(max(limit, self._log.end))
 
 
 class _TellsScannedForDispatched(Dispatch):
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         self.dispatched = self.scanned
         return batch
 
 
-class _DispatchesAgain(Known):
+class _DispatchesAgain(QueueTable):
     def begin(self, queue: ConsumeQueue, number: int) -> None:
         super().begin(queue, number)
         self.columns[queue.index, SCANNED] = 0
@@ -192,7 +205,7 @@ class _LooksAtNoOrder(Dispatch):
 
 
 class _TakesOnWhatever(Dispatch):
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         self._in_flight, most = 1 << 30, self._in_flight
         try:
             return super().scan(limit)
@@ -211,17 +224,17 @@ class _BelievesAnyNumber(Scanner):
         if why != SKIPPED:
             return super()._help(why, data, base, p, may_begin=may_begin)
         queue, number = (int(told) for told in self._found[TOLD : TOLD + 2])
-        self.known.begin(self.known.queues.all[queue], number)
+        self.table.begin(self.table.queues.all[queue], number)
         return True
 
 
-class _BeginsAgainWhereItScanned(Known):
+class _BeginsAgainWhereItScanned(QueueTable):
     def _adopt(self, queue: ConsumeQueue) -> None:
         super()._adopt(queue)
         self.begin(queue, max(queue.next, queue.committed))
 
 
-class _WritesIntoFileBefore(Known):
+class _WritesIntoFileBefore(QueueTable):
     def reserve(self, queue: ConsumeQueue, number: int) -> None:
         super().reserve(queue, number)
         if number and number % queue.per_file == 0:
@@ -241,9 +254,9 @@ def a(kind: type[Dispatch]) -> Planted:
     return partial(replacing, core, "Dispatch", kind)
 
 
-def of(kind: type[Known]) -> Planted:
+def of(kind: type[QueueTable]) -> Planted:
     """Every dispatch knows its queues so."""
-    return partial(replacing, dispatch_module, "Known", kind)
+    return partial(replacing, dispatch_module, "QueueTable", kind)
 
 
 ANY: Planted = partial(replacing, dispatch_module, "Scanner", _BelievesAnyNumber)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.environment.schedules import Actor
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
@@ -134,7 +134,7 @@ class World:
 
     # -- commit and flush --------------------------------------------------------------------------------------------
 
-    def wrote(self, batch: Batch) -> None:
+    def wrote(self, batch: DispatchBatch) -> None:
         """A worker has written its entries, so that there may be something to commit."""
         self.both.wrote(batch)
         names = {queue.index: of for of, queue in enumerate(self.both.queues)}
@@ -206,8 +206,8 @@ class Worker:
 
     def begin(self) -> None:
         """A new life: nothing is in hand."""
-        self.batch: Batch | None = None
-        self._next: Callable[[Batch], None] = self._build
+        self.batch: DispatchBatch | None = None
+        self._next: Callable[[DispatchBatch], None] = self._build
 
     def state(self) -> tuple[int, str]:
         """What it is about to do."""
@@ -228,7 +228,7 @@ class Worker:
         else:
             self._next(self.batch)
 
-    def _build(self, batch: Batch) -> None:
+    def _build(self, batch: DispatchBatch) -> None:
         fails = self._world.builds in self._world.plan.fails
         self._world.builds += 1
         if fails:
@@ -238,15 +238,15 @@ class Worker:
             self._both.build(batch)
             self._next = self._say
 
-    def _fail(self, batch: Batch) -> None:
+    def _fail(self, batch: DispatchBatch) -> None:
         self._both.failed(batch)
         self.batch = None
 
-    def _say(self, batch: Batch) -> None:
+    def _say(self, batch: DispatchBatch) -> None:
         self._world.wrote(batch)
         self._next = self._commit
 
-    def _commit(self, batch: Batch) -> None:
+    def _commit(self, batch: DispatchBatch) -> None:
         self._both.commit_all(batch)
         self.batch = None
 

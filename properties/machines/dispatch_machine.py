@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.records.errors import Refused, Stopped
 from gapless.impl.store.core import Settings
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS, Beside
@@ -56,7 +56,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def open(self, settings: Settings, retries: int, room: int, messages: list[int]) -> None:
         """A store in which there is something to do."""
         self.both = Beside(settings, 2, retries=retries, room=room)
-        self.batches: list[Batch] = []
+        self.batches: list[DispatchBatch] = []
         self.append(messages)
         self.flush_log()
 
@@ -152,7 +152,7 @@ class DispatchMachine(RuleBasedStateMachine):
             event(f"{name} is taken")
         self.batches += self.both.cut[-1:] if self.both.cut[-1:] != self.batches[-1:] else []
 
-    def offer_for(self, name: str, batch: int, step: Callable[[Batch], object]) -> None:
+    def offer_for(self, name: str, batch: int, step: Callable[[DispatchBatch], object]) -> None:
         """The same, for one of the batches that were ever cut."""
         if self.batches:
             self.offer(name, lambda: step(self.batches[-1 - batch % len(self.batches)]))
@@ -184,27 +184,27 @@ def first_failure(cases: int) -> tuple[int, str] | None:
     return None
 
 
-def write(both: Beside, batch: Batch) -> None:
+def write(both: Beside, batch: DispatchBatch) -> None:
     """A worker builds its batch and says so; one without it only says so. Raises Refused."""
     if batch in both.hands:  # the memory of another life is gone
         both.build(batch)
     both.wrote(batch)
 
 
-def fail(both: Beside, batch: Batch) -> None:
+def fail(both: Beside, batch: DispatchBatch) -> None:
     """A worker fails, and says so. Raises Refused."""
     if batch in both.hands:
         both.spoil(batch)
     both.failed(batch)
 
 
-def commit_all(both: Beside, batch: Batch) -> None:
+def commit_all(both: Beside, batch: DispatchBatch) -> None:
     """What is written of the queues of a batch becomes visible, if the batch is of this life."""
     if batch in both.cut:
         both.commit_all(batch)
 
 
-def work(both: Beside) -> Batch | None:
+def work(both: Beside) -> DispatchBatch | None:
     """What a worker of a store does: what is in hand, what waits, or what is scanned; None where there is nothing."""
     if not both.hands and both.take() is None and both.scan() is not None:
         both.take()

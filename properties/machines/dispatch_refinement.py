@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from gapless.impl.dispatch.batches import WRITTEN, Batch
+from gapless.impl.dispatch.batches import WRITTEN, DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.choices import Choose, plainest
 from gapless.impl.environment.simulated import SimulatedDisk
@@ -65,7 +65,7 @@ class Beside(Ground):
         """Whether nothing may be cut until something is finished."""
         return len(self.flying) >= self.settings.in_flight
 
-    def scan(self) -> Batch | None:
+    def scan(self) -> DispatchBatch | None:
         """The next batch is cut: the messages that come next, and none that a crash could take from consumers."""
         dispatch, low, limit, was_full = self.dispatch, self.dispatch.scanned, self.core.limit, self.is_full
         batch = self.core.scan()
@@ -86,7 +86,7 @@ class Beside(Ground):
         self.compare()
         return batch
 
-    def scan_number(self, of: int, number: int) -> Batch | None:
+    def scan_number(self, of: int, number: int) -> DispatchBatch | None:
         """The next record claims a number: both give it, or both refuse, and then the record is taken back.
 
         Not asked are numbers below 1, for a queue that is made anew begins at 0 (reference C.3), and would be another
@@ -116,7 +116,7 @@ class Beside(Ground):
         else:
             raise Departs(f"scan: {name} gave number {number}, and {due} was due")
 
-    def _expect_rows(self, batch: Batch) -> None:
+    def _expect_rows(self, batch: DispatchBatch) -> None:
         """Those of the log that are not in their queue, in order; what is visible is passed."""
         due = [
             (message.queue, message.number, message.position, message.size)
@@ -129,7 +129,7 @@ class Beside(Ground):
 
     # -- build -------------------------------------------------------------------------------------------------------
 
-    def take(self, batch: Batch | None = None) -> Batch | None:
+    def take(self, batch: DispatchBatch | None = None) -> DispatchBatch | None:
         """A worker takes a batch: a given one, or what dispatch finds. Raises errors.Refused where both refuse it."""
         may = any(map(self.may_take, self.waiting)) if batch is None else self.may_take(batch)
         try:
@@ -151,18 +151,18 @@ class Beside(Ground):
         self.compare()
         return taken
 
-    def may_take(self, batch: Batch) -> bool:
+    def may_take(self, batch: DispatchBatch) -> bool:
         """Whether a worker may take a batch: again, if one failed; for the first time, if the model lets it."""
         return batch in self.waiting and (batch.attempts > 0 or self._refusal(spec.take, batch) is None)
 
-    def _first_rows(self, batch: Batch) -> Iterable[tuple[int, int]]:
+    def _first_rows(self, batch: DispatchBatch) -> Iterable[tuple[int, int]]:
         """The queues and numbers that a worker comes to at first: one of each queue, where it is to be alone."""
         if self.settings.overlap:
             return ((of, number) for of, number, *_ in self.rows(batch))
         names = self.names()
         return ((names[index], low) for index, low, _high in batch.runs.tolist())
 
-    def _refusal(self, step: Step, batch: Batch) -> Refused | None:
+    def _refusal(self, step: Step, batch: DispatchBatch) -> Refused | None:
         """Why the model does not take a step for a batch."""
         for of, number in self._first_rows(batch):
             try:
@@ -171,7 +171,7 @@ class Beside(Ground):
                 return refused
         return None
 
-    def _refuses(self, step: Step, batch: Batch) -> bool:
+    def _refuses(self, step: Step, batch: DispatchBatch) -> bool:
         """Whether the model refuses, too.
 
         It does not know of batches without entries, of workers that fail, and of those that a crash has ended.
@@ -179,18 +179,18 @@ class Beside(Ground):
         unknown = not len(batch.rows) or batch.attempts > 0 or batch not in self.cut
         return unknown or self._refusal(step, batch) is not None
 
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         """A worker writes the entries. Nobody looks there, so the model takes no step."""
         self.dispatch.build(batch)
         self.look()
 
-    def spoil(self, batch: Batch) -> None:
+    def spoil(self, batch: DispatchBatch) -> None:
         """A worker that is about to fail leaves rubbish where its entries are to be."""
         for address in batch.slots.tolist():
             ctypes.memset(address, RUBBISH, ENTRY.size)
         self.look()
 
-    def wrote(self, batch: Batch) -> None:
+    def wrote(self, batch: DispatchBatch) -> None:
         """The worker has written its entries. Raises errors.Refused where it does not have the batch: both refuse."""
         has = batch in self.hands
         try:
@@ -208,7 +208,7 @@ class Beside(Ground):
             self._model("write", of, spec.write, number)
         self._settle()
 
-    def failed(self, batch: Batch) -> bool:
+    def failed(self, batch: DispatchBatch) -> bool:
         """The worker could not do it: it is tried again, or dispatch stops. For the model, a worker still has it."""
         last = batch.attempts >= self.retries
         has = batch in self.hands
@@ -224,7 +224,7 @@ class Beside(Ground):
         self.compare()
         return again
 
-    def _expect_stopped(self, batch: Batch | None, why: str) -> None:
+    def _expect_stopped(self, batch: DispatchBatch | None, why: str) -> None:
         """Loudly: every step says why."""
         self.sometimes["dispatch stopped"] += 1
         verbs: list[Callable[[], object]] = [self.core.scan, self.dispatch.take]
@@ -248,7 +248,7 @@ class Beside(Ground):
         self._settle()
         return to
 
-    def commit_all(self, batch: Batch) -> None:
+    def commit_all(self, batch: DispatchBatch) -> None:
         """The same for every queue of a batch, in one step."""
         self.dispatch.commit_all(batch)
         for of in sorted({of for of, *_ in self.rows(batch)}):
@@ -273,7 +273,7 @@ class Beside(Ground):
         self.compare()
         self.look()
 
-    def _is_visible(self, batch: Batch) -> bool:
+    def _is_visible(self, batch: DispatchBatch) -> bool:
         names = self.names()
         ends = ((self.models[names[index]].committed, high) for index, _low, high in batch.runs.tolist())
         return batch.state == WRITTEN and all(high <= committed for committed, high in ends)
@@ -358,10 +358,10 @@ class Beside(Ground):
             room=self.room,
             recorder=self.recorder,
         )
-        self.cut: list[Batch] = []
-        self.waiting: list[Batch] = []
-        self.hands: list[Batch] = []
-        self.flying: list[Batch] = []
+        self.cut: list[DispatchBatch] = []
+        self.waiting: list[DispatchBatch] = []
+        self.hands: list[DispatchBatch] = []
+        self.flying: list[DispatchBatch] = []
         self.stopped = False
         self.compare()
         self.look()

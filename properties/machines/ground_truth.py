@@ -14,7 +14,7 @@ from gapless.impl.records.record import properties_bytes, tag_code
 from gapless.impl.store.core import Core, Settings
 
 if TYPE_CHECKING:
-    from gapless.impl.dispatch.batches import Batch
+    from gapless.impl.dispatch.batches import DispatchBatch
     from gapless.impl.recorder.recorder import Recorder
 
 TOPIC = "T"
@@ -110,7 +110,7 @@ class Ground:
         """From the store's own index of a queue to ours."""
         return {queue.index: of for of, queue in enumerate(self.queues)}
 
-    def rows(self, batch: Batch) -> list[tuple[int, ...]]:
+    def rows(self, batch: DispatchBatch) -> list[tuple[int, ...]]:
         """Of each entry of a batch: our index of its queue, number, position, size."""
         names = self.names()
         return [(names[index], *rest) for index, *rest in batch.rows.tolist()]

@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 from gapless.impl.environment.schedules import (
     Chooser,
     DoesNotFit,
-    Explored,
     Schedule,
+    ScheduleCounts,
     chosen,
     every,
     run,
@@ -102,7 +102,7 @@ def run_case(plan: Plan, choose: Chooser, recorder: Recorder | None = None) -> t
     return world, schedule
 
 
-def in_every_way(plan: Plan) -> Explored:
+def in_every_way(plan: Plan) -> ScheduleCounts:
     """Every schedule of a plan. Raises as `run_case`."""
     return every(partial(World, plan), state=World.state, finished=World.finished)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.environment.choices import Choose
 from gapless.impl.environment.simulated import SimulatedDisk
@@ -101,7 +101,7 @@ class Client:
         self.tally = Tally(cases=1)
         self.now = 1_700_000_000_000
         self.serial = 0
-        self.batches: list[Batch] = []
+        self.batches: list[DispatchBatch] = []
         self.armed = self.stopped = self.forgotten = False
 
     def tell(self, line: str, *parts: object) -> None:

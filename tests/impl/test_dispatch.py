@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import Pool, rebuild
 from gapless.impl.dispatch.scan_kernel import NUMBER, POSITION, QUEUE
@@ -116,7 +116,7 @@ def test_the_example_of_the_proposal() -> None:
     assert dispatch.dispatched == m5.high if m5 else False
 
 
-def write(dispatch: Dispatch, batch: Batch | None) -> None:
+def write(dispatch: Dispatch, batch: DispatchBatch | None) -> None:
     assert batch is not None
     dispatch.take(batch)
     dispatch.build(batch)
@@ -170,7 +170,7 @@ class Failing(Dispatch):
 
     position, times = 0, 0
 
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         """As a worker would, or not at all."""
         if batch.low <= self.position < batch.high and self.times:
             self.times -= 1
@@ -211,7 +211,7 @@ class Flaky(Dispatch):
 
     chance = Random(5)
 
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         """As a worker would, or not at all."""
         if self.chance.random() < 0.1:
             raise RuntimeError("the worker fell over")

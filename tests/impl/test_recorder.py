@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from gapless import Report, check
 from gapless.cli import app
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.scan_kernel import COMMITTED, SCANNED
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
@@ -391,25 +391,25 @@ def test_a_flush_that_was_none_departs_after_a_crash(tmp_path: Path) -> None:
     assert "log/what-was-flushed-survives" in rules(strictly(tmp_path / "recorded.parquet"))
 
 
-def _wrong_tag(self: Dispatch, batch: Batch) -> None:
+def _wrong_tag(self: Dispatch, batch: DispatchBatch) -> None:
     build(self, batch)
     queue, low, _high = batch.runs[0].tolist()
     self._queues.all[queue].slots(low, low + 1)[0, 19] ^= 1
 
 
-def _one_entry_short(self: Dispatch, batch: Batch) -> None:
+def _one_entry_short(self: Dispatch, batch: DispatchBatch) -> None:
     build(self, batch)
     queue, _low, high = batch.runs[0].tolist()
     self._queues.all[queue].slots(high - 1, high)[:] = 0
 
 
 def _passes_a_gap(self: Dispatch, of: Ints) -> Ints:
-    ends: Ints = np.minimum(gapless_ends(self, of) + 1, self._known.columns[of, SCANNED])
+    ends: Ints = np.minimum(gapless_ends(self, of) + 1, self._table.columns[of, SCANNED])
     return ends
 
 
 def _takes_one_at_a_time(self: Dispatch, of: Ints) -> Ints:
-    ends: Ints = np.minimum(gapless_ends(self, of), self._known.columns[of, COMMITTED] + 1)
+    ends: Ints = np.minimum(gapless_ends(self, of), self._table.columns[of, COMMITTED] + 1)
     return ends
 
 

@@ -529,7 +529,7 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
     read: list[int] = []
     reads = reading.read
 
-    def counted(path: Path, stretch: reading.Stretch) -> Any:
+    def counted(path: Path, stretch: reading.EventStretch) -> Any:
         read.append(stretch.number)
         return reads(path, stretch)
 

@@ -19,7 +19,7 @@ from gapless.traces.problems import Unreadable, shown
 
 
 @dataclass(frozen=True)
-class Stretch:
+class EventStretch:
     """Events of a file that follow one another and are read together: row groups of Parquet, or lines of NDJSON.
 
     `low:high`: the row groups, or the bytes; of the last lines, `high` is None: they reach to the file's end · `bytes`:
@@ -34,16 +34,16 @@ class Stretch:
     last: bool
 
 
-def stretches(path: Path, size: int) -> list[Stretch]:
+def stretches(path: Path, size: int) -> list[EventStretch]:
     """The whole file in stretches of about `size` bytes, in its order. Raises Unreadable."""
     cut = (parquet if is_parquet(path) else ndjson).stretches
     with _opened(path) as file:
         bounds = list(cut(path, file, size))
     last = len(bounds) - 1
-    return [Stretch(n, low, high, held, n == 0, n == last) for n, (low, high, held) in enumerate(bounds)]
+    return [EventStretch(n, low, high, held, n == 0, n == last) for n, (low, high, held) in enumerate(bounds)]
 
 
-def read(path: Path, stretch: Stretch | None = None) -> Iterator[pa.RecordBatch]:
+def read(path: Path, stretch: EventStretch | None = None) -> Iterator[pa.RecordBatch]:
     """The events of a file, or of a stretch of it, in its order, as batches of `schema.SCHEMA`.
 
     One batch is held at a time. Raises Unreadable.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.events import reading
-from gapless.traces.events.reading import Stretch
+from gapless.traces.events.reading import EventStretch
 from gapless.traces.judging.columns import Hashes, Packed, Traces, gathered, hashed, packed, unpacked
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Judged
@@ -50,7 +50,7 @@ class Work:
         return judged
 
 
-def judge_stretch(work: Work, shared: Hashes | None, stretch: Stretch) -> Judged:
+def judge_stretch(work: Work, shared: Hashes | None, stretch: EventStretch) -> Judged:
     """Judge the traces that lie wholly in a stretch, and hand on the others: those that are `shared`.
 
     As long as nobody knows which are (None), the first and the last may be: they go on in a neighbour more often than
@@ -73,7 +73,7 @@ def judge_stretch(work: Work, shared: Hashes | None, stretch: Stretch) -> Judged
 
 
 def _loose(
-    work: Work, traces: Traces, shared: Hashes | None, stretch: Stretch, judged: Judged
+    work: Work, traces: Traces, shared: Hashes | None, stretch: EventStretch, judged: Judged
 ) -> npt.NDArray[np.bool_]:
     """The traces that are not judged here, with their events packed into `judged`."""
     loose = np.zeros(len(traces.names), np.bool_)
