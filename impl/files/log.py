@@ -142,8 +142,8 @@ class CommitLog:
             before, at = done, self.end - self._base
             done, at = kernels.encode_many(
                 self._bytes, self._base, at, done, messages.queue_index, np.frombuffer(b"".join(topics), np.uint8),
-                topic_ends, ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends, head, now, time,
-                kernels.CRC_TABLES, placed,
+                topic_ends, ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends, head,
+                now, time, kernels.CRC_TABLES, placed,
             )  # fmt: skip
             for queue, number in zip(queues, numbers.tolist(), strict=True):
                 queue.next = number
