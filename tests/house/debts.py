@@ -12,10 +12,8 @@ UPWARD = {
 """Arrows from a lower floor to a higher one."""
 
 LONG = {
-    "gapless/cli.py",
     "spec/transaction.py",
     "traces/replay/kernels.py",
-    "traces/report/rendering.py",
     "traces/sources/rocketmq/clients/client_log.py",
     "traces/sources/rocketmq/splits.py",
     "traces/sources/rocketmq/store/scan.py",
@@ -27,10 +25,8 @@ TWICE = {
     "Answer",
     "Batch",
     "Beside",
-    "Box",
     "Broken",
     "Case",
-    "Client",
     "Departs",
     "Engine",
     "Fault",
@@ -38,7 +34,6 @@ TWICE = {
     "Judge",
     "Judged",
     "Messages",
-    "Picture",
     "Reader",
     "Report",
     "Result",
@@ -49,7 +44,6 @@ TWICE = {
     "Store",
     "Suspect",
     "Tally",
-    "Transactions",
     "Way",
     "Window",
     "World",

@@ -30,7 +30,7 @@ INSTEAD_OF_THE_ARROW = {
 }
 
 SPEC_STANDS_ON = (
-    *("importlib", "inspect", "pkgutil", "re", "types"),
+    *("ast", "contextlib", "importlib", "inspect", "pathlib", "pkgutil", "re", "types"),
     *("collections.abc", "contextvars", "dataclasses", "enum", "functools", "operator", "typing"),
     "immutables",
 )
@@ -137,7 +137,7 @@ def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
             "import pyspark\nimport gapless.spec.log\nfrom concurrent.futures import ProcessPoolExecutor",
         ),
         ("properties", "import z3\nfrom gapless import impl, spec, traces"),
-        ("gapless", "import gapless.traces.report.rendering\nfrom rich.progress import Progress"),
+        ("gapless", "import gapless.traces.report.text\nfrom rich.progress import Progress"),
         ("traces", "import specification\nimport tracesmith"),
     ],
 )

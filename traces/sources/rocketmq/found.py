@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from gapless.spec.catalog import State
 from gapless.traces.replay.exact import Departure, Event
-from gapless.traces.report.values import Client
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.splits import Refusal, Split
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import Store
@@ -41,9 +41,9 @@ class Found:
         return self.departure.spec
 
     @property
-    def because(self) -> str:
-        """The need that is not met."""
-        return self.departure.because
+    def rule(self) -> str:
+        """The id of the rule that is broken."""
+        return self.departure.rule
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Run:
 class Listed:
     """Every transaction and op by itself, where that is wanted; `accepted` and `ops` as in `Judgement`.
 
-    `refused`: name, need (None where it cannot be decided), position, and events before it.
+    `refused`: name, rule (None where it cannot be decided), position, and events before it.
     """
 
     accepted: list[Ints] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Judged:
     evidence: Evidence | None = None  # what the store's clients say
     records: int = 0
     found: list[Found] = field(default_factory=list)
-    untold: dict[tuple[str, str], int] = field(default_factory=dict)  # only counted: by spec and the need of it
+    untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     queues: dict[Subject, Run] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Judged:
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Event]] = field(default_factory=list)  # position, spec, trace: see `joint`
-    client: Client | None = None
+    client: ClientRow | None = None
     life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
     listed: Listed = field(default_factory=Listed)
     transactions: Tally = field(default_factory=Tally)
@@ -130,9 +130,9 @@ class Judged:
         self.found.append(found)
         return found
 
-    def leave_untold(self, spec: str, because: str, count: int = 1) -> None:
+    def leave_untold(self, rule: str, count: int = 1) -> None:
         """Only count departures: enough like them are told."""
-        self.untold[spec, because] = self.untold.get((spec, because), 0) + count
+        self.untold[rule] = self.untold.get(rule, 0) + count
 
     def cover(self, spec: str, accepted: Mapping[str, int]) -> None:
         """Count accepted events, by action."""

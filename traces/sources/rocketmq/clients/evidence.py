@@ -19,7 +19,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
-from gapless.traces.report.values import Client
+from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import HALF_TOPIC
 from gapless.traces.sources.rocketmq.store.scan import Ints
@@ -49,7 +49,7 @@ class Evidence:
     keys: Ints
     topics: tuple[str, ...]
     complete: bool  # every message that was sent has its key
-    summary: Client
+    summary: ClientRow
 
     @cached_property
     def sent_to(self) -> frozenset[str]:
@@ -69,7 +69,7 @@ def read(path: Path, source: str) -> Evidence:
         keys=scan.distinct(sends.key),
         topics=log.topics,
         complete=log.complete,
-        summary=Client(
+        summary=ClientRow(
             source=shown(source),
             path=shown(path),
             lines=log.lines,
@@ -275,10 +275,10 @@ def _suspect(
     told: dict[str, int] = {}
     for at in np.flatnonzero(found.bad_at >= 0).tolist():
         why = int(found.bad_why[at])
-        because = of.reasons[why - 1].because if why > 0 else ""
-        told[because] = told.get(because, 0) + 1
-        if told[because] > STORIES:
-            more[because] = more.get(because, 0) + 1
+        rule = of.reasons[why - 1].rule if why > 0 else ""
+        told[rule] = told.get(rule, 0) + 1
+        if told[rule] > STORIES:
+            more[rule] = more.get(rule, 0) + 1
             continue
         row = messages.rows[:, rows[at]]
         message = tuple(int(row[column]) for column in MESSAGE.values())
