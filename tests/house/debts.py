@@ -28,7 +28,6 @@ TWICE = {
     "Broken",
     "Case",
     "Departs",
-    "Engine",
     "Fault",
     "Found",
     "Judge",
