@@ -26,7 +26,7 @@ from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.exact import Event as Step
-from gapless.traces.report.values import Source
+from gapless.traces.report.values import SourceRow
 from gapless.traces.report.verdict_table import Rows
 from gapless.traces.rules import REFUSED, SEEN
 from gapless.traces.sources.event_files.file import EventFile
@@ -58,7 +58,7 @@ class Judged:
         self.check = check
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SourceRow:
         """Its row, with the verdict."""
         return self.check.source
 

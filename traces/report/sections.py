@@ -17,7 +17,7 @@ Parts = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
-class Entry:
+class SectionRow:
     """One row of a section, in several forms: a format chooses among them.
 
     `line`: a sentence · `cells`: numbers, in the order of the section's header · `lines`: what else a terminal says
@@ -56,8 +56,8 @@ class Section:
 
     name: str  # of its place on a page
     title: str
-    noun: tuple[str, str]  # of an entry: one, several
-    entries: Sequence[Entry]
+    noun: str  # for one row
+    rows: Sequence[SectionRow]
     caption: str = ""
     header: tuple[str, ...] = ()
     note: str = ""
@@ -75,12 +75,12 @@ class Presentation:
 
     label: str
     unit: str = "record"  # of what is read
-    by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
     parts: tuple[str, ...] = ()
     sections: Callable[[Parts], Iterable[Section]] = lambda _: ()
     conforms: Callable[[Report, str], Iterable[str]] = lambda report, trace: (
         f"{trace} conforms: {report.counts.events:,} events.",
     )
+    by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
 
 
 PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}
@@ -98,8 +98,8 @@ def sections(report: Report) -> list[Section]:
     found = []
     for shows in PRESENTATIONS.values():
         for section in shows.sections({**dict.fromkeys(shows.parts, ()), **report.parts}):
-            worse = sorted(section.entries, key=lambda e: -WORST.index(e.verdict or verdicts.get(e.source, WORST[0])))
-            found += [replace(section, entries=worse)] if worse else []
+            worse = sorted(section.rows, key=lambda e: -WORST.index(e.verdict or verdicts.get(e.source, WORST[0])))
+            found += [replace(section, rows=worse)] if worse else []
     return sorted(found, key=lambda section: section.detail)
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gapless.traces.report.charts import BARS, Bar, blocks, clipped
-from gapless.traces.report.sections import Entry, Section, presentation, sections
+from gapless.traces.report.sections import Section, SectionRow, presentation, sections
 from gapless.traces.report.values import Finding, Report, VerdictName
 from gapless.traces.report.wording import (
     allowed,
@@ -78,9 +78,9 @@ def _verdict(verdict: VerdictName) -> tuple[str, str]:
     return verdict, f"bold {STYLES[verdict]}"
 
 
-def _more(count: int, one: str, many: str = "") -> list[Text]:
+def _more(count: int, noun: str) -> list[Text]:
     """How many are left out, if any are."""
-    return [Text(f"and {plural(count, f'more {one}', many and f'more {many}')} (--verbose)")] if count else []
+    return [Text(f"and {plural(count, f'more {noun}')} (--verbose)")] if count else []
 
 
 def _sources(report: Report, *, verbose: bool) -> list[Text]:
@@ -104,13 +104,13 @@ def _sources(report: Report, *, verbose: bool) -> list[Text]:
 
 def _table(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
     """The table of a detail."""
-    few = len(section.entries) <= FEW_ROWS and report.verdict == "conforms"
+    few = len(section.rows) <= FEW_ROWS and report.verdict == "conforms"
     if not (verbose or (terminal and few)):
         return []
-    rows = [(entry.head(report), *entry.texts) for entry in section.entries]
+    rows = [(entry.head(report), *entry.texts) for entry in section.rows]
     widths = [max(map(cell_len, column)) for column in zip(section.header, *rows, strict=True)]
     told = [Text(_aligned(section.header, widths), "bold")]
-    for row, entry in zip(rows, section.entries, strict=True):
+    for row, entry in zip(rows, section.rows, strict=True):
         told.append(Text(_aligned(row, widths)))
         if entry.verdict:
             told[0].plain = f"{_aligned(section.header, widths)}  verdict"
@@ -126,17 +126,17 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _entries(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
     """A line for each entry; where there are few, all that is known of them."""
-    told = section.entries if verbose else section.entries[:FEW_LINES]
+    told = section.rows if verbose else section.rows[:FEW_LINES]
     lines: list[Text] = []
     for entry in told:
         lines.append(Text.assemble((entry.head(report), "bold"), f": {entry.line}"))
-        if verbose or len(section.entries) <= FEW_ENTRIES:
+        if verbose or len(section.rows) <= FEW_ENTRIES:
             lines += _outcomes(entry, BARS if verbose else FEW_OUTCOMES, terminal=terminal)
             lines += [Text(f"  {line}") for line in entry.lines]
-    return lines + _more(len(section.entries) - len(told), *section.noun)
+    return lines + _more(len(section.rows) - len(told), section.noun)
 
 
-def _outcomes(entry: Entry, most: int, *, terminal: bool) -> Iterator[Text]:
+def _outcomes(entry: SectionRow, most: int, *, terminal: bool) -> Iterator[Text]:
     """The charts that have colours, in columns; a pipe gets the same words without the bars."""
     for chart in entry.charts:
         if chart.tones:
@@ -172,7 +172,7 @@ def _allowed(report: Report, *, verbose: bool) -> list[Text]:
     """What the profile allowed, by kind, with the first of each; `verbose`: and its story."""
     if not report.anomalies:
         return []
-    lines = [Text(f"the {report.profile} profile gave away, counted and not judged:", "bold yellow")]
+    lines = [Text(f"allowed by the {report.profile} profile, counted and not judged:", "bold yellow")]
     for count, what, first in allowed(report):
         at = f", first in {first.trace} at {_place(report, first)}" if first else ""
         lines.append(Text.assemble((f"  {count:,} × ", "yellow"), f"{what}{at}"))

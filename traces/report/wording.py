@@ -12,7 +12,7 @@ from typing import Any, Literal
 from gapless.traces.problems import shown
 from gapless.traces.report.charts import clipped
 from gapless.traces.report.sections import Section, presentation
-from gapless.traces.report.values import WORST, Finding, Report, Source, VerdictName
+from gapless.traces.report.values import WORST, Finding, Report, SourceRow, VerdictName
 
 WORST_FIRST: tuple[VerdictName, ...] = WORST[::-1]
 
@@ -44,6 +44,12 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def figure(count: int, one: str, many: str = "") -> tuple[str, str]:
+    """The same in two: the number, and what it counts."""
+    number, _, what = plural(count, one, many).partition(" ")
+    return number, what
+
+
 def size(count: int) -> str:
     """Bytes as a person reads them: `4.0 MiB`."""
     amount = float(count)
@@ -59,7 +65,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.0f} s"
 
 
-def left(source: Source) -> str:
+def left(source: SourceRow) -> str:
     """How the broker left its store."""
     return {True: "clean", False: "unclean", None: ""}[source.clean]
 
