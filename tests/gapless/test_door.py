@@ -203,4 +203,3 @@ def test_an_output_format_is_a_function_and_a_line(damaged: Path, tmp_path: Path
     assert [(one.returncode, one.stderr) for one in ran] == [(1, "")] * 2
     assert ran[0].stdout == (tmp_path / "tally.txt").read_text() == "departs: 1\n"
     assert ran[1].stdout.endswith(f"\ntally: {tmp_path / 'tally.txt'}\n")
-    assert "Write how much was found." not in gapless("check", "--help").stdout
