@@ -25,7 +25,7 @@ from gapless.traces.sources.registry import recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
-    from gapless.traces.report.verdict_table import Rows, Table
+    from gapless.traces.report.verdict_table import Table, TableRows
 
 sources()  # a report that is read back has rows of theirs too
 
@@ -73,7 +73,7 @@ def check(
         )
     with _table(verdicts) as table, engine_named(engine, master=master, jobs=jobs, progress=progress) as runs:
         tasks = [
-            Check(replace(one, path=runs.located(one.path), found=runs.located(one.found)), options, profile)
+            InputCheck(replace(one, path=runs.located(one.path), found=runs.located(one.found)), options, profile)
             for one in inputs
         ]
         for each in tasks:
@@ -159,7 +159,7 @@ def _unknown(path: Path) -> tuple[VerdictName, str]:
     return "unreadable", "not " + "; nor ".join(kind for kind in kinds if kind)
 
 
-class Check:
+class InputCheck:
     """The check of one input, step by step."""
 
     def __init__(self, given: Input, options: Options, profile: str | None) -> None:
@@ -179,7 +179,7 @@ class Check:
         """Nobody waits for it any more."""
         self._nothing(interrupted="interrupted before it was read")
 
-    def run(self, beside: Beside, engine: Engine, table: Rows | None) -> None:
+    def run(self, beside: Beside, engine: Engine, table: TableRows | None) -> None:
         """Judge the input; whatever goes wrong with it becomes its verdict. Raises UsageError."""
         given = self.given
         try:
@@ -221,7 +221,7 @@ class Check:
             self.parts = recording.so_far()
             self.interrupted = f"interrupted after {done:,} of {sum(sizes):,} bytes"
 
-    def _write(self, table: Rows) -> None:
+    def _write(self, table: TableRows) -> None:
         """Complete the input's rows of the verdict table, and see that all are there."""
         listed = self.parts.listed + table.write("whole", self.parts.verdicts)
         if not self.interrupted and table.count() != listed:
@@ -261,7 +261,7 @@ def _told(error: OSError) -> str:
 # -- what it comes to ----------------------------------------------------------------------------------------------
 
 
-def _report(checks: Sequence[Check], options: Options, engine: str, seconds: float) -> Report:
+def _report(checks: Sequence[InputCheck], options: Options, engine: str, seconds: float) -> Report:
     parts = [one.parts for one in checks]
     events = _added(one.events for one in parts)
     coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}

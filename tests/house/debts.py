@@ -13,21 +13,15 @@ CIRCLES: list[list[str]] = [
 UPWARD = {
     "impl": {("dispatch", "store"), ("native", "store"), ("recorder", "store")},
     "traces": {
-        ("engines", "sources"),
-        ("events", "parts"),
-        ("judging", "sources"),
         ("replay", "judging"),
         ("replay", "rules"),
-        ("sources", "check"),
     },
 }
 """Arrows from a lower floor to a higher one."""
 
 LONG = {
     "spec/transaction.py",
-    "traces/check.py",
     "traces/events/schema.py",
-    "traces/judging/event_traces.py",
     "traces/replay/kernels.py",
     "traces/sources/rocketmq/clients/client_log.py",
     "traces/sources/rocketmq/splits.py",
@@ -46,7 +40,6 @@ TWICE = {
     "Checkpoint",
     "ClientLog",
     "Departs",
-    "Engine",
     "Explored",
     "Fault",
     "Found",
@@ -95,6 +88,5 @@ DEAD = {
     ("properties/machines/log_machine.py", "replayed.py"),
     ("properties/machines/queue_machine.py", "replayed.py"),
     ("properties/proof/induction.py", "examples.py"),
-    ("traces/judging/event_traces.py", "worlds.py"),
 }
 """Files that prose names, and that are not there."""

@@ -10,8 +10,8 @@ from tests.house.samples import module
 FLOORS = {
     "impl": ("environment", "records", "native", "files", "dispatch", "recorder", "store", "workloads", "warm"),
     "traces": (
-        *("problems", "options", "events", "replay", "rules", "report", "parts"),
-        *("judging", "engines", "sources", "check", "warm"),
+        *("problems", "options", "events", "replay", "rules", "report"),
+        *("judging", "engines", "sources", "check", "export", "warm"),
     ),
     "properties": ("processes", "proof", "exploration", "machines", "faults", "overview"),
 }

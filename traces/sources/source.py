@@ -17,7 +17,7 @@ from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import Presentation
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
-    from gapless.traces.report.verdict_table import Rows
+    from gapless.traces.report.verdict_table import TableRows
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Source(Protocol):
     def prepare(self, options: Options) -> None:
         """Load what every check of this kind needs, before the clock starts and workers are forked."""
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: Rows | None) -> Recording:
+    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
         """Open what `recognise` found; the report calls it `path`, and tasks write verdicts into `table`.
 
         Raises Unreadable, NothingThere.

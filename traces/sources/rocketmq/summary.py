@@ -13,11 +13,10 @@ from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.rules import rules
-from gapless.traces.sources.rocketmq import places, splits
+from gapless.traces.sources.rocketmq import PROFILE, places, splits
 from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
-from gapless.traces.sources.rocketmq.source import PROFILE
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import Store
 
