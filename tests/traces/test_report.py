@@ -560,9 +560,9 @@ def tides(parts: sections.Parts) -> list[Section]:
     ]
     lines = [SectionRow(row.source, row.name, row.line) for row in rows]
     return [
-        Section("tides", "Tides", "tide", rows, "twice a day", ("harbour", "metres", "most"), total=(3, "tide")),
+        Section("tides", "Tides", "tide", rows, "twice a day", "harbour, metres, most", total=(3, "tide")),
         Section("words", "Words", "word", lines),
-        Section("depths", "Depths", "depth", rows, header=("harbour", "metres", "most"), detail=True),
+        Section("depths", "Depths", "depth", rows, headings="harbour, metres, most", detail=True),
     ]
 
 

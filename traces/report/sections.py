@@ -20,7 +20,7 @@ Parts = Mapping[str, Sequence[Any]]
 class SectionRow:
     """One row of a section, in several forms: a format chooses among them.
 
-    `line`: a sentence · `cells`: numbers, in the order of the section's header · `lines`: what else a terminal says
+    `line`: a sentence · `cells`: numbers, in the order of the section's headings · `lines`: what else a terminal says
     where entries are few · `figures`: (number, what it counts) · `charts`: drawn where entries are few.
     """
 
@@ -49,7 +49,7 @@ class SectionRow:
 class Section:
     """A part of a report: a title, and entries below it.
 
-    `header`: of the names and the cells; without it, entries are lines, on a page too · `total`: what the closing
+    `headings`: of names and cells, with commas; without them, rows are lines, on a page too · `total`: what the closing
     sentence and the top of a page count, as (number, noun) · `detail`: a long table, which is folded or left out
     where it would hide the verdict.
     """
@@ -59,10 +59,15 @@ class Section:
     noun: str  # for one row
     rows: Sequence[SectionRow]
     caption: str = ""
-    header: tuple[str, ...] = ()
+    headings: str = ""
     note: str = ""
     total: tuple[int, str] = (0, "")
     detail: bool = False
+
+    @property
+    def header(self) -> list[str]:
+        """The headings, one by one."""
+        return self.headings.split(", ") if self.headings else []
 
 
 @dataclass(frozen=True)

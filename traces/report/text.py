@@ -8,21 +8,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from gapless.traces.report import wording
 from gapless.traces.report.charts import BARS, Bar, blocks, clipped
 from gapless.traces.report.sections import Section, SectionRow, presentation, sections
 from gapless.traces.report.values import Finding, Report, VerdictName
-from gapless.traces.report.wording import (
-    allowed,
-    by_reason,
-    cleaned,
-    left,
-    line_kind,
-    plural,
-    sentence,
-    size,
-    some,
-    story_of,
-)
+from gapless.traces.report.wording import plural
 
 # Without `verbose`: what lets verdict and story be seen without scrolling.
 FEW_ROWS = 24  # of a long table, on a terminal
@@ -49,7 +39,7 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
     `verbose`: every queue, every note, every story and every rule that was not exercised. Without it, long tables are
     for terminals, for what conforms and for few rows. No line is wrapped: the width changes nothing.
     """
-    report = cleaned(report)
+    report = wording.cleaned(report)
     told = sections(report)
     parts = (
         _sources(report, verbose=verbose),
@@ -63,7 +53,7 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
         if part:
             for line in (*part, Text()):
                 _say(console, line)
-    _say(console, Text.assemble(_verdict(report.verdict), f": {sentence(report, told)}"))
+    _say(console, Text.assemble(_verdict(report.verdict), f": {wording.sentence(report, told)}"))
 
 
 def _say(console: Console, line: Text) -> None:
@@ -89,7 +79,7 @@ def _sources(report: Report, *, verbose: bool) -> list[Text]:
         shows = presentation(source.kind)
         about = [shows.label]
         if source.kind != "unknown":
-            about += [plural(source.records, shows.unit), size(source.bytes), left(source)]
+            about += [plural(source.records, shows.unit), wording.size(source.bytes), wording.left(source)]
         line = Text.assemble((source.path, "bold"), f": {', '.join(filter(None, about))}: ", _verdict(source.verdict))
         notes = source.notes if verbose else source.notes[:NOTES]
         lines.append(line)
@@ -158,7 +148,7 @@ def _bars(bars: Sequence[Bar], *, terminal: bool) -> Iterator[Text]:
 
 
 def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
-    groups = by_reason(report.not_exercised)
+    groups = wording.by_reason(report.not_exercised)
     if not groups:
         return []
     count = plural(len(report.not_exercised), "rule or step", "rules or steps")
@@ -173,7 +163,7 @@ def _allowed(report: Report, *, verbose: bool) -> list[Text]:
     if not report.anomalies:
         return []
     lines = [Text(f"allowed by the {report.profile} profile, counted and not judged:", "bold yellow")]
-    for count, what, first in allowed(report):
+    for count, what, first in wording.allowed(report):
         at = f", first in {first.trace} at {_place(report, first)}" if first else ""
         lines.append(Text.assemble((f"  {count:,} × ", "yellow"), f"{what}{at}"))
         if verbose and first:
@@ -202,11 +192,11 @@ def _finding(number: int, finding: Finding, place: str) -> Iterator[Text]:
     yield Text.assemble((f"{number}. ", "bold red"), (finding.message, "bold"))
     yield Text(f"   {place} ({finding.rule})")
     if finding.count > 1:
-        yield Text(f"   {finding.count:,} like this, in {some(finding.traces) or finding.trace}")
+        yield Text(f"   {finding.count:,} like this, in {wording.some(finding.traces) or finding.trace}")
     yield Text()
     yield from _story(finding)
 
 
 def _story(finding: Finding) -> Iterable[Text]:
-    for n, line in enumerate(story_of(finding)):
-        yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(line_kind(n, line), ""))
+    for n, line in enumerate(wording.story_of(finding)):
+        yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(wording.line_kind(n, line), ""))

@@ -26,17 +26,11 @@ def sentence(report: Report, sections: Iterable[Section]) -> str:
         judged = [plural(report.counts.traces, "trace")]
     judged += [plural(*section.total) for section in sections if section.total[0]]
     done = ", ".join([*judged, plural(report.counts.events, "event")])
-    return f"{violations(report)}{done} checked in {duration(report.seconds)} ({how})"
-
-
-def violations(report: Report) -> str:
-    """How many violations there are, as the beginning of a sentence; empty where there are none."""
     told = len(report.violations)
     total = max(report.findings_total, told)
-    if not total:
-        return ""
     stories = f" in {plural(told, 'story', 'stories')}" if told != total else ""
-    return f"{plural(total, 'violation')}{stories}; "
+    broken = f"{plural(total, 'violation')}{stories}; " if total else ""
+    return f"{broken}{done} checked in {duration(report.seconds)} ({how})"
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -90,18 +90,7 @@ def sections(parts: Parts) -> list[Section]:
             "transactional store",
             [_transactions(row) for row in transactions],
             caption="what became of them, how long it took, how ops were batched",
-            header=(
-                "",
-                "transactions",
-                "halves",
-                "put back",
-                "finals",
-                "ops",
-                "marks",
-                "parked",
-                "half cursor",
-                "op cursor",
-            ),
+            headings=", transactions, halves, put back, finals, ops, marks, parked, half cursor, op cursor",
             total=(sum(row.transactions for row in transactions), "transaction"),
         ),
         Section(
@@ -110,16 +99,8 @@ def sections(parts: Parts) -> list[Section]:
             "client log",
             [_client(row) for row in parts["clients"]],
             caption="and how much of it could be held against the store",
-            header=(
-                "client log",
-                "lines",
-                "messages sent",
-                "acknowledged",
-                "expired since",
-                "never answered",
-                "decisions",
-                "back-checks",
-            ),
+            headings="client log, lines, messages sent, acknowledged, expired since, never answered, decisions, "
+            "back-checks",
             note="An acknowledged message must lie in the log where the answer says, unless it has expired since. What "
             "was never answered may lie there or not.",
         ),
@@ -129,7 +110,7 @@ def sections(parts: Parts) -> list[Section]:
             "queue",
             [_queue(row) for row in parts["queues"]],
             caption=plural(len(parts["queues"]), "row"),
-            header=("queue", "messages", "first number", "end", "entries up to"),
+            headings="queue, messages, first number, end, entries up to",
             detail=True,
         ),
     ]
