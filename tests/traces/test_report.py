@@ -545,7 +545,7 @@ class Tide(ReportRow):
     high: int
 
 
-def tides(parts: sections.Parts) -> list[Section]:
+def tides(parts: sections.RowsByPart) -> list[Section]:
     rows = [
         SectionRow(
             row.source,

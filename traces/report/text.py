@@ -1,4 +1,4 @@
-"""A report for a terminal or a pipe: `text`. What does not fit is counted, and said to be left out."""
+"""A report for a terminal or a pipe. What does not fit is counted, and said to be left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEW_ROWS = 24  # of a long table, on a terminal
 FEW_REASONS = 4
 STORIES = 20
 NOTES = 5
-FEW_ENTRIES = 3  # of which all that is known is told; of more, one line each
+FULLY_TOLD = 3  # of which all that is known is told; of more, one line each
 FEW_LINES = 24
 FEW_OUTCOMES = 6
 
@@ -44,7 +44,7 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
     parts = (
         _sources(report, verbose=verbose),
         *(_table(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if s.detail),
-        *(_entries(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if not s.detail),
+        *(_rows(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if not s.detail),
         _not_exercised(report, verbose=verbose),
         _allowed(report, verbose=verbose),
         _findings(report, verbose=verbose),
@@ -97,14 +97,14 @@ def _table(report: Report, section: Section, *, verbose: bool, terminal: bool) -
     few = len(section.rows) <= FEW_ROWS and report.verdict == "conforms"
     if not (verbose or (terminal and few)):
         return []
-    rows = [(entry.head(report), *entry.texts) for entry in section.rows]
-    widths = [max(map(cell_len, column)) for column in zip(section.header, *rows, strict=True)]
+    cells = [(row.head(report), *row.texts) for row in section.rows]
+    widths = [max(map(cell_len, column)) for column in zip(section.header, *cells, strict=True)]
     told = [Text(_aligned(section.header, widths), "bold")]
-    for row, entry in zip(rows, section.rows, strict=True):
-        told.append(Text(_aligned(row, widths)))
-        if entry.verdict:
+    for row, texts in zip(section.rows, cells, strict=True):
+        told.append(Text(_aligned(texts, widths)))
+        if row.verdict:
             told[0].plain = f"{_aligned(section.header, widths)}  verdict"
-            told[-1].append("  ").append(entry.verdict, STYLES[entry.verdict])
+            told[-1].append("  ").append(row.verdict, STYLES[row.verdict])
     return told
 
 
@@ -114,21 +114,21 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([row[0] + gaps[0], *(gap + cell for cell, gap in zip(row[1:], gaps[1:], strict=True))])
 
 
-def _entries(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
-    """A line for each entry; where there are few, all that is known of them."""
+def _rows(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
+    """A line for each row; where there are few, all that is known of them."""
     told = section.rows if verbose else section.rows[:FEW_LINES]
     lines: list[Text] = []
-    for entry in told:
-        lines.append(Text.assemble((entry.head(report), "bold"), f": {entry.line}"))
-        if verbose or len(section.rows) <= FEW_ENTRIES:
-            lines += _outcomes(entry, BARS if verbose else FEW_OUTCOMES, terminal=terminal)
-            lines += [Text(f"  {line}") for line in entry.lines]
+    for row in told:
+        lines.append(Text.assemble((row.head(report), "bold"), f": {row.line}"))
+        if verbose or len(section.rows) <= FULLY_TOLD:
+            lines += _outcomes(row, BARS if verbose else FEW_OUTCOMES, terminal=terminal)
+            lines += [Text(f"  {line}") for line in row.lines]
     return lines + _more(len(section.rows) - len(told), section.noun)
 
 
-def _outcomes(entry: SectionRow, most: int, *, terminal: bool) -> Iterator[Text]:
+def _outcomes(row: SectionRow, most: int, *, terminal: bool) -> Iterator[Text]:
     """The charts that have colours, in columns; a pipe gets the same words without the bars."""
-    for chart in entry.charts:
+    for chart in row.charts:
         if chart.tones:
             yield from _bars(chart.folded(most), terminal=terminal)
 
@@ -200,3 +200,17 @@ def _finding(number: int, finding: Finding, place: str) -> Iterator[Text]:
 def _story(finding: Finding) -> Iterable[Text]:
     for n, line in enumerate(wording.story_of(finding)):
         yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(wording.line_kind(n, line), ""))
+
+
+def explained(report: Report, trace: str) -> Iterator[str]:
+    """What `gapless explain` says of one trace of one source: its stories, or that it departs nowhere."""
+    told = [finding for finding in report.violations if finding.trace == trace]
+    if not told and report.verdict == "departs":
+        yield f"{trace} does not depart by itself; what does is another trace: gapless check tells of it."
+    for finding in told:
+        yield from (*finding.story, "")
+    source, topic = report.sources[0], trace.rpartition("/")[0]
+    for line in (*source.reasons, *(note for note in source.notes if topic and topic in note)):
+        yield f"{source.path}: {line}"
+    if report.verdict == "conforms":
+        yield from presentation(source.kind).conforms(report, trace)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from gapless.traces.report.charts import Chart, histogram, reached, span
-from gapless.traces.report.sections import Parts, Presentation, Section, SectionRow
+from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
 from gapless.traces.report.values import Report, ReportRow, VerdictName
 from gapless.traces.report.wording import figure, plural
 
@@ -80,7 +80,7 @@ TONES = {"committed": "committed", "rolled back": "rolled-back", "undecided": "u
 SELDOM = ("never", "once", "twice")  # put back so often: counted one by one, and all else together
 
 
-def sections(parts: Parts) -> list[Section]:
+def sections(parts: RowsByPart) -> list[Section]:
     """What stores add to a report."""
     transactions = [row for row in parts["transactions"] if not row.empty]
     return [
