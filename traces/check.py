@@ -21,7 +21,7 @@ from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
 from gapless.traces.rules import rules
-from gapless.traces.sources.registry import recognised, sources
+from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
@@ -111,19 +111,18 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
 
 
 def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
-    """The sentences of the rules that do not count. Raises UsageError for a rule that does not exist."""
-    known = {rule.id: rule for rule in rules()}
+    """The ids of the rules that do not count. Raises UsageError for a rule that does not exist."""
+    everything = {rule.id for rule in rules()}
 
     def chosen(names: Sequence[str]) -> set[str]:
         found = set()
         for name in names:
-            match = {rule.because for rule in known.values() if name in (rule.id, rule.spec)}
+            match = {rule for rule in everything if name in (rule, rule.partition("/")[0])}
             if not match:
                 raise UsageError(f"no such rule: {shown(name)} (gapless rules lists them)")
             found |= match
         return found
 
-    everything = {rule.because for rule in known.values()}
     return frozenset((everything - chosen(only) if only else set()) | chosen(ignore))
 
 
@@ -155,8 +154,7 @@ def _unknown(path: Path) -> tuple[VerdictName, str]:
         return "unreadable", "no such file or directory"
     if path.is_dir() and not any(path.iterdir()):
         return "inconclusive", "the directory is empty: nothing was checked"
-    kinds = [source.expected_folder if path.is_dir() else source.expected_file for source in sources()]
-    return "unreadable", "not " + "; nor ".join(kind for kind in kinds if kind)
+    return "unreadable", expected(path)
 
 
 class InputCheck:
@@ -249,7 +247,7 @@ class InputCheck:
     def _notes(self) -> Iterator[str]:
         yield from self.parts.notes
         if self.options.ignored and self.kind != "unknown":
-            ignored = sorted(rule.id for rule in rules() if rule.because in self.options.ignored)
+            ignored = sorted(self.options.ignored)
             some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
             yield f"{len(ignored)} rule{'s' * (len(ignored) > 1)} ignored: {some}"
 

@@ -25,7 +25,7 @@ INSTEAD_OF_THE_ARROW = {
 }
 
 SPEC_STANDS_ON = (
-    *("importlib", "inspect", "pkgutil", "re", "types"),
+    *("ast", "contextlib", "importlib", "inspect", "pathlib", "pkgutil", "re", "types"),
     *("collections.abc", "contextvars", "dataclasses", "enum", "functools", "operator", "typing"),
     "immutables",
 )

@@ -50,7 +50,7 @@ SPOKEN = (
 """What a spec's function may be made of. Every reader understands these; of the rest, some fail silently."""
 
 A_QUANTIFIER = "`all_between(low, high, lambda n: …)`, or in an invariant a parameter, which is universal"
-A_GUARD = '`require(condition, because="…", otherwise="…")`'
+A_GUARD = '`require(condition, "an-id", because="…", otherwise="…")`, or `applies(condition)`'
 A_NEW_NAME = "a new name: `after = before + 1`"
 A_FIELD = "a field of the state, a number or a `Map`"
 A_COMPARISON = "comparisons joined by `or`, or a `Map` of what is in it"
@@ -78,6 +78,7 @@ INSTEAD_OF_CALLING = {
     "len": "a field that counts, such as an exclusive `end`",
     "State": "`replace(s, …)`: what is not mentioned stays",
 }
+GUARDS = ("require", "applies", "assume")
 WORDS = frozenset(name for name in language.__all__ if not isinstance(getattr(language, name), type))
 MAP_WORDS = frozenset(name for name, value in vars(language.Map).items() if isfunction(value) and name[0] != "_")
 
@@ -151,12 +152,12 @@ def foreign_call(call: ast.Call, may_call: frozenset[str], specs: frozenset[str]
 
 def foreign_value(node: ast.Constant | ast.Expr, sentences: frozenset[ast.AST]) -> str | None:
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="require"))):
+        case ast.Expr(value=ast.Call(func=ast.Name(id=guard))) if guard in GUARDS:
             return None
         case ast.Expr() if node.value not in sentences:
             return f"`{first_line(node)}` changes nothing: say `return replace(s, …)` with its value"
         case ast.Constant(value=str()) if node not in sentences:
-            return f"`{ast.unparse(node)}`: say an `IntEnum`; strings are for `because` and `otherwise`"
+            return f"`{ast.unparse(node)}`: say an `IntEnum`; strings are for the id, `because` and `otherwise`"
         case ast.Constant(value=value) if not isinstance(value, int | str):
             return f"`{ast.unparse(node)}`: say {A_FIELD}"
     return None
@@ -192,11 +193,11 @@ def parts(function: ast.FunctionDef) -> Iterator[tuple[int, ast.AST]]:
 
 
 def sentences_of(function: ast.FunctionDef) -> frozenset[ast.AST]:
-    """The docstring, and what `require` says."""
+    """The docstring, and what guards say."""
     said: list[ast.AST] = []
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "require":
-            said += [keyword.value for keyword in node.keywords]
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in GUARDS:
+            said += [*node.args[1:], *(keyword.value for keyword in node.keywords)]
     return frozenset(said) | {node.value for node in function.body[:1] if is_docstring(node)}
 
 
@@ -224,7 +225,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NewType
 
-from gapless.spec.language import Map, Position, all_between, implies, replace, require
+from gapless.spec.language import Map, Position, all_between, applies, assume, implies, replace, require
 
 Slot = NewType("Slot", int)
 BLANK = 8  # bytes
@@ -244,8 +245,10 @@ class State:
 
 def append(s: State, position: Position, size: int) -> State:
     '''A record is written.'''
-    require(0 < size <= -(-BLANK) and not s.phase == Phase.DONE, because="it fits", otherwise="it is cut")
-    require(all_between(0, size, lambda n: s.sizes[n] % 2 == 0), because="all are even", otherwise="")
+    applies(0 < size)
+    assume(size < 1024 * 1024, because="the disk has room")
+    require(size <= -(-BLANK) and not s.phase == Phase.DONE, "it-fits", because="it fits", otherwise="it is cut")
+    require(all_between(0, size, lambda n: s.sizes[n] % 2 == 0), "all-even", because="all are even", otherwise="")
     after: Position = Position(position + size)
     if size == BLANK:
         return replace(s, phase=Phase.DONE)
@@ -292,7 +295,8 @@ def test_the_spec_language_is_left_alone() -> None:
         ("return Map(0)", "a word of `gapless.spec.language`"),
         ("return s.__class__", "a number or a `Map`"),
         ("return s.sizes[1:n]", "`all_between` over the part"),
-        ('require(n > 0, because=f"{n} is positive")', "a plain sentence"),
+        ('require(n > 0, "positive", because=f"{n} is positive")', "a plain sentence"),
+        ('applies("n")', "an `IntEnum`"),
         ('return s.phase == "done"', "an `IntEnum`"),
         ("return s.phase == None", "a number or a `Map`"),
         ("return n * 0.5", "a number or a `Map`"),

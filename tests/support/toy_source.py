@@ -36,12 +36,12 @@ class Csv:
     """CSV files, known by their suffix."""
 
     kind = "toy-csv"
-    presentation = Presentation("toy CSV", "step")
     profile = "strict"
     warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
     expected_folder = ""
     expected_file = "a CSV of queue steps: its name does not end in .csv"
+    presentation = Presentation("CSV of queue steps", unit="event")
 
     def recognise(self, path: Path) -> Path | None:
         """As `Source` says."""

@@ -35,13 +35,13 @@ class Offer:
     path: tuple[Event, ...]
     event: Event
     after: State  # where it is refused, the state before it
-    because: str | None  # why it is refused
+    rule: str | None  # why it is refused
     deviations: tuple[str, ...]  # those that path and event needed
 
     @property
     def taken(self) -> tuple[Event, ...]:
         """The events that the state is made of."""
-        return self.path if self.because else (*self.path, self.event)
+        return self.path if self.rule else (*self.path, self.event)
 
 
 def walk(spec: Spec, profile: str, choose: Choose, *, length: int, edges: Sequence[int] = ()) -> Iterator[Offer]:
@@ -63,7 +63,7 @@ def walk(spec: Spec, profile: str, choose: Choose, *, length: int, edges: Sequen
         try:
             after, deviation = spec.step(state, name, named(spec.name, event), profile)
         except Refused as refused:
-            yield Offer(path, event, state, refused.because, deviations)
+            yield Offer(path, event, state, f"{spec.name}/{refused.rule}", deviations)
             continue
         deviations += (deviation,) if deviation else ()
         yield Offer(path, event, after, None, deviations)

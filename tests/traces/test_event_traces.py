@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless import check
-from gapless.spec.catalog import PROFILES, SPECS, Spec, rule_id
+from gapless.spec.catalog import PROFILES, SPECS, Spec
 from gapless.traces.check import Input, InputCheck
 from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
@@ -25,10 +25,10 @@ from gapless.traces.judging import batches
 from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
+from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as Step
 from gapless.traces.report.values import SourceRow
 from gapless.traces.report.verdict_table import TableRows
-from gapless.traces.rules import REFUSED, SEEN
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.sources.event_files.source import SOURCE
 from tests.support.event_files import (
@@ -178,7 +178,7 @@ def test_broken_traces_depart_with_place_and_story(
     line = "line" if suffix == ".ndjson" else "row"
     number = row + 2 if suffix == ".ndjson" else row
     assert (finding.where.file, finding.where.offset, finding.position) == (f"events{suffix}", number, row)
-    assert finding.rule == rule_id(finding.spec, rule)
+    assert SPECS[finding.spec].rules[finding.rule].because == rule
     assert finding.story[0].endswith(f"departs at events{suffix}, {line} {number}.")
     again = f"gapless explain {tmp_path}/events{suffix} --trace {finding.trace} --profile strict"
     assert finding.story[-1] == f"Again: {again}"
@@ -228,7 +228,7 @@ def test_what_a_profile_allows_is_counted_and_changes_no_verdict(tmp_path: Path)
 def test_ignored_rules_and_other_topics_do_not_count(tmp_path: Path) -> None:
     broken = [*QUEUE[:4], index(1, 680), *LOG[:3]]
     assert (
-        checked(tmp_path, broken, ignored=frozenset({"the entry points at its message"})).source.verdict == "conforms"
+        checked(tmp_path, broken, ignored=frozenset({"queue/entry-points-at-its-message"})).source.verdict == "conforms"
     )
     judged = checked(tmp_path, broken, topic="TopicTest")
     assert (judged.source.verdict, judged.traces) == ("departs", 2)
@@ -259,7 +259,7 @@ def test_a_refusal_that_the_model_shares_conforms(tmp_path: Path) -> None:
 
 def test_a_broker_that_refuses_what_is_allowed_departs(tmp_path: Path) -> None:
     judged = checked(tmp_path, [opened(), append(0, 0), append(1, 340, outcome="refused")])
-    assert only_rule(judged) == REFUSED
+    assert only_rule(judged) == OF_EVENTS[REFUSED][0]
     (finding,) = judged.findings
     assert finding.here["end"] == 1
     assert any(line.startswith("  1. append(number=0,") and line.endswith("end 0 → 1") for line in finding.story)
@@ -270,10 +270,10 @@ def test_a_broker_may_refuse_what_only_a_deviation_or_an_ignored_rule_allows(tmp
     anew = [*QUEUE[:4], append(0, 680, outcome="refused"), index(1, 340)]
     assert checked(tmp_path, anew, "rocketmq").source.verdict == "conforms"
     entry = [*QUEUE[:4], index(1, 680, outcome="refused")]
-    ignored = frozenset({"the entry points at its message"})
+    ignored = frozenset({"queue/entry-points-at-its-message"})
     assert checked(tmp_path, entry, ignored=ignored).source.verdict == "conforms"
     allowed = [opened(), append(0, 0, outcome="refused")]
-    assert checked(tmp_path, allowed, ignored=frozenset({REFUSED})).source.verdict == "conforms"
+    assert checked(tmp_path, allowed, ignored=frozenset({f"queue/{REFUSED}"})).source.verdict == "conforms"
 
 
 @pytest.mark.parametrize(
@@ -329,13 +329,13 @@ def test_what_the_broker_saw_is_compared_with_the_model(tmp_path: Path) -> None:
     ]
     assert checked(tmp_path, seen).source.verdict == "conforms"
     judged = checked(tmp_path, [*seen, append(1, 340, saw={"end": 3, "indexed": 0})])
-    assert only_rule(judged) == SEEN
+    assert only_rule(judged) == OF_EVENTS[SEEN][0]
     (finding,) = judged.findings
     assert finding.here == {"end": 2, "end seen": 3}
     assert any(line.endswith("taken, and then seen otherwise") for line in finding.story)
     assert any(line.startswith("  1. append(number=0,") for line in finding.story), "the step that made the value"
     assert (
-        checked(tmp_path, [*seen, append(1, 340, saw={"end": 3})], ignored=frozenset({SEEN})).source.verdict
+        checked(tmp_path, [*seen, append(1, 340, saw={"end": 3})], ignored=frozenset({f"queue/{SEEN}"})).source.verdict
         == "conforms"
     )
 
@@ -416,7 +416,7 @@ def test_both_readings_of_a_file_say_the_same(
     assert compiled.anomalies == plain.anomalies
     assert [finding.story for finding in compiled.findings] == [finding.story for finding in plain.findings]
     assert compiled.events == plain.events
-    assert compiled.total == sum(offer.because is not None for offer in offers)
+    assert compiled.total == sum(offer.rule is not None for offer in offers)
 
 
 def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Judged:

@@ -63,8 +63,8 @@ def disagreements(of: Kernel, offers: Sequence[Offer], found: Replayed) -> Itera
         why, where = int(found.bad_why[at]), int(found.bad_at[at])
         if why == EXACT:
             continue
-        said = None if why == 0 else (of.reasons[why - 1].action, of.reasons[why - 1].because, where)
-        expected = None if offer.because is None else (offer.event[0], offer.because, last)
+        said = None if why == 0 else (of.reasons[why - 1].action, of.reasons[why - 1].rule, where)
+        expected = None if offer.rule is None else (offer.event[0], offer.rule, last)
         if said != expected:
             yield f"{offer}: the kernel says {said}, expected {expected}"
             continue
@@ -128,7 +128,7 @@ def test_sums_of_large_arguments_do_not_wrap_around() -> None:
     event = ("append", (near, near, near, 1, 1, 1, 1, 0))
     with pytest.raises(Refused) as refused:
         SPECS["log"].step(state, *_named("log", event), NOBODY)
-    offer = Offer((opened,), event, state, refused.value.because, ())
+    offer = Offer((opened,), event, state, f"log/{refused.value.rule}", ())
     assert_agreement(kernel("log"), [offer], NOBODY)
 
 
@@ -145,16 +145,16 @@ def test_every_action_deviation_and_reason_is_met_on_walks(spec: Spec, profile: 
     assert_agreement(of, offers, profile)
     assert {name for offer in offers for name, _ in offer.taken} == set(spec.actions)
     assert {name for offer in offers for name in offer.deviations} == {d.step.__name__ for d in spec.allowed(profile)}
-    refused = {(offer.event[0], offer.because) for offer in offers if offer.because}
-    assert refused <= {(reason.action, reason.because) for reason in of.reasons if is_of_the_action(reason)}
+    refused = {(offer.event[0], offer.rule) for offer in offers if offer.rule}
+    assert refused <= {(reason.action, reason.rule) for reason in of.reasons if is_of_the_action(reason)}
 
 
 @EVERY_SPEC
 def test_every_reason_is_met_on_walks(spec: Spec) -> None:
     """Some only behind a deviation."""
-    every = {(r.action, r.because) for r in kernel(spec.name).reasons if is_of_the_action(r)}
+    every = {(r.action, r.rule) for r in kernel(spec.name).reasons if is_of_the_action(r)}
     offers = [offer for profile in WALKED for offer in walks(spec, profile)]
-    assert {(offer.event[0], offer.because) for offer in offers if offer.because} == every
+    assert {(offer.event[0], offer.rule) for offer in offers if offer.rule} == every
 
 
 def is_of_the_action(reason: Reason) -> bool:
@@ -179,7 +179,7 @@ def write_and_forget(s: Page, first: Number, low: Number, then: Number, asked: N
     """The last effect that reaches a key says what is there, be it in a guard, a quantifier or a new value."""
     before = s.lines.forget_from(then)
     lines = s.lines.set(first, 7).forget_from(low).set(then, before[asked] + 8)
-    require(lines[first] < 20, because="there is room", otherwise="a line runs over")
+    require(lines[first] < 20, "there-is-room", because="there is room", otherwise="a line runs over")
     full = 1 if all_between(0, 4, lambda n: lines[Number(n)] > 0) else 0
     return replace(s, lines=lines, full=full, found=lines[asked])
 
@@ -272,15 +272,15 @@ def without_guard(source: str, leaves: Sequence[int]) -> str:
 @EVERY_SPEC
 def test_a_kernel_that_lacks_one_guard_is_found_out(spec: Spec) -> None:
     of = kernel(spec.name)
-    refused = [(profile, offer) for profile in WALKED for offer in walks(spec, profile) if offer.because]
-    for action, because in {(r.action, r.because): r for r in of.reasons if is_of_the_action(r)}:
-        met = [(profile, offer) for profile, offer in refused if (offer.event[0], offer.because) == (action, because)]
+    refused = [(profile, offer) for profile in WALKED for offer in walks(spec, profile) if offer.rule]
+    for action, rule in {(r.action, r.rule): r for r in of.reasons if is_of_the_action(r)}:
+        met = [(profile, offer) for profile, offer in refused if (offer.event[0], offer.rule) == (action, rule)]
         profile = met[0][0]
         offers = [offer for its_profile, offer in met if its_profile == profile][:9]
-        leaves = [n for n, reason in enumerate(of.reasons, 1) if (reason.action, reason.because) == (action, because)]
+        leaves = [n for n, reason in enumerate(of.reasons, 1) if (reason.action, reason.rule) == (action, rule)]
         whole, broken = uncompiled(of, of.source), uncompiled(of, without_guard(of.source, leaves))
         assert not any(disagreements(of, offers, compiled(whole, offers, profile)))
-        assert any(disagreements(of, offers, compiled(broken, offers, profile))), because
+        assert any(disagreements(of, offers, compiled(broken, offers, profile))), rule
 
 
 @EVERY_SPEC

@@ -21,7 +21,7 @@ PIN_GAP = 16
 
 
 @dataclass(frozen=True)
-class Stretch:
+class LogShape:
     """A log file, or several that follow one another; or bytes that are damaged or not read."""
 
     x: float
@@ -63,10 +63,10 @@ class LogMap:
     low: int
     high: int
     more: int  # bytes of the files that are not drawn, for nothing is in them
-    boxes: list[Stretch]
+    boxes: list[LogShape]
     records: float  # where the records end
     end: int
-    stretches: list[Stretch]
+    stretches: list[LogShape]
     stems: list[int]
     pins: list[Pin]
     kinds: set[str]  # what the legend has to explain
@@ -152,21 +152,21 @@ def _grouped(marks: list[Mark], at: Callable[[int], float], gap: float, most: in
     return groups
 
 
-def _box(files: list[Mark], at: Callable[[int], float]) -> Stretch:
+def _box(files: list[Mark], at: Callable[[int], float]) -> LogShape:
     x, end = at(files[0].low), at(files[-1].high)
     first, last = (clipped(file.label.rpartition("/")[2], 30) for file in (files[0], files[-1]))
     label = first if len(files) == 1 else plural(len(files), "file")
     title = first if len(files) == 1 else f"{label}: {first} to {last}"
     width = round(end - x, 1)
     held = size(sum(file.high - file.low for file in files))
-    return Stretch(x, width, "file", f"{title} ({held})", label if len(label) * 6.1 + 8 <= width else "", len(files))
+    return LogShape(x, width, "file", f"{title} ({held})", label if len(label) * 6.1 + 8 <= width else "", len(files))
 
 
-def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> Stretch:
+def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> LogShape:
     low, high = marks[0].low, max(m.high for m in marks)
     what = clipped(marks[0].label, 80) if len(marks) == 1 else f"{len(marks):,} stretches"
     x, end = at(low), at(high)
-    return Stretch(x, max(round(end - x, 1), 3), kind, f"{what}: {low:,} to {high:,} ({size(high - low)})")
+    return LogShape(x, max(round(end - x, 1), 3), kind, f"{what}: {low:,} to {high:,} ({size(high - low)})")
 
 
 def _pins(found: list[Pinned]) -> list[Pin]:

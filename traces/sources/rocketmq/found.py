@@ -41,9 +41,9 @@ class Found:
         return self.departure.spec
 
     @property
-    def because(self) -> str:
-        """The need that is not met."""
-        return self.departure.because
+    def rule(self) -> str:
+        """The id of the rule that is broken."""
+        return self.departure.rule
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Run:
 class Listed:
     """Every transaction and op by itself, where that is wanted; `accepted` and `ops` as in `Judgement`.
 
-    `refused`: name, need (None where it cannot be decided), position, and events before it.
+    `refused`: name, rule (None where it cannot be decided), position, and events before it.
     """
 
     accepted: list[Ints] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Judged:
     evidence: Evidence | None = None  # what the store's clients say
     records: int = 0
     found: list[Found] = field(default_factory=list)
-    untold: dict[tuple[str, str], int] = field(default_factory=dict)  # only counted: by spec and the need of it
+    untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     queues: dict[Subject, Run] = field(default_factory=dict)
@@ -130,9 +130,9 @@ class Judged:
         self.found.append(found)
         return found
 
-    def leave_untold(self, spec: str, because: str, count: int = 1) -> None:
+    def leave_untold(self, rule: str, count: int = 1) -> None:
         """Only count departures: enough like them are told."""
-        self.untold[spec, because] = self.untold.get((spec, because), 0) + count
+        self.untold[rule] = self.untold.get(rule, 0) + count
 
     def cover(self, spec: str, accepted: Mapping[str, int]) -> None:
         """Count accepted events, by action."""

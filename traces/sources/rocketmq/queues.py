@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gapless.spec.catalog import SPECS, State
+from gapless.spec.catalog import SPECS, State, rule
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, replay
@@ -20,7 +20,7 @@ from gapless.traces.sources.rocketmq.splits import Segment, Split
 from gapless.traces.sources.rocketmq.store.layout import ENTRY, FARTHEST, queue_files, queue_folders
 
 STORIES = 40  # departures of one kind that are told in full; more are counted with them
-MISSING = "no entry before it is missing"
+MISSING = rule("queue/no-entry-before-it-is-missing").id
 LIGHT = "%LMQ%"  # light queues are in no list of topics
 SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
@@ -88,7 +88,7 @@ class Queues:
         indexed, first = int(found.ends[self.rows["indexed"], n]), int(found.ends[self.rows["first"], n])
         refusal = found.refusals.get(n)
         state = self._state(run, end=run.end)
-        if refusal and refusal.because and claim == run.end == run.indexed:
+        if refusal and refusal.rule and claim == run.end == run.indexed:
             run.suspect = Suspect(split, segment.start, state, refusal)
             run.indexed, run.end = indexed, end
             return
@@ -112,7 +112,7 @@ class Queues:
     def _find(self, subject: Subject, run: Run, departure: Departure) -> None:
         run.suspect = None
         position, number = self._position(departure, run), int(departure.state.indexed)
-        if departure.because == MISSING and number not in departure.state.positions.entries and run.pending:
+        if departure.rule == MISSING and number not in departure.state.positions.entries and run.pending:
             waiting = self._appended(self._events(*run.pending, subject), number)
             if waiting:  # the entry has been missing since an earlier piece
                 position = waiting[1][2]
@@ -208,10 +208,10 @@ class Queues:
             suspect = run.suspect
             if suspect is None:
                 continue
-            because = suspect.refusal.because or ""
-            told[because] = told.get(because, 0) + 1
-            if told[because] > STORIES:
-                self.judged.leave_untold("queue", because)
+            broken = suspect.refusal.rule or ""
+            told[broken] = told.get(broken, 0) + 1
+            if told[broken] > STORIES:
+                self.judged.leave_untold(broken)
                 continue
             outcome = self._replay(suspect.state, self._events(suspect.split, suspect.start, subject))
             if outcome.departure:

@@ -60,10 +60,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Where a piece was refused: the event, and why (the sentence), or None where only exact replay can tell."""
+    """Where a piece was refused: the event, and why (the rule), or None where only exact replay can tell."""
 
     event: Event
-    because: str | None
+    rule: str | None
 
 
 @dataclass(frozen=True)
@@ -571,15 +571,15 @@ def _replay_log(
         if found.bad_at[0] < 0:
             break
         begin += int(found.bad_at[0])
-        refused.append(Refusal(event_at(of, action, args, begin), _because(of, int(found.bad_why[0]))))
+        refused.append(Refusal(event_at(of, action, args, begin), _rule(of, int(found.bad_why[0]))))
         begin += 1
         if len(refused) >= MOST_DAMAGE:
             break
     return refused, {n: int(c) for n, c in zip(of.spec.actions, covered, strict=True) if c}, deviated
 
 
-def _because(of: Kernel, why: int) -> str | None:
-    return None if why == EXACT else of.reasons[why - 1].because
+def _rule(of: Kernel, why: int) -> str | None:
+    return None if why == EXACT else of.reasons[why - 1].rule
 
 
 @dataclass(frozen=True)
@@ -651,7 +651,7 @@ def queue_pieces(
         batches=events.batches,
         refusals={
             int(n): Refusal(
-                event_at(of, events.action, events.args, int(found.bad_at[n])), _because(of, int(found.bad_why[n]))
+                event_at(of, events.action, events.args, int(found.bad_at[n])), _rule(of, int(found.bad_why[n]))
             )
             for n in np.flatnonzero(found.bad_at >= 0)
         },

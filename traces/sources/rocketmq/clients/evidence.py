@@ -275,10 +275,10 @@ def _suspect(
     told: dict[str, int] = {}
     for at in np.flatnonzero(found.bad_at >= 0).tolist():
         why = int(found.bad_why[at])
-        because = of.reasons[why - 1].because if why > 0 else ""
-        told[because] = told.get(because, 0) + 1
-        if told[because] > STORIES:
-            more[because] = more.get(because, 0) + 1
+        rule = of.reasons[why - 1].rule if why > 0 else ""
+        told[rule] = told.get(rule, 0) + 1
+        if told[rule] > STORIES:
+            more[rule] = more.get(rule, 0) + 1
             continue
         row = messages.rows[:, rows[at]]
         message = tuple(int(row[column]) for column in MESSAGE.values())

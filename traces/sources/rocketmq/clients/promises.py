@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, rule
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
 from gapless.traces.sources.rocketmq.clients import evidence
@@ -17,12 +17,12 @@ from gapless.traces.sources.rocketmq.store.layout import HALF_TOPIC
 from gapless.traces.sources.rocketmq.store.scan import Ints
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
-OF_CLIENTS = (  # needs of transactions that only a client log exercises
-    "the producer asked to commit it",
-    "the producer asked to roll it back",
-    "the commit that was acknowledged has its final",
-    "the check names a version of its half",
-    "the half was put back before its producer is asked",
+OF_CLIENTS = (  # rules of transactions that only a client log exercises
+    rule("transaction/producer-asked-to-commit-it").id,
+    rule("transaction/producer-asked-to-roll-it-back").id,
+    rule("transaction/commit-that-was-acknowledged-has-its-final").id,
+    rule("transaction/check-names-a-version-of-its-half").id,
+    rule("transaction/half-was-put-back-before-its-producer-is-asked").id,
 )
 
 
@@ -48,8 +48,8 @@ class Promises:
         self.looked_up[kept.low : kept.high] = True
         self.lost[kept.lost] = True
         self.judged.cover("queue", {name: count for name, count in kept.covered.items() if count})
-        for because, count in kept.more.items():
-            self.judged.leave_untold("queue", because, count)
+        for broken, count in kept.more.items():
+            self.judged.leave_untold(broken, count)
         self.suspects += kept.suspects
 
     def finish(self) -> None:
@@ -82,7 +82,7 @@ class Promises:
         judged.inconclusive.append(
             f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's?"
         )
-        judged.found = [found for found in judged.found if found.because not in OF_CLIENTS]
+        judged.found = [found for found in judged.found if found.rule not in OF_CLIENTS]
         judged.client = self.said.summary
         return True
 
@@ -105,9 +105,9 @@ class Promises:
         departure = outcome.departure
         if departure is None:
             return
-        self.told[departure.because] = self.told.get(departure.because, 0) + 1
-        if self.told[departure.because] > STORIES:
-            self.judged.leave_untold("queue", departure.because)
+        self.told[departure.rule] = self.told.get(departure.rule, 0) + 1
+        if self.told[departure.rule] > STORIES:
+            self.judged.leave_untold(departure.rule)
             return
         action, args = departure.event
         position = args[1] if action == "acknowledge" else events[0][1][2]

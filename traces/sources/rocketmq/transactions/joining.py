@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, rule
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, Outcome, life, replay
 from gapless.traces.replay.kernels import kernel
@@ -43,7 +43,7 @@ CHUNK = 1 << 20  # remembered halves that are looked through at once
 LINES = 200  # of a transaction's life that are told
 STORIES = 40  # transactions that are told of one need; more are counted with them
 
-UNASKED = "the producer asked to roll it back"
+UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
 ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
 
 
@@ -80,8 +80,8 @@ class Transactions:
         self.refused += judgement.refused
         self.passed.append(judgement.passed)
         self.bad_ops += judgement.bad_ops
-        for because, count in judgement.more_bad_ops.items():
-            self.judged.leave_untold("op_batch", because, count)
+        for broken, count in judgement.more_bad_ops.items():
+            self.judged.leave_untold(broken, count)
         self.early_ops += judgement.early_ops
         self.judged.listed.accepted.append(judgement.listed)
         self.judged.listed.ops.append(judgement.listed_ops)
@@ -216,19 +216,19 @@ class Transactions:
             outcome = self._replay("transaction", events)
             if outcome.departure is None:
                 continue
-            because = outcome.departure.because
+            broken = outcome.departure.rule
             if outcome.departure.event[0] == "acknowledge" and not self.judged.store.clean:
                 told["unsure"] += 1
                 self._list(rows, None, outcome)
                 continue
-            self._list(rows, because, outcome, positions)
-            told[because] += 1
-            if told[because] > STORIES:
-                self.judged.leave_untold("transaction", because)
+            self._list(rows, broken, outcome, positions)
+            told[broken] += 1
+            if told[broken] > STORIES:
+                self.judged.leave_untold(broken)
                 continue
             trace = self._name_of(rows)
             position = positions[outcome.departure.number - 1]
-            if because == UNASKED:  # no record tells of a rollback
+            if broken == UNASKED:  # no record tells of a rollback
                 position = int(outcome.departure.state.positions[outcome.departure.event[1][0]])
             self.judged.find(trace, position, outcome.departure)
         if told["unsure"]:
@@ -237,12 +237,12 @@ class Transactions:
                 "finals are lost, or this is a copy of a running broker, older than its client log"
             )
 
-    def _list(self, rows: Ints, because: str | None, outcome: Outcome, positions: Sequence[int] = ()) -> None:
+    def _list(self, rows: Ints, broken: str | None, outcome: Outcome, positions: Sequence[int] = ()) -> None:
         """Write down that a transaction departs, or that it cannot be decided."""
         if self.options.listed and outcome.departure:
             position = positions[outcome.departure.number - 1] if positions else None
             events = sum(outcome.covered.values()) - 1  # without its opening
-            self.judged.listed.refused.append((self._name_of(rows), because, position, events))
+            self.judged.listed.refused.append((self._name_of(rows), broken, position, events))
 
     def _name_of(self, rows: Ints) -> str:
         """The transaction's name: the key that its producer gave it."""
@@ -273,7 +273,7 @@ class Transactions:
         events: list[Event] = [("open", (0, 0)), ("enqueue", (number, len(f"{number},"), 0))]
         departure = self._replay("op_batch", events).departure
         if departure and told > STORIES:
-            self.judged.leave_untold("op_batch", departure.because)
+            self.judged.leave_untold(departure.rule)
         elif departure:
             end = self._half_numbers()[1]
             self.judged.find(
@@ -301,9 +301,9 @@ class Transactions:
         departure = self._replay(spec, events).departure
         if departure is None:
             return
-        told[departure.because] += 1
-        if told[departure.because] > STORIES:
-            self.judged.leave_untold(spec, departure.because)
+        told[departure.rule] += 1
+        if told[departure.rule] > STORIES:
+            self.judged.leave_untold(departure.rule)
         else:
             self.judged.find(trace, position, departure)
 
@@ -321,7 +321,7 @@ class Transactions:
                 "checkpoint", [("open", (number, 0)), ("half", (number,)), ("advance", (number + 1,))]
             )
             if outcome.departure and told > STORIES:
-                self.judged.leave_untold("checkpoint", outcome.departure.because)
+                self.judged.leave_untold(outcome.departure.rule)
             elif outcome.departure:
                 self.judged.find(CURSORS, position, outcome.departure, self._detail())
         if unsure:

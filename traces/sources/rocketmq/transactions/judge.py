@@ -433,17 +433,17 @@ def judge_ops(rows: Ints, world: World) -> Judgement:
         NO_ROWS,
         NO_SETTLED,
         bad_ops=[rows[:, ops[i] : ops[i] + 1 + counts[i]].copy() for i in bad[:BAD_OPS]],
-        more_bad_ops=_by_need(of, replayed.bad_why[bad[BAD_OPS:]]),
+        more_bad_ops=_by_rule(of, replayed.bad_why[bad[BAD_OPS:]]),
         early_ops=_pass_ops(tally, rows, ops, reach, world),
         listed_ops=np.stack([rows[NUMBER, ops], counts + 1, rows[KEY, ops]])[:, (replayed.bad_at < 0) & world.listed],
     )
 
 
-def _by_need(of: Kernel, reasons: Ints) -> dict[str, int]:
+def _by_rule(of: Kernel, reasons: Ints) -> dict[str, int]:
     found: dict[str, int] = {}
     for why in reasons[reasons > 0].tolist():
-        because = of.reasons[why - 1].because
-        found[because] = found.get(because, 0) + 1
+        rule = of.reasons[why - 1].rule
+        found[rule] = found.get(rule, 0) + 1
     return found
 
 
