@@ -24,7 +24,6 @@ TWICE = {
     "Messages",
     "Reader",
     "Result",
-    "Source",
     "Step",
     "Store",
     "Suspect",
