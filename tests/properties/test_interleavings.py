@@ -35,6 +35,8 @@ from gapless.properties.machines.interleavings import (
 )
 from gapless.spec import dispatch as spec
 
+pytestmark = pytest.mark.slow
+
 SHARE = 2000  # of the 100,000 of a night
 
 
