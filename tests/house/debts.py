@@ -12,10 +12,6 @@ CIRCLES: list[list[str]] = [
 
 UPWARD = {
     "impl": {("dispatch", "store"), ("native", "store"), ("recorder", "store")},
-    "traces": {
-        ("replay", "judging"),
-        ("replay", "rules"),
-    },
 }
 """Arrows from a lower floor to a higher one."""
 
@@ -34,15 +30,9 @@ TWICE = {
     "Answer",
     "Asked",
     "Batch",
-    "Beside",
-    "Broken",
-    "Case",
     "Checkpoint",
     "ClientLog",
-    "Departs",
     "Explored",
-    "Fault",
-    "Found",
     "Judge",
     "Judged",
     "Kept",
@@ -51,17 +41,13 @@ TWICE = {
     "Queues",
     "Reader",
     "Recorder",
-    "Report",
     "Result",
-    "Run",
     "Send",
-    "Sent",
     "Source",
     "Step",
     "Store",
     "Suspect",
     "Tally",
-    "Way",
     "Window",
     "World",
 }
@@ -81,13 +67,6 @@ DEAD = {
     ("impl/README.md", "worlds.py"),
     ("impl/dispatch/scan_kernel.py", "building.py"),
     ("impl/recorder/rows.py", "telling.py"),
-    ("properties/machines/dispatch_machine.py", "beside.py"),
-    ("properties/machines/dispatch_refinement.py", "ground.py"),
-    ("properties/machines/dispatch_refinement.py", "machine_dispatch.py"),
-    ("properties/machines/ground_truth.py", "beside.py"),
-    ("properties/machines/interleavings.py", "beside.py"),
-    ("properties/machines/log_machine.py", "replayed.py"),
-    ("properties/machines/queue_machine.py", "replayed.py"),
     ("properties/proof/induction.py", "examples.py"),
 }
 """Files that prose names, and that are not there."""

@@ -25,11 +25,11 @@ from gapless.traces.judging import batches
 from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
+from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as Step
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Source
 from gapless.traces.report.verdict_table import TableRows
-from gapless.traces.rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.sources.event_files.source import SOURCE
 from tests.support.event_files import (
