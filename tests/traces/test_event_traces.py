@@ -20,7 +20,7 @@ from gapless.spec.catalog import PROFILES, SPECS, Spec
 from gapless.traces.check import Input, InputCheck
 from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
-from gapless.traces.events import schema
+from gapless.traces.events import reading, schema
 from gapless.traces.judging import batches
 from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
@@ -509,13 +509,13 @@ def test_a_file_has_as_many_stretches_as_its_size_asks_for(tmp_path: Path, suffi
     schema.write_events(path, [event(at) for at, event in enumerate(told_of([0, 1, 9] * 5, mingled=1))])
     if suffix == ".parquet":
         cut(path, 5)
-    one, many = schema.stretches(path, 1 << 30), schema.stretches(path, 1)
+    one, many = reading.stretches(path, 1 << 30), reading.stretches(path, 1)
     assert len(one) == 1
     assert len(many) == (11 if suffix == ".parquet" else 55)
     assert [stretch.first for stretch in many] == [True, *[False] * (len(many) - 1)]
     assert [stretch.last for stretch in many] == [*[False] * (len(many) - 1), True]
-    every = [event for stretch in many for batch in schema.read(path, stretch) for event in schema.to_events(batch)]
-    assert every == list(schema.read_events(path))
+    every = [event for stretch in many for batch in reading.read(path, stretch) for event in schema.to_events(batch)]
+    assert every == list(reading.read_events(path))
 
 
 def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
@@ -523,9 +523,9 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
 ) -> None:
     """Traces that lie in one run each are read once, wherever the file is cut; those that are mingled, twice."""
     read: list[int] = []
-    reads = schema.read
+    reads = reading.read
 
-    def counted(path: Path, stretch: schema.Stretch) -> Any:
+    def counted(path: Path, stretch: reading.EventStretch) -> Any:
         read.append(stretch.number)
         return reads(path, stretch)
 
@@ -537,7 +537,7 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
         judged = check_events(path, Options(split=500))
         assert judged.traces == 9
         assert judged.source.verdict == "conforms"
-        assert len(set(read)) == len(schema.stretches(path, 500)) > 3
+        assert len(set(read)) == len(reading.stretches(path, 500)) > 3
         assert len(read) == times * len(set(read))
 
 
