@@ -346,9 +346,8 @@ class DispatchRefinement(GroundTruth):
 
     def _begin(self, position: int) -> None:
         """Replace the store's dispatch by one with our `retries` and `room`."""
-        self.core.dispatch = self.core.new_dispatch(
-            position, retries=self.retries, room=self.room, recorder=self.recorder
-        )
+        how = {"retries": self.retries, "room": self.room, "recorder": self.recorder}
+        self.core.dispatch = self.core.new_dispatch(position, **how)
         self.cut: list[Batch] = []
         self.waiting: list[Batch] = []
         self.hands: list[Batch] = []
