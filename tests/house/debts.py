@@ -12,10 +12,6 @@ CIRCLES: list[list[str]] = [
 
 UPWARD = {
     "impl": {("dispatch", "store"), ("native", "store"), ("recorder", "store")},
-    "traces": {
-        ("replay", "judging"),
-        ("replay", "rules"),
-    },
 }
 """Arrows from a lower floor to a higher one."""
 
