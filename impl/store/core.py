@@ -9,7 +9,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
@@ -199,20 +199,24 @@ class Core:
     def _dispatch_from(self, begin: int, trusted: int, *, verify: bool = False) -> None:
         for queue in self.queues.all:
             queue.recover(self.log.start, trusted, self._stands)
+        self.dispatch = self.new_dispatch(begin, verify=verify)
+        rebuild(self.dispatch, self.log.end, workers=self.settings.workers)
+
+    def new_dispatch(self, position: int, **how: Any) -> Dispatch:
+        """A dispatch that begins at `position`: as the settings have it, and `how` else."""
         chosen = self.settings
-        self.dispatch = Dispatch(
+        return Dispatch(
             self.log,
             self.queues,
-            position=begin,
+            position=position,
             batch_bytes=chosen.batch_bytes,
             batch_records=chosen.batch_records,
             in_flight=chosen.in_flight,
             overlap=chosen.overlap,
             lmq=self._light,
-            verify=verify,
             delays=chosen.delays,
+            **how,
         )
-        rebuild(self.dispatch, self.log.end, workers=chosen.workers)
 
     def _stands(self, number: int, position: int, size: int) -> bool:
         """Whether the log has, at `position`, a record of `size` bytes that carries `number`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,11 @@ from gapless.traces.judging import batches
 from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
+from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as Step
-from gapless.traces.report.values import Source
+from gapless.traces.report.parts import Parts
+from gapless.traces.report.values import SourceRow
 from gapless.traces.report.verdict_table import TableRows
-from gapless.traces.rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.sources.event_files.source import SOURCE
 from tests.support.event_files import (
@@ -46,29 +47,25 @@ from tests.support.event_files import (
     table_in,
     told_of,
 )
-from tests.support.walks import EVERY_PROFILE, EVERY_SPEC, drawing, walk
+from tests.support.walks import EVERY_PROFILE, EVERY_READING, drawing, walk
 
 FEWER = settings(max_examples=max(1, settings().max_examples // 3))
 
 
+@dataclass(frozen=True)
 class Judged:
-    """What is said of one file: its part of the report."""
+    """What is said of one file: its row, with the verdict, and its part of the report."""
 
-    def __init__(self, check: InputCheck) -> None:
-        self.check = check
-
-    @property
-    def source(self) -> Source:
-        """Its row, with the verdict."""
-        return self.check.source
+    source: SourceRow
+    parts: Parts
 
     @property
     def total(self) -> int:
         """How often a rule is broken."""
-        return self.check.parts.violations
+        return self.parts.violations
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.check.parts, name)
+        return getattr(self.parts, name)
 
 
 def check_events(
@@ -83,7 +80,7 @@ def check_events(
     wanted = replace(options, trace=trace, listed=table is not None)
     check = InputCheck(Input(path, path, SOURCE), wanted, options.profile)
     check._judge(EventFile(path, path, wanted, table), engine or Local(1))
-    return Judged(check)
+    return Judged(check.source, check.parts)
 
 
 def checked(
@@ -398,8 +395,7 @@ def test_unreadable_files_are_told_before_anything_is_judged(tmp_path: Path) -> 
 # -- compiled and plain --------------------------------------------------------------------------------------------
 
 
-@EVERY_PROFILE
-@EVERY_SPEC
+@EVERY_READING
 @FEWER  # an example reads a file twice, and there are four for every spec
 @given(data=st.data())
 def test_both_readings_of_a_file_say_the_same(

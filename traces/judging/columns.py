@@ -19,23 +19,13 @@ from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import schema
 from gapless.traces.events.event import OUTCOMES, ROWS, argument, codes, seen, sorted_text
 from gapless.traces.events.schema import STEPS
-from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Ints
+from gapless.traces.replay.possible_states import Taken
 
 Hashes = npt.NDArray[np.uint64]
 """Of the names of traces: equal names have equal hashes, and others hardly ever."""
 
 AT_ONCE = 1 << 16  # events of one trace that become objects at once
-
-
-class Taken(NamedTuple):
-    """One event of a trace, with its row in the file."""
-
-    event: Event
-    outcome: str
-    saw: dict[str, int] | None
-    position: int
-    row: int
 
 
 class First(NamedTuple):

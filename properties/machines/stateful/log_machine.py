@@ -1,8 +1,8 @@
-"""Hypothesis drives a commit log and its model: every step is offered always, and both take it, or both refuse.
+"""Hypothesis drives a commit log and its model: every step is always offered, and both take it, or both refuse.
 
-The rules are the verbs of `spec/log.py`. Both states are compared inside every step, so that a failing program is steps
-alone. A step that the model refuses must leave the implementation as it was, whether it complains or not. In the end,
-what the log told of itself is replayed by the checker (`replayed.py`).
+The rules are the steps of `spec/log.py`. Both states are compared inside each step, so that a failing program consists
+of steps alone. A step that the model refuses must leave the implementation as it was, whether it raises an error or
+not. In the end, the checker replays what the log recorded (`recorded_conformance.py`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import Record, encode
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
-from gapless.properties.machines.client_oracle import Broken
-from gapless.properties.machines.recorded_conformance import lawful
+from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.machines.recorded_conformance import require_conformance
 from gapless.spec import log
 from gapless.spec.language import Position, Refused, replace
 
@@ -44,23 +44,23 @@ class LogMachine(RuleBasedStateMachine):
 
     @initialize(small=TOO_SMALL, file_size=FILE_SIZES)
     def start(self, small: int, file_size: int) -> None:
-        """A log that is new: whatever else is tried first, it is opened."""
+        """A new log is opened before any other step."""
         self.model = log.INITIAL
         self.disk, self.recorder = SimulatedDisk(page=512), Recorder()
         self.now = 1_700_000_000_000
         self.open(small)
         self.open(file_size)
 
-    # -- the verbs of the model --------------------------------------------------------------------------------------
+    # -- the steps of the model --------------------------------------------------------------------------------------
 
     @rule(file_size=FILE_SIZES | TOO_SMALL)
     def open(self, file_size: int) -> None:
-        """A log is found. One that is open already is not opened again, and no file is too small for its blank."""
+        """A log is found. An open log is not opened again, and no file is too small for its blank."""
         self.both(lambda s: log.open(s, Position(0), file_size), partial(self._open, file_size))
 
     @rule(body=BODIES, tick=TICKS, away=AWAY, flaw=FLAWS)
     def append(self, body: int, tick: int, away: int, flaw: str) -> None:
-        """A record is written at the log's end; or one that has a flaw lies there when the log is found again."""
+        """A record is written at the log's end; or a record with a flaw lies there when the log is found again."""
         self.now += tick
         size, s = 92 + body, self.model
         if s.end + size + log.BLANK > s.base + s.file_size and size + log.BLANK <= s.file_size:
@@ -75,7 +75,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def roll(self) -> None:
-        """A blank fills the file, which is flushed by then."""
+        """A blank fills the file, which is flushed then."""
         s = self.model
         size = s.base + s.file_size - s.end
 
@@ -87,12 +87,12 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        """All is on disk."""
+        """The log is flushed."""
         self.both(lambda s: log.flush(s, s.end), lambda: self._core().flush())
 
     @rule(back=st.integers(-200, 400))
     def acknowledge(self, back: int) -> None:
-        """Producers are told what is safe, counted from the flushed position; sometimes what is not, or was told."""
+        """Producers are told what is safe, counted from the flushed position; sometimes too much, or once more."""
         to = Position(self.model.flushed - back)
         self.both(lambda s: log.acknowledge(s, to), lambda: self._core().acknowledge(to))
 
@@ -107,7 +107,7 @@ class LogMachine(RuleBasedStateMachine):
         self.core = Core.open(self.disk, self.core.settings, self.recorder)
         found = as_spec.log(self.core)
         if not power and found.end != self.model.end:
-            raise Broken(
+            raise Mismatch(
                 f"the process died, and of the log up to {self.model.end} is left what lies before {found.end}"
             )
         kept = log.crash(self.model, found.end)
@@ -124,19 +124,19 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 20), beyond=st.integers(-1, 300))
     def refer(self, which: int, beyond: int) -> None:
-        """Somebody names a record, or a position behind the log's end."""
+        """A record is referred to, or a position behind the log's end."""
         there = [record.position for record in as_spec.records(self.core)] if self.core else []
         position = Position(there[which % len(there)] if there and beyond < 0 else self.model.end + max(beyond, 0))
         self.both(lambda s: log.refer(s, position), lambda: self._core().log.at(position))
 
     def teardown(self) -> None:
-        """All that was recorded is lawful."""
-        lawful(self.recorder)
+        """What was recorded conforms."""
+        require_conformance(self.recorder)
 
     # -- both sides --------------------------------------------------------------------------------------------------
 
     def both(self, model: Callable[[log.State], log.State], implementation: Callable[[], object]) -> None:
-        """Both step and come to the same state, or both refuse and stay where they are."""
+        """Both step to the same state, or both refuse and stay as they were."""
         refused: object = None
         try:
             after = model(self.model)
@@ -146,16 +146,16 @@ class LogMachine(RuleBasedStateMachine):
             implementation()
         except StoreError as error:
             if refused is None:
-                raise Broken(f"the model steps, and the implementation says {error}") from error
+                raise Mismatch(f"the model steps, and the implementation says {error}") from error
         event("refused" if refused else "taken")
         self.model = after
         self.compare()
 
     def compare(self) -> None:
-        """What the implementation's state means is the model's state."""
+        """The implementation's state is the model's."""
         found = log.INITIAL if self.core is None else as_spec.log(self.core)
         if found != self.model:
-            raise Broken(f"the log is {found}, expected {self.model}")
+            raise Mismatch(f"the log is {found}, expected {self.model}")
 
     # -- the implementation ------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class LogMachine(RuleBasedStateMachine):
         core.append(core.queues.named("x", 0), bytes(body), b"", self.now)
 
     def _find(self, flaw: str, body: int, time: int, at: int) -> None:
-        """A record with a flaw, as it would be found at `at` in a file. Raises StoreError, or Broken if it is taken."""
+        """A record with a flaw, found at `at` in a file. Raises StoreError, or Mismatch if it is accepted."""
         core = self._core()
         end, base = core.log.end, self.model.base
         data = (
@@ -184,7 +184,7 @@ class LogMachine(RuleBasedStateMachine):
         room[:] = np.frombuffer(record, np.uint8)[: len(room)]
         stopped, *_ = kernels.scan(data, base, end - base, 0, kernels.CRC_TABLES)
         if stopped != end - base:
-            raise Broken(f"a record that must be refused ({flaw or 'elsewhere'}) is taken for one, at {at}")
+            raise Mismatch(f"a record that must be refused ({flaw or 'elsewhere'}) is taken for one, at {at}")
         raise StoreError("no record begins here")
 
 
@@ -199,7 +199,7 @@ def _flawed(flaw: str, record: bytes) -> bytes:
             return record[:84] + (int.from_bytes(record[84:88], "big") + 1).to_bytes(4, "big") + record[88:]
         case "intact":
             return record[:8] + bytes([record[8] ^ 1]) + record[9:]
-        case "sealed":  # a checksum of all that lies before it, as properties may carry it, and not the right one
+        case "sealed":  # properties may carry a checksum of all before them: here a wrong one
             sealed = b"__CRC32#\x010000000000\x02"
             size = (len(record) + len(sealed)).to_bytes(4, "big")
             return size + record[4:-2] + len(sealed).to_bytes(2, "big") + sealed

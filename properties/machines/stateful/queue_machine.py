@@ -1,9 +1,9 @@
-"""Hypothesis drives one queue and its model: every step is offered always, and both take it, or both refuse.
+"""Hypothesis drives one queue and its model: every step is always offered, and both take it, or both refuse.
 
-The rules are the verbs of `spec/queue.py`, but for those in `NO_COUNTERPART`. Both states are compared inside every
-step. A message is appended with whatever number is offered, as somebody else might have written it; then dispatch must
-refuse to go on where the model refuses it, and the record is taken back. In the end, what the store told of itself is
-replayed by the checker (`replayed.py`), up to where somebody made a topic anew, which is no step of the design.
+The rules are the steps of `spec/queue.py`, except those in `NO_COUNTERPART`. Both states are compared inside each step.
+A message is appended with any number, as another program might have written it; where the model refuses it, dispatch
+must refuse to go on, and the record is taken back. In the end, the checker replays what the store recorded
+(`recorded_conformance.py`), up to where a topic was deleted and created again, which is no step of the design.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import Record, encode, tag_code
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
-from gapless.properties.machines.client_oracle import Broken
-from gapless.properties.machines.recorded_conformance import lawful
+from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.machines.recorded_conformance import require_conformance
 from gapless.spec import queue
 from gapless.spec.language import Number, Position, Refused
 
-NO_COUNTERPART = {"account": "what clients say they sent is not known to an implementation"}
+NO_COUNTERPART = {"account": "an implementation does not know what clients say they sent"}
 
 FILE_SIZE, QUEUE_FILE = 1024, 100  # bytes: some four records, five entries
 TOPIC, NAME = "x", "x/0"
@@ -43,7 +43,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     model = queue.INITIAL
     core: Core | None = None
-    recorder: Recorder | None = None  # of the store that is open, while all in it is as the design has it
+    recorder: Recorder | None = None  # of the open store, as long as only steps of the design were taken
 
     @initialize()
     def start(self) -> None:
@@ -54,13 +54,13 @@ class QueueMachine(RuleBasedStateMachine):
             file_size=FILE_SIZE, queue_file_size=QUEUE_FILE, workers=1, batch_records=1, in_flight=1 << 20
         )
 
-    # -- the verbs of the model --------------------------------------------------------------------------------------
+    # -- the steps of the model --------------------------------------------------------------------------------------
 
     @rule(number=st.integers(-1, 7), files=STARTS)
     def open(self, number: int, files: int) -> None:
         """A queue is found whose first message is `number`, in a log that has lost so many files.
 
-        The model's queue is empty then; the one that is found has its first message, and the entry of it.
+        The model's queue is empty then; the queue that is found has its first message and entry already.
         """
         start = Position(files * FILE_SIZE)
         record = encode(Record(TOPIC, 0, number, start, 0, b"first", store_time=self.now))
@@ -77,7 +77,7 @@ class QueueMachine(RuleBasedStateMachine):
         """A record of the queue is in the log, and the scanner meets it."""
         number = Number(self.model.end + away)
         while number == 0 < self.model.end and self.model.indexed < self.model.end:
-            self.index()  # dispatch begins a queue anew when nothing of it is in flight
+            self.index()  # dispatch starts a queue again when nothing of it is in flight
         if number == 0 < self.model.end:
             self._stop_recording()
         at: list[int] = []
@@ -96,12 +96,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(length=LENGTHS)
     def find_file(self, length: int) -> None:
-        """A file of the queue has some length when the store is opened again."""
+        """A file of the queue is found with some length when the store is opened again."""
         self.both(lambda s: queue.find_file(s, Position(0), length, QUEUE_FILE), lambda: self._reopen(length))
 
     @rule(which=WHICH)
     def outlive(self, which: int) -> None:
-        """An entry whose message has expired is in its file still."""
+        """An entry whose message has expired is still in its file."""
         found = self.queue
         low = found.segments.bases[0] // 20 if found and found.segments.bases else 0
         old = range(low, self.model.first)
@@ -115,7 +115,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(which=WHICH)
     def expire(self, which: int) -> None:
-        """The log's oldest files are deleted, up to where a message lies, as far as that may be."""
+        """The log's oldest files are deleted, as far as that is allowed."""
         if self.core is None or not self.core.log.end:
             return
         times = [record.store_time for record in as_spec.records(self.core)]
@@ -127,7 +127,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        """The consume queue is removed, and built again from the log."""
+        """The consume queue is deleted and built again from the log."""
 
         def rebuilt(s: queue.State) -> queue.State:
             s = queue.rebuild(s)
@@ -141,7 +141,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """Dispatch says how far it is."""
+        """Dispatch reports how far it is."""
         if self.core is not None:
             upto = Position(self.core.dispatch.dispatched)
             self.both(lambda s: queue.settle(s, upto), lambda: None)
@@ -158,13 +158,13 @@ class QueueMachine(RuleBasedStateMachine):
         )
 
     def teardown(self) -> None:
-        """All that was recorded is lawful."""
+        """What was recorded conforms."""
         self._stop_recording()
 
     # -- both sides --------------------------------------------------------------------------------------------------
 
     def both(self, model: Callable[[queue.State], queue.State], implementation: Callable[[], object]) -> None:
-        """Both step and come to the same state, or both refuse and stay where they are."""
+        """Both step to the same state, or both refuse and stay as they were."""
         refused: object = None
         try:
             after = model(self.model)
@@ -172,18 +172,18 @@ class QueueMachine(RuleBasedStateMachine):
             after, refused = self.model, error
         why = self.offered(implementation)
         if (why is None) != (refused is None):
-            raise Broken(f"the model: {refused or 'steps'}; the implementation: {why or 'steps'}")
+            raise Mismatch(f"the model: {refused or 'steps'}; the implementation: {why or 'steps'}")
         event("refused" if refused else "taken")
         self.model = after
         found = self.queue
         if found is not None and self.core is not None:
             state = as_spec.queue(self.core, found)
-            if state != as_spec.kept(after):
-                raise Broken(f"the queue is {state}, expected {as_spec.kept(after)}")
+            if state != as_spec.without_expired(after):
+                raise Mismatch(f"the queue is {state}, expected {as_spec.without_expired(after)}")
 
     @staticmethod
     def offered(step: Callable[[], object]) -> StoreError | None:
-        """Why the implementation refuses the step; None where it takes it."""
+        """Why the implementation refuses the step; None if it takes it."""
         try:
             step()
         except StoreError as error:
@@ -198,7 +198,7 @@ class QueueMachine(RuleBasedStateMachine):
     # -- the implementation ------------------------------------------------------------------------------------------
 
     def _core(self) -> Core:
-        """The store; a new one, where nobody has opened any."""
+        """The store; a new one if none is open."""
         if self.core is None:
             self.disk, self.recorder = SimulatedDisk(), Recorder()
             self.core = Core.open(self.disk, self.settings, self.recorder)
@@ -206,7 +206,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _find(self, start: int, record: bytes) -> None:
         if self.core is not None and self.core.log.end:
-            Core.open(self.disk, self.settings)  # which another writer holds
+            Core.open(self.disk, self.settings)  # refused: it has a writer
         disk = SimulatedDisk()
         file = disk.create(f"commitlog/{start:020d}", FILE_SIZE)
         file.data[: len(record)] = bytearray(record)
@@ -232,7 +232,7 @@ class QueueMachine(RuleBasedStateMachine):
         try:
             while core.dispatch.scanned < core.log.end:
                 if core.scan() is None:
-                    raise Broken(f"the scanner stops at {core.dispatch.scanned}, and the log ends at {core.log.end}")
+                    raise Mismatch(f"the scanner stops at {core.dispatch.scanned}, and the log ends at {core.log.end}")
         except StoreError:
             end = next(record.position for record in as_spec.records(core) if record.position >= low)
             data, base = core.log.view(end)
@@ -275,9 +275,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.core = Core.open(core.disk, self.settings, self.recorder)
 
     def _stop_recording(self) -> None:
-        """What was recorded so far is lawful, and nothing more is."""
+        """Check what was recorded so far, and record nothing more."""
         if self.recorder is not None:
-            lawful(self.recorder)
+            require_conformance(self.recorder)
         if self.core is not None:
             self.core.recorder = self.core.log.recorder = self.core.dispatch.recorder = None
         self.recorder = None
@@ -290,7 +290,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 def _appended(s: queue.State, number: Number, position: Position, size: int, tag: int) -> queue.State:
-    """The model's step; as for a broker's stores, a topic may have been deleted and made anew."""
+    """The model's step; as in a broker's store, a topic may have been deleted and created again."""
     try:
         return queue.append(s, number, 1, position, size, tag)
     except Refused as refused:

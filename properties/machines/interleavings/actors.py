@@ -1,4 +1,4 @@
-"""Those who work on a small store, as actors that take one step at a time, and a plan that says what they meet."""
+"""The actors that work on a small store, one step at a time, and the plan that says what happens to them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.environment.schedules import Actor
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
-from gapless.properties.machines.dispatch_refinement import Beside
-from gapless.properties.machines.ground_truth import ENTRY, expect
+from gapless.properties.machines.dispatch_refinement import DispatchRefinement
+from gapless.properties.machines.ground_truth import ENTRY
+from gapless.properties.machines.mismatch import expect
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is about; a value, with a text.
+    """The parameters of a run, as a value that can be printed and parsed.
 
-    `queues`: of each message, its queue · `batch`: records of a batch, at most · `flying`: batches in flight, at most ·
-    `overlap`: two workers may be at one queue · `synchronous`: consumers see what is on disk, only · `file`: bytes of a
+    `queues`: the queue of each message · `batch`: records of a batch, at most · `flying`: batches in flight, at most ·
+    `overlap`: two workers may be at one queue · `synchronous`: consumers see only what is on disk · `file`: bytes of a
     log file; a record has some 110 · `entries`: of a queue file · `room`: of a bitmap at first · `fails`: which of all
-    builds fail, counted from 0 · `retries`: how often a batch is tried again · `refused`: which flushes of queues the
-    disk refuses · `reads`: how often each queue is read · `crashes`: how lives end, one after the other · `after`: how
-    many steps come before the first may end · `seed`: of what survives.
+    builds fail, counted from 0 · `retries`: how often a batch is tried again · `refused`: which flushes of queues fail
+    · `reads`: how often each queue is read · `crashes`: how lives end, one after the other · `after`: how many steps
+    come before the first may end · `seed`: decides what survives a crash.
     """
 
     queues: tuple[int, ...] = (0, 0, 0)
@@ -45,14 +46,14 @@ class Plan:
     seed: int = 0
 
     def __str__(self) -> str:
-        """The queues, and what else is not as usual."""
+        """The queues, and all that differs from the defaults."""
         values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
         told = [(name, value) for name, value, usual in values if value != usual or name == "queues"]
         return " ".join(f"{name}={','.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in told)
 
     @classmethod
     def parse(cls, text: str) -> Plan:
-        """The plan that was printed so. Raises ValueError: not such a text."""
+        """The plan of such a text. Raises ValueError."""
         kinds = get_type_hints(cls)
         given: dict[str, Any] = {}
         for word in text.split():
@@ -84,12 +85,12 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split(","))
 
 
-class World:
-    """A plan at work: the store beside its model, and the actors."""
+class Simulation:
+    """A plan while it runs: the store with its model, and the actors."""
 
     def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
         self.plan = plan
-        self.both = Beside(
+        self.pair = DispatchRefinement(
             plan.settings(), 1 + max(plan.queues), retries=plan.retries, room=plan.room, recorder=recorder
         )
         self.steps = 0
@@ -98,36 +99,36 @@ class World:
         self._appended = self._syncs = 0
         self._chance = random.Random(plan.seed)  # noqa: S311 - the same for the same seed is all that is asked of it.
         self.workers = [Worker(self) for _ in range(plan.workers)]
-        self.readers = [Reader(self.both, of, plan.reads) for of in range(len(self.both.queues))]
+        self.readers = [QueueReader(self.pair, q, plan.reads) for q in range(len(self.pair.queues))]
         self._unsettled: set[int] = set()  # queues that were written to since their last commit
-        self._tried: dict[str, Hashable] = {}  # what things were like when an actor found nothing to do
+        self._tried: dict[str, Hashable] = {}  # the situation in which an actor found nothing to do
         self.actors = self._actors()
 
     def _actors(self) -> list[Actor]:
         return [
             Actor("append", lambda: self._appended < len(self.plan.queues), self._append),
-            Actor("flush", lambda: self.both.core.log.flushed < self.both.core.log.end, self.both.flush_log),
+            Actor("flush", lambda: self.pair.core.log.flushed < self.pair.core.log.end, self.pair.flush_log),
             Actor("scan", self._may_scan, self._scan),
             *(Actor(f"w{n}", worker.enabled, worker.step) for n, worker in enumerate(self.workers, 1)),
-            *(Actor(f"commit.{of}", *self._committer(of)) for of in range(len(self.both.queues))),
+            *(Actor(f"commit.{q}", *self._committer(q)) for q in range(len(self.pair.queues))),
             Actor("sync", self._may_sync, self._sync),
-            *(Actor(f"read.{of}", reader.enabled, reader.step) for of, reader in enumerate(self.readers)),
+            *(Actor(f"read.{q}", reader.enabled, reader.step) for q, reader in enumerate(self.readers)),
             Actor("crash", self._may_crash, self._crash),
         ]
 
     # -- the log and the scanner -------------------------------------------------------------------------------------
 
     def _append(self) -> None:
-        self.both.append(self.plan.queues[self._appended])
+        self.pair.append(self.plan.queues[self._appended])
         self._appended += 1
 
     def _may_scan(self) -> bool:
-        both = self.both
-        return not both.stopped and both.dispatch.scanned < both.core.limit and self._is_new("scan", len(both.flying))
+        pair = self.pair
+        return not pair.stopped and pair.dispatch.scanned < pair.core.limit and self._is_new("scan", len(pair.flying))
 
     def _scan(self) -> None:
-        if self.both.scan() is None:
-            self._tried["scan"] = len(self.both.flying)
+        if self.pair.scan() is None:
+            self._tried["scan"] = len(self.pair.flying)
 
     def _is_new(self, actor: str, things: Hashable) -> bool:
         return self._tried.get(actor) != things
@@ -135,28 +136,28 @@ class World:
     # -- commit and flush --------------------------------------------------------------------------------------------
 
     def wrote(self, batch: DispatchBatch) -> None:
-        """A worker has written its entries, so that there may be something to commit."""
-        self.both.wrote(batch)
-        names = {queue.index: of for of, queue in enumerate(self.both.queues)}
+        """A worker has written its entries: there may be something to commit."""
+        self.pair.wrote(batch)
+        names = {queue.index: q for q, queue in enumerate(self.pair.queues)}
         self._unsettled.update(names[index] for index in batch.runs[:, 0].tolist())
 
-    def _committer(self, of: int) -> tuple[Callable[[], bool], Callable[[], None]]:
+    def _committer(self, q: int) -> tuple[Callable[[], bool], Callable[[], None]]:
         def commit() -> None:
-            self._unsettled.discard(of)
-            self.both.commit(of)
+            self._unsettled.discard(q)
+            self.pair.commit(q)
 
-        return lambda: of in self._unsettled and not self.both.stopped, commit
+        return lambda: q in self._unsettled and not self.pair.stopped, commit
 
     def _synced(self) -> Hashable:
-        return self.both.core.log.flushed, *[model.committed for model in self.both.models]
+        return self.pair.core.log.flushed, *[model.committed for model in self.pair.models]
 
     def _may_sync(self) -> bool:
-        wanted = any(model.flushed < model.committed for model in self.both.models)
-        return wanted and not self.both.stopped and self._is_new("sync", self._synced())
+        wanted = any(model.flushed < model.committed for model in self.pair.models)
+        return wanted and not self.pair.stopped and self._is_new("sync", self._synced())
 
     def _sync(self) -> None:
         self._tried["sync"] = self._synced()
-        self.both.flush_queues(refused=self._syncs in self.plan.refused)
+        self.pair.flush_queues(refused=self._syncs in self.plan.refused)
         self._syncs += 1
 
     # -- another life ------------------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ class World:
         return self.crashes < len(self.plan.crashes) and self.steps > self.plan.after
 
     def _crash(self) -> None:
-        self.both.end_life(self.plan.crashes[self.crashes], self._chance.randrange)
+        self.pair.end_life(self.plan.crashes[self.crashes], self._chance.randrange)
         self.crashes += 1
         self._unsettled.clear()
         self._tried.clear()
@@ -175,16 +176,16 @@ class World:
         for reader in self.readers:
             reader.begin()
 
-    # -- for those who run it ----------------------------------------------------------------------------------------
+    # -- for the scheduler -------------------------------------------------------------------------------------------
 
     def state(self) -> Hashable:
         """All that the future depends on."""
-        both, log, dispatch = self.both, self.both.core.log, self.both.dispatch
+        pair, log, dispatch = self.pair, self.pair.core.log, self.pair.dispatch
         return (
-            tuple(both.models),
-            (log.end, log.flushed, dispatch.scanned, dispatch.dispatched, both.stopped),
-            tuple((batch.low, batch.state, batch.attempts) for batch in both.flying),
-            tuple(sorted(worker.state() for worker in self.workers)),  # workers are as good as each other
+            tuple(pair.models),
+            (log.end, log.flushed, dispatch.scanned, dispatch.dispatched, pair.stopped),
+            tuple((batch.low, batch.state, batch.attempts) for batch in pair.flying),
+            tuple(sorted(worker.state() for worker in self.workers)),  # workers are interchangeable
             tuple((reader.left, reader.upto) for reader in self.readers),
             frozenset(self._unsettled),
             frozenset(self._tried.items()),
@@ -192,16 +193,16 @@ class World:
         )
 
     def finished(self) -> None:
-        """Nobody has anything to do: then nothing is forgotten."""
-        self.both.everything_is_visible()
+        """No actor has anything left to do: then every message is visible."""
+        self.pair.everything_is_visible()
 
 
 class Worker:
-    """Takes a batch, builds it, says so, and commits what it can; or fails. Each is a step of its own."""
+    """Takes a batch, builds it, reports it, and commits what it can; or fails. Each is a step of its own."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._both = world.both
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._pair = simulation.pair
         self.begin()
 
     def begin(self) -> None:
@@ -215,48 +216,48 @@ class Worker:
 
     def enabled(self) -> bool:
         """Whether it has a batch in hand, or may take one."""
-        if self._both.stopped:
+        if self._pair.stopped:
             return False
-        return self.batch is not None or any(map(self._both.may_take, self._both.waiting))
+        return self.batch is not None or any(map(self._pair.may_take, self._pair.waiting))
 
     def step(self) -> None:
-        """The next thing that it has to do."""
+        """What it has to do next."""
         if self.batch is None:
-            self.batch = self._both.take()
+            self.batch = self._pair.take()
             self._next = self._build
             expect(self.batch is not None, "take: nothing was found, and a batch may be taken")
         else:
             self._next(self.batch)
 
     def _build(self, batch: DispatchBatch) -> None:
-        fails = self._world.builds in self._world.plan.fails
-        self._world.builds += 1
+        fails = self._simulation.builds in self._simulation.plan.fails
+        self._simulation.builds += 1
         if fails:
-            self._both.spoil(batch)
+            self._pair.spoil(batch)
             self._next = self._fail
         else:
-            self._both.build(batch)
-            self._next = self._say
+            self._pair.build(batch)
+            self._next = self._report
 
     def _fail(self, batch: DispatchBatch) -> None:
-        self._both.failed(batch)
+        self._pair.failed(batch)
         self.batch = None
 
-    def _say(self, batch: DispatchBatch) -> None:
-        self._world.wrote(batch)
+    def _report(self, batch: DispatchBatch) -> None:
+        self._simulation.wrote(batch)
         self._next = self._commit
 
     def _commit(self, batch: DispatchBatch) -> None:
-        self._both.commit_all(batch)
+        self._pair.commit_all(batch)
         self.batch = None
 
 
-class Reader:
+class QueueReader:
     """A consumer of a queue: it is told the commit position, and later reads up to there."""
 
-    def __init__(self, both: Beside, of: int, times: int) -> None:
-        self._both = both
-        self._of = of
+    def __init__(self, pair: DispatchRefinement, q: int, times: int) -> None:
+        self._pair = pair
+        self._q = q
         self.left = times
         self.begin()
 
@@ -265,13 +266,13 @@ class Reader:
         self.upto = 0
 
     def enabled(self) -> bool:
-        """Whether there is something to read, and it still cares."""
-        return self.left > 0 and self._both.queues[self._of].committed > 0
+        """Whether there is something to read, and it has not read often enough."""
+        return self.left > 0 and self._pair.queues[self._q].committed > 0
 
     def step(self) -> None:
         """It asks how far it may read, or reads."""
         if not self.upto:
-            self.upto = self._both.queues[self._of].committed
+            self.upto = self._pair.queues[self._q].committed
         else:
-            self._both.read(self._of, self.upto)
+            self._pair.read(self._q, self.upto)
             self.left, self.upto = self.left - 1, 0

@@ -5,11 +5,10 @@ Each function below stands in for one of `impl/`; its docstring says what it bre
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.simulated_files import Content
@@ -23,25 +22,14 @@ from gapless.impl.records import kernels
 from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.record import FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from gapless.impl.store.core import NEVER, Core
-from gapless.properties.faults.implementation import Fault, replacing
+from gapless.properties.faults.planting import Faults, PlantedFault, replacing
 
-_found: list[Fault] = []
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+FAULTS = Faults()
+fault = FAULTS.plant
 
 _append, _sync, _recover, _truncate = CommitLog.append, CommitLog._sync, CommitLog.recover, CommitLog.truncate
 _dispatch_from, _build_queues, _last_file = Core._dispatch_from, Core._build_queues, Core._last_file
 _write_checkpoint, _expire, _recover_queue = Core.write_checkpoint, Core.expire, ConsumeQueue.recover
-
-
-def fault(name: str, owner: object, attribute: str, like: str | None = None) -> Callable[[_Function], _Function]:
-    """The function that follows is planted in place of `owner.attribute`."""
-
-    def note(value: _Function) -> _Function:
-        put = property(value) if isinstance(getattr(owner, attribute, None), property) else value
-        _found.append(Fault(name, str(value.__doc__), like, partial(replacing, owner, attribute, put)))
-        return value
-
-    return note
 
 
 # -- flushing --------------------------------------------------------------------------------------------------------
@@ -107,24 +95,21 @@ def _all_clean(content: Content, _page: int) -> None:
 
 
 class _NoBlank:
+    """Recovery ends there, and later files are dropped."""
+
     def pack_into(self, *_blank: object) -> None:
         """Nothing marks the end of the file."""
 
 
-_found += [
-    Fault(
-        "no blank ends a file",
-        "Recovery ends there, and later files are dropped.",
-        None,
-        partial(replacing, log_module, "_BLANK", _NoBlank()),
-    ),
-    Fault(
+fault("no blank ends a file", log_module, "_BLANK")(_NoBlank())
+FAULTS.append(
+    PlantedFault(
         "no room for the blank",
         "A record reaches to the end of its file.",
         None,
         partial(replacing, log_module, "BLANK", 0),
-    ),
-]
+    )
+)
 
 
 @fault("store times step back", CommitLog, "append")
@@ -304,5 +289,3 @@ def _expire_what_is_not_built(core: Core, before: int) -> int:
 
 
 fault("the first number stays behind", ConsumeQueue, "forget_below", "C23")(_leave_it)
-
-FAULTS = tuple(_found)

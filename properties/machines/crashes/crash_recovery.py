@@ -1,4 +1,4 @@
-"""The lives of a store: opened, used, lost, found again and held against all that its client knows."""
+"""The lives of a store: it is opened, used, lost, found again and compared with what its client knows."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from gapless.impl.records.errors import Refused as NotTaken
 from gapless.impl.records.errors import StoreError
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
-from gapless.properties.machines.client_oracle import Broken, Witness
-from gapless.properties.machines.store_client import Client, Tally
+from gapless.properties.machines.crashes.client_oracle import ClientOracle
+from gapless.properties.machines.crashes.store_client import CrashTally, StoreClient
+from gapless.properties.machines.mismatch import Mismatch
 from gapless.spec import queue as queue_spec
 from gapless.spec.language import Position
 
 FILES = (4096, 2048, 8192)  # bytes of a log file: a dozen records
 ENTRIES = (5, 10, 40)  # of a queue's file; from 26 on it has several sectors
 USES = (("", 64), ("sync", 32), ("create", 8), ("delete", 3), ("delete", 3), ("write", 4))
-"""In the midst of which use of the disk the power may fail: the first, second … of any kind, or of one."""
+"""During which use of the disk the power may fail: the first, second … of any kind, or of one kind."""
 STEPS = 60  # of one life, at most
 LIVES = 6  # of one store, at most
 
 
-class Run(Client):
-    """One case, as it happens."""
+class CrashRun(StoreClient):
+    """One case while it runs."""
 
-    power = False  # it was lost since the store was last open
+    power = False  # whether it was lost since the store was last open
 
-    def run(self) -> Tally:
-        """All lives. Raises Broken, and whatever the implementation should not have raised."""
-        file_size, entries = FILES[self.of(FILES)], ENTRIES[self.of(ENTRIES)]
+    def run(self) -> CrashTally:
+        """All lives. Raises Mismatch, and whatever the implementation should not have raised."""
+        file_size, entries = FILES[self.pick(FILES)], ENTRIES[self.pick(ENTRIES)]
         self.settings = Settings(
             file_size=file_size,
             queue_file_size=20 * entries,
@@ -40,7 +41,7 @@ class Run(Client):
         self.disk = SimulatedDisk(page=(4096, 2048, 512)[self.choose(3)])
         self.faulty = self.choose(3) == 1
         self.alike = self.choose(3) > 1  # all messages are of one size: what was lost could come back in its place
-        self.witness = Witness(file_size)
+        self.oracle = ClientOracle(file_size)
         self.tell(
             "files of {} bytes, queues of {} entries a file, {}, pages of {} bytes",
             file_size, entries, "synchronous" if self.settings.synchronous else "asynchronous", self.disk.page,
@@ -52,7 +53,7 @@ class Run(Client):
 
     def _live(self) -> None:
         """One life, and the disk that it leaves."""
-        verb, uses = USES[self.of(USES)]
+        verb, uses = USES[self.pick(USES)]
         self._lose_power_at(verb, self.choose(uses))
         self._favour()
         try:
@@ -61,7 +62,7 @@ class Run(Client):
             is_open = self._open()
             steps = self._swarm()
             for _ in range(self.choose(STEPS) if is_open else 0):
-                self._step(*steps[self.of(steps)])
+                self._step(*steps[self.pick(steps)])
             end = ("power", "process", "close", "power")[self.choose(4)]
             if end == "close" and not (is_open and self._close()):
                 end = "power"
@@ -72,7 +73,7 @@ class Run(Client):
         self._crash(end)
 
     def _lose_power_at(self, verb: str, use: int) -> None:
-        """In the midst of such a use of the disk, the first being number 1."""
+        """Lose the power during such a use of the disk; the first is number 1, and 0 is none."""
         left = use
 
         def count_down() -> None:
@@ -84,14 +85,14 @@ class Run(Client):
         self.disk.before_each = count_down if use else None
 
     def _crash(self, end: str) -> None:
-        """What is found of the disk when the power, or the process, is lost; after a clean stop, nothing is."""
+        """Replace the disk by what is found of it after the power or the process is lost, or after a clean stop."""
         self.tally.ends[end] += 1
         if self.recorder is not None:
             self.recorder.take()  # what it has not read yet goes with this disk
         self.tally.points += end != "close"
         if end == "power" or self.forgotten or (end == "close" and self.choose(2)):
-            # What the kernel forgot after a failed sync, no process can know of that comes later: the machine must
-            # start anew before anything is promised again.
+            # A later process cannot know what the kernel forgot after a failed sync: the machine must restart before
+            # anything is promised again.
             self.power = True
             self.disk = self.disk.crash(self.choose)
             self.tell("{}; of the disk is lost: {}", end, self.disk.lost or "nothing")
@@ -102,7 +103,7 @@ class Run(Client):
         self.batches = []
 
     def _open(self) -> bool:
-        """Whether the store is open, and what is found in it is what must be; a disk that fails may prevent it."""
+        """Open the store and compare what is found in it; False if the disk failed."""
         try:
             core = Core.open(self.disk, self.settings, self.recorder)
         except StoreError as error:
@@ -116,15 +117,15 @@ class Run(Client):
         return True
 
     def _end_in_peace(self) -> None:
-        """The disk is whole: the store opens, closes, and opens again with all there is."""
+        """On a disk that does not fail, the store opens, closes, and opens again with all it had."""
         for _ in range(2):
             if not self._open():
-                raise Broken("a store on a whole disk does not open")
+                raise Mismatch("a store on a whole disk does not open")
             for _ in range(3):
                 self.append()
             self.dispatch()
             if not self._close():
-                raise Broken("a store on a whole disk does not close")
+                raise Mismatch("a store on a whole disk does not close")
             self._crash("close")
 
     def _close(self) -> bool:
@@ -135,42 +136,42 @@ class Run(Client):
             self._must_be_armed(error)
             self.tell("it does not close: {}", error)
             return False
-        self.witness.flushed(self.core.log.end)
+        self.oracle.flushed(self.core.log.end)
         self.tell("closed")
         return True
 
     # -- what is found -----------------------------------------------------------------------------------------------
 
     def _compare_all(self) -> None:
-        """The store that was found, against all its client knows."""
-        core, witness = self.core, self.witness
-        expected = witness.lost(core.log.end, core.log.start, power=self.power)
+        """Compare the store that was found with all its client knows."""
+        core, oracle = self.core, self.oracle
+        expected = oracle.lost(core.log.end, core.log.start, power=self.power)
         self.power = False
-        witness.acknowledged(core.acknowledged)
+        oracle.acknowledged(core.acknowledged)
         self._compare_log()
         found = list(as_spec.records(core))
         self.tally.records += len(found)
         for sent, record in zip(expected, found, strict=False):
-            witness.read(sent, record)
+            oracle.read(sent, record)
         if len(found) != len(expected):
-            raise Broken(f"{len(found)} records are found from {core.log.start} on, expected {len(expected)}")
+            raise Mismatch(f"{len(found)} records are found from {core.log.start} on, expected {len(expected)}")
         for queue in core.queues.all:
             name = queue.topic, queue.id
-            s = witness.queues[name] = queue_spec.rebuild(witness.queue(name))
+            s = oracle.queues[name] = queue_spec.rebuild(oracle.queue(name))
             if (queue.first, queue.next) != (s.first, s.end):
                 found_in, wanted = f"{queue.first} to {queue.next}", f"{s.first} to {s.end}"
-                raise Broken(f"{queue.name} is found with numbers from {found_in}, expected {wanted}")
+                raise Mismatch(f"{queue.name} is found with numbers from {found_in}, expected {wanted}")
             self._see(queue.index)
-            queue_spec.settle(witness.queues[name], Position(core.log.end))
-        for name, s in witness.queues.items():
+            queue_spec.settle(oracle.queues[name], Position(core.log.end))
+        for name, s in oracle.queues.items():
             if s.first < s.end and core.queues.known(*name) is None:
-                raise Broken(f"no queue {name} is found, and it had numbers from {s.first} to {s.end}")
-        witness.checkpointed(core.checkpoint.log)
+                raise Mismatch(f"no queue {name} is found, and it had numbers from {s.first} to {s.end}")
+        oracle.checkpointed(core.checkpoint.log)
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def _swarm(self) -> list[tuple[str, Callable[[], None]]]:
-        """The steps of one life: some are left out, so that others meet states they would hardly ever see.
+        """The steps of one life: some are left out, so that the others meet states that would else be rare.
 
         Source: Groce et al., "Swarm Testing", ISSTA 2012.
         """

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,40 +29,52 @@ from gapless.impl.files.queues import address
 from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import ENTRY_BYTES
 from gapless.impl.store import core
-from gapless.properties.faults.implementation import Fault, replacing
+from gapless.properties.faults.planting import Faults
 
 if TYPE_CHECKING:
     from gapless.impl.files.queues import ConsumeQueue
     from gapless.impl.records.record import Bytes, Ints
 
+FAULTS = Faults()
+fault = FAULTS.plant
+
 
 # -- the commit position -----------------------------------------------------------------------------------------------
 
 
-Planted = Callable[[], AbstractContextManager[None]]
-
-
+@fault("the commit position passes a gap of one", core, "Dispatch", "G02")
 class _PassesOneGap(Dispatch):
-    def _gapless_ends(self, of: Ints) -> Ints:
-        ends: Ints = np.minimum(super()._gapless_ends(of) + 1, self._table.columns[of, SCANNED])
+    """A hole is visible."""
+
+    def _gapless_ends(self, queues: Ints) -> Ints:
+        ends: Ints = np.minimum(super()._gapless_ends(queues) + 1, self._table.columns[queues, SCANNED])
         return ends
 
 
+@fault("the commit position is the highest written", core, "Dispatch", "G02")
 class _TakesTheHighestWritten(Dispatch):
-    def _gapless_ends(self, of: Ints) -> Ints:
-        ends = super()._gapless_ends(of)
-        for i, index in enumerate(of.tolist()):
+    """A hole is visible."""
+
+    def _gapless_ends(self, queues: Ints) -> Ints:
+        ends = super()._gapless_ends(queues)
+        for i, index in enumerate(queues.tolist()):
             ends[i] = max([int(ends[i]) - 1, *self.written(self._queues.all[index])]) + 1
         return ends
 
 
+@fault("a commit takes one entry", core, "Dispatch")
 class _TakesOneAtATime(Dispatch):
-    def _gapless_ends(self, of: Ints) -> Ints:
-        ends: Ints = np.minimum(super()._gapless_ends(of), self._table.columns[of, COMMITTED] + 1)
+    """Messages wait for nothing."""
+
+    def _gapless_ends(self, queues: Ints) -> Ints:
+        ends: Ints = np.minimum(super()._gapless_ends(queues), self._table.columns[queues, COMMITTED] + 1)
         return ends
 
 
+@fault("the bit is set before the entry is written", core, "Dispatch")
 class _SetsBitsTooEarly(Dispatch):
+    """A hole is visible."""
+
     def take(self, batch: DispatchBatch | None = None) -> DispatchBatch | None:
         taken = super().take(batch)
         if taken is not None:
@@ -76,7 +85,10 @@ class _SetsBitsTooEarly(Dispatch):
 # -- workers -----------------------------------------------------------------------------------------------------------
 
 
+@fault("a batch that failed counts as written", core, "Dispatch", "C33")
 class _SkipsWhatFailed(Dispatch):
+    """A hole is visible."""
+
     def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         again = super().failed(batch, error)
         if again:
@@ -86,7 +98,10 @@ class _SkipsWhatFailed(Dispatch):
         return again
 
 
+@fault("a batch that failed is never tried again", core, "Dispatch", "C33")
 class _ForgetsWhatFailed(Dispatch):
+    """The queue stands still."""
+
     def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         again = super().failed(batch, error)
         if again:
@@ -94,13 +109,19 @@ class _ForgetsWhatFailed(Dispatch):
         return again
 
 
+@fault("what always fails is tried for ever", core, "Dispatch", "C08")
 class _TriesForEver(Dispatch):
+    """The queue stands still, unnoticed."""
+
     def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         batch.attempts = 0
         return super().failed(batch, error)
 
 
+@fault("the last entry of a batch is not written", core, "Dispatch")
 class _BuildsAllButTheLast(Dispatch):
+    """A hole is visible."""
+
     def build(self, batch: DispatchBatch) -> None:
         short = DispatchBatch(
             batch.low, batch.high, batch.rows[:-1], batch.slots[:-1], batch.runs, batch.data, batch.base
@@ -108,13 +129,19 @@ class _BuildsAllButTheLast(Dispatch):
         super().build(short)
 
 
+@fault("a second try mixes up slots", core, "Dispatch")
 class _MixesUpSlots(Dispatch):
+    """Consumers read other messages."""
+
     def build(self, batch: DispatchBatch) -> None:
         slots = np.ascontiguousarray(batch.slots[::-1]) if batch.attempts else batch.slots
         super().build(DispatchBatch(batch.low, batch.high, batch.rows, slots, batch.runs, batch.data, batch.base))
 
 
+@fault("two workers at a queue for one", core, "Dispatch", "C13")
 class _LetsWorkersMeet(Dispatch):
+    """The proposal forbids it."""
+
     def _may_take(self, batch: DispatchBatch) -> bool:
         return batch.state == WAITING
 
@@ -122,7 +149,10 @@ class _LetsWorkersMeet(Dispatch):
 # -- the scanner -------------------------------------------------------------------------------------------------------
 
 
+@fault("numbers are given again after a full room", core, "Dispatch", "C05")
 class _GivesNumbersTwice(Dispatch):
+    """Entries are written twice."""
+
     def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         if self.full and self._flying:
@@ -132,7 +162,10 @@ class _GivesNumbersTwice(Dispatch):
         return batch
 
 
+@fault("a batch that fills the room is dropped", core, "Dispatch", "C30")
 class _DropsWhatFindsNoRoom(Dispatch):
+    """The queue stands still."""
+
     def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         if batch is not None and len(self._flying) == self._in_flight:
@@ -140,24 +173,36 @@ class _DropsWhatFindsNoRoom(Dispatch):
         return batch
 
 
+@fault("the room stays full", core, "Dispatch", "C28")
 class _StaysFull(Dispatch):
+    """Dispatch stands still."""
+
     def scan(self, limit: int) -> DispatchBatch | None:
         return None if self.full else super().scan(limit)
 
 
+@fault("what may be lost is scanned", core, "Dispatch", "C09")
 class _ScansPastTheLimit(Dispatch):
+    """A crash takes what consumers saw."""
+
     def scan(self, limit: int) -> DispatchBatch | None:
         return super().scan(max(limit, self._log.end))
 
 
+@fault("what is scanned counts as dispatched", core, "Dispatch", "C03")
 class _TellsScannedForDispatched(Dispatch):
+    """Files expire too early."""
+
     def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         self.dispatched = self.scanned
         return batch
 
 
+@fault("what is visible is dispatched again", dispatch_module, "QueueTable", "C05")
 class _DispatchesAgain(QueueTable):
+    """Entries change while they are read."""
+
     def begin(self, queue: ConsumeQueue, number: int) -> None:
         super().begin(queue, number)
         self.columns[queue.index, SCANNED] = 0
@@ -170,12 +215,18 @@ class _DispatchesAgain(QueueTable):
 # -- what is safe ------------------------------------------------------------------------------------------------------
 
 
+@fault("entries are flushed before their records", core, "Dispatch", "C09")
 class _FlushesTooMuch(Dispatch):
+    """Entries outlive their messages."""
+
     def flushable(self, queue: ConsumeQueue, safe: int) -> int:
         return super().flushable(queue, max(safe, self._log.end))
 
 
+@fault("a flush that failed counts", core, "Dispatch", "C25")
 class _SwallowsWhatTheDiskSays(Dispatch):
+    """Entries are lost that were safe."""
+
     def flush(self, queue: ConsumeQueue, safe: int) -> int:
         to = self.flushable(queue, safe)
         try:
@@ -186,7 +237,10 @@ class _SwallowsWhatTheDiskSays(Dispatch):
         return queue.flushed
 
 
+@fault("a flush touches no disk", core, "Dispatch", "C25")
 class _FlushesInMemoryOnly(Dispatch):
+    """Entries are lost that were safe."""
+
     def flush(self, queue: ConsumeQueue, safe: int) -> int:
         queue.flushed = self.flushable(queue, safe)
         if self.recorder is not None:
@@ -194,17 +248,27 @@ class _FlushesInMemoryOnly(Dispatch):
         return queue.flushed
 
 
+STEP_FAULTS = tuple(FAULTS)
+"""Schedules of dispatch alone find these, too (`tests/impl/test_dispatch.py`)."""
+
+
 # -- bitmaps, slots, and what is done with -----------------------------------------------------------------------------
 
 
+@fault("what is dispatched leaves gaps", core, "Dispatch", "C39")
 class _LooksAtNoOrder(Dispatch):
+    """A restart begins too late."""
+
     def _settle(self) -> None:
         for batch in [batch for batch in self._flying if self._is_visible(batch)]:
             self._flying.remove(batch)
             self.dispatched = max(self.dispatched, batch.high)
 
 
+@fault("the room is never full", core, "Dispatch")
 class _TakesOnWhatever(Dispatch):
+    """Memory grows with the log."""
+
     def scan(self, limit: int) -> DispatchBatch | None:
         self._in_flight, most = 1 << 30, self._in_flight
         try:
@@ -213,13 +277,19 @@ class _TakesOnWhatever(Dispatch):
             self._in_flight = most
 
 
+@fault("what failed too often is dropped", core, "Dispatch", "C33")
 class _GivesUpInSilence(Dispatch):
+    """The queue stands still, unnoticed."""
+
     def stop(self, _error: BaseException) -> None:
         for batch in [batch for batch in self._waiting if batch.attempts > self.retries]:
             self._waiting.remove(batch)
 
 
+@fault("any number is believed", dispatch_module, "Scanner", "C16")
 class _BelievesAnyNumber(Scanner):
+    """A hole, or an entry that changes."""
+
     def _help(self, why: int, data: Bytes, base: int, p: int, *, may_begin: bool) -> bool:
         if why != SKIPPED:
             return super()._help(why, data, base, p, may_begin=may_begin)
@@ -228,72 +298,32 @@ class _BelievesAnyNumber(Scanner):
         return True
 
 
+@fault("a restart is where appending is", dispatch_module, "QueueTable", "C03")
 class _BeginsAgainWhereItScanned(QueueTable):
+    """A hole is visible."""
+
     def _adopt(self, queue: ConsumeQueue) -> None:
         super()._adopt(queue)
         self.begin(queue, max(queue.next, queue.committed))
 
 
+@fault("entries go into the file before theirs", dispatch_module, "QueueTable", "C26")
 class _WritesIntoFileBefore(QueueTable):
+    """Consumers read other messages."""
+
     def reserve(self, queue: ConsumeQueue, number: int) -> None:
         super().reserve(queue, number)
         if number and number % queue.per_file == 0:
             self.columns[queue.index, ADDRESS] = address(queue.segments.file((number - 1) * ENTRY_BYTES, write=True))
 
 
+@fault("a wider bitmap is empty", queue_table, "widen")
 def _forget_bits(_bits: Bytes, queue: Ints, at: int, room: int) -> None:
+    """The queue stands still."""
     queue[BITS], queue[ROOM] = at, room
 
 
-def _keep_bits(_bits: Bytes, queues: Ints, of: Ints, ends: Ints) -> None:
-    queues[of, COMMITTED] = ends
-
-
-def a(kind: type[Dispatch]) -> Planted:
-    """Every store gets such a dispatch."""
-    return partial(replacing, core, "Dispatch", kind)
-
-
-def of(kind: type[QueueTable]) -> Planted:
-    """Every dispatch knows its queues so."""
-    return partial(replacing, dispatch_module, "QueueTable", kind)
-
-
-ANY: Planted = partial(replacing, dispatch_module, "Scanner", _BelievesAnyNumber)
-EMPTY: Planted = partial(replacing, queue_table, "widen", _forget_bits)
-KEPT: Planted = partial(replacing, dispatch_module, "move_on", _keep_bits)
-
-OF_STEPS: tuple[Fault, ...] = (
-    Fault("the commit position passes a gap of one", "a hole is visible", "G02", a(_PassesOneGap)),
-    Fault("the commit position is the highest written", "a hole is visible", "G02", a(_TakesTheHighestWritten)),
-    Fault("a commit takes one entry", "messages wait for nothing", None, a(_TakesOneAtATime)),
-    Fault("the bit is set before the entry is written", "a hole is visible", None, a(_SetsBitsTooEarly)),
-    Fault("a batch that failed counts as written", "a hole is visible", "C33", a(_SkipsWhatFailed)),
-    Fault("a batch that failed is never tried again", "the queue stands still", "C33", a(_ForgetsWhatFailed)),
-    Fault("what always fails is tried for ever", "the queue stands still, unnoticed", "C08", a(_TriesForEver)),
-    Fault("the last entry of a batch is not written", "a hole is visible", None, a(_BuildsAllButTheLast)),
-    Fault("a second try mixes up slots", "consumers read other messages", None, a(_MixesUpSlots)),
-    Fault("two workers at a queue for one", "the proposal forbids it", "C13", a(_LetsWorkersMeet)),
-    Fault("numbers are given again after a full room", "entries are written twice", "C05", a(_GivesNumbersTwice)),
-    Fault("a batch that fills the room is dropped", "the queue stands still", "C30", a(_DropsWhatFindsNoRoom)),
-    Fault("the room stays full", "dispatch stands still", "C28", a(_StaysFull)),
-    Fault("what may be lost is scanned", "a crash takes what consumers saw", "C09", a(_ScansPastTheLimit)),
-    Fault("what is scanned counts as dispatched", "files expire too early", "C03", a(_TellsScannedForDispatched)),
-    Fault("what is visible is dispatched again", "entries change while they are read", "C05", of(_DispatchesAgain)),
-    Fault("entries are flushed before their records", "entries outlive their messages", "C09", a(_FlushesTooMuch)),
-    Fault("a flush that failed counts", "entries are lost that were safe", "C25", a(_SwallowsWhatTheDiskSays)),
-    Fault("a flush touches no disk", "entries are lost that were safe", "C25", a(_FlushesInMemoryOnly)),
-)  # fmt: skip
-"""Those that schedules of dispatch alone find, too (`tests/impl/test_dispatch.py`)."""
-
-FAULTS: tuple[Fault, ...] = (
-    *OF_STEPS,
-    Fault("what failed too often is dropped", "the queue stands still, unnoticed", "C33", a(_GivesUpInSilence)),
-    Fault("the room is never full", "memory grows with the log", None, a(_TakesOnWhatever)),
-    Fault("any number is believed", "a hole, or an entry that changes", "C16", ANY),
-    Fault("what is dispatched leaves gaps", "a restart begins too late", "C39", a(_LooksAtNoOrder)),
-    Fault("a restart is where appending is", "a hole is visible", "C03", of(_BeginsAgainWhereItScanned)),
-    Fault("entries go into the file before theirs", "consumers read other messages", "C26", of(_WritesIntoFileBefore)),
-    Fault("a wider bitmap is empty", "the queue stands still", None, EMPTY),
-    Fault("bits stay when they are passed", "a hole is visible", "C30", KEPT),
-)  # fmt: skip
+@fault("bits stay when they are passed", dispatch_module, "move_on", "C30")
+def _keep_bits(_bits: Bytes, columns: Ints, queues: Ints, ends: Ints) -> None:
+    """A hole is visible."""
+    columns[queues, COMMITTED] = ends

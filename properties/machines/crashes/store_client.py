@@ -1,6 +1,6 @@
-"""A client of a store on a disk that may fail: all it can ask, one step a call, and what it makes of the answers.
+"""A client of a store on a disk that may fail: each call is one step of the store.
 
-Every step is held against the witness at once: both step, or the store refuses, as something is wrong with the disk.
+Every step is compared with the client's oracle at once: both step, or the store refuses because the disk has failed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from gapless.impl.records.errors import Stopped, StoreError
 from gapless.impl.records.record import Messages, properties_bytes, tag_code
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
-from gapless.properties.machines.client_oracle import Broken, Name, Wanted, Witness
+from gapless.properties.machines.crashes.client_oracle import ClientOracle, Name, NewMessage
+from gapless.properties.machines.mismatch import Mismatch
 from gapless.spec.language import replace
 
 QUEUES: tuple[Name, ...] = (("orders", 0), ("orders", 1), ("bills", 0), ("Ünïcode", 7))
@@ -30,8 +31,8 @@ TAGS = ("", "new", "paid", "Ärger")
 TICKS = (1, 0, 4000, 60_000, 1000, -2500)  # ms that pass between two steps; a clock may be set back
 
 
-class Fault(NamedTuple):
-    """What a disk may be asked to do wrong."""
+class DiskFault(NamedTuple):
+    """A way in which a disk is made to fail."""
 
     error: int
     verb: str
@@ -40,54 +41,54 @@ class Fault(NamedTuple):
 
 
 DISK_FAULTS = (
-    Fault(errno.ENOSPC, "create", "commitlog/*"),
-    Fault(errno.ENOSPC, "create", "consumequeue/*"),
-    Fault(errno.ENOSPC, "write", "*"),
-    Fault(errno.EIO, "sync", "commitlog/*"),
-    Fault(errno.EIO, "sync", "commitlog/*", forget=True),
-    Fault(errno.EIO, "sync", "consumequeue/*"),
-    Fault(errno.EIO, "sync", "consumequeue/*", forget=True),
-    Fault(errno.EIO, "create", "*"),
-    Fault(errno.EIO, "delete", "*"),
-    Fault(errno.EIO, "write", "*"),
-    Fault(errno.EIO, "open", "*"),
+    DiskFault(errno.ENOSPC, "create", "commitlog/*"),
+    DiskFault(errno.ENOSPC, "create", "consumequeue/*"),
+    DiskFault(errno.ENOSPC, "write", "*"),
+    DiskFault(errno.EIO, "sync", "commitlog/*"),
+    DiskFault(errno.EIO, "sync", "commitlog/*", forget=True),
+    DiskFault(errno.EIO, "sync", "consumequeue/*"),
+    DiskFault(errno.EIO, "sync", "consumequeue/*", forget=True),
+    DiskFault(errno.EIO, "create", "*"),
+    DiskFault(errno.EIO, "delete", "*"),
+    DiskFault(errno.EIO, "write", "*"),
+    DiskFault(errno.EIO, "open", "*"),
 )
 
 
 @dataclass
-class Tally:
+class CrashTally:
     """What was tried.
 
-    `ends`: how lives ended · `uses`: what the disk was asked as the power failed · `replayed`: what came of recordings.
+    `ends`: how lives ended · `uses`: during which use of the disk the power failed · `replayed`: what recordings gave.
     """
 
     cases: int = 0
-    points: int = 0  # crashes, each followed by a recovery that was checked, or that crashed itself
-    records: int = 0  # found again, and compared
+    points: int = 0  # crashes; each was followed by a recovery that was checked, or that crashed itself
+    records: int = 0  # records that were found after a crash and compared
     steps: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
     uses: Counter[str] = field(default_factory=Counter)
     replayed: Counter[str] = field(default_factory=Counter)
 
-    def add(self, other: Tally) -> None:
-        """What another tried."""
+    def add(self, other: CrashTally) -> None:
+        """Add what another one counted."""
         self.cases, self.points = self.cases + other.cases, self.points + other.points
         self.records += other.records
         for name in ("steps", "refused", "ends", "uses", "replayed"):
             getattr(self, name).update(getattr(other, name))
 
 
-class Client:
-    """Who uses the store, and all that is chosen of it.
+class StoreClient:
+    """The client of a store.
 
-    `armed`: the disk was asked to fail, in this life · `stopped`: the store said that it has · `forgotten`: the kernel
-    may take for safe what is not · `batches`: built, and not known to be · `recorder`: who takes down every life.
+    `armed`: the disk was told to fail in this life · `stopped`: the store said that it has stopped · `forgotten`: the
+    kernel may take for safe what is not · `batches`: built and not committed · `recorder`: records every life.
     """
 
     settings: Settings
     disk: SimulatedDisk
-    witness: Witness
+    oracle: ClientOracle
     core: Core
     alike: bool  # all messages are of one size: what was lost could come back in its place
     busy: tuple[Name, ...]  # the queues that messages are sent to
@@ -98,7 +99,7 @@ class Client:
         self.choose = choose
         self.told = tell
         self.recorder = recorder
-        self.tally = Tally(cases=1)
+        self.tally = CrashTally(cases=1)
         self.now = 1_700_000_000_000
         self.serial = 0
         self.batches: list[DispatchBatch] = []
@@ -109,24 +110,24 @@ class Client:
         if self.told is not None:
             self.told(line.format(*parts))
 
-    def of(self, ways: Sequence[object]) -> int:
-        """One of these, as its index."""
+    def pick(self, ways: Sequence[object]) -> int:
+        """The index of one of these."""
         return self.choose(len(ways))
 
     def _favour(self) -> None:
-        """Some queues are busy from now on, and the others idle."""
-        low = self.of(QUEUES)
-        self.busy = QUEUES[low : low + 1 + self.of(QUEUES)]
+        """Choose the queues that messages are sent to from now on."""
+        low = self.pick(QUEUES)
+        self.busy = QUEUES[low : low + 1 + self.pick(QUEUES)]
 
-    def _message(self) -> Wanted:
+    def _message(self) -> NewMessage:
         self.serial += 1
         if self.alike:
-            return Wanted(QUEUES[self.of(self.busy) % 2], self.serial.to_bytes(4, "big") * 40, {}, 0)
-        size = BODIES[self.of(BODIES)]
+            return NewMessage(QUEUES[self.pick(self.busy) % 2], self.serial.to_bytes(4, "big") * 40, {}, 0)
+        size = BODIES[self.pick(BODIES)]
         body = (self.serial.to_bytes(4, "big") + bytes(range(256)) * 8)[:size] if size else b""
-        tag = TAGS[self.of(TAGS)]
+        tag = TAGS[self.pick(TAGS)]
         properties = {"TAGS": tag, "n": str(self.serial)} if tag else {}
-        return Wanted(self.busy[self.of(self.busy)], body, properties, tag_code(tag))
+        return NewMessage(self.busy[self.pick(self.busy)], body, properties, tag_code(tag))
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -134,12 +135,9 @@ class Client:
         """One message."""
         message = self._message()
         queue = self.core.queues.named(*message.queue)
-        self._appending(
-            [message],
-            lambda: [(*self._one(message), queue.next - 1)],
-        )
+        self._appending([message], lambda: [(*self._one(message), queue.next - 1)])
 
-    def _one(self, message: Wanted) -> tuple[int, int]:
+    def _one(self, message: NewMessage) -> tuple[int, int]:
         queue = self.core.queues.named(*message.queue)
         return self.core.append(queue, message.body, properties_bytes(message.properties), self.now)
 
@@ -152,11 +150,11 @@ class Client:
             lambda: [(p, size, n) for p, size, _, n in self.core.append_many(columns, self.now).T.tolist()],
         )
 
-    def _appending(self, messages: list[Wanted], ask: Callable[[], list[tuple[int, int, int]]]) -> None:
+    def _appending(self, messages: list[NewMessage], ask: Callable[[], list[tuple[int, int, int]]]) -> None:
         if self.stopped:
             ask()
-            raise Broken(f"a flush failed, and the store takes {messages}")
-        fits = self.witness.begin(messages, self.now)
+            raise Mismatch(f"a flush failed, and the store takes {messages}")
+        fits = self.oracle.begin(messages, self.now)
         try:
             told = ask()
         except NotTaken:
@@ -165,13 +163,13 @@ class Client:
             self.tally.refused["append"] += 1
             return
         except StoreError as error:
-            self.witness.failed(self.core.log.end, stopped=isinstance(error, Stopped))
+            self.oracle.failed(self.core.log.end, stopped=isinstance(error, Stopped))
             self.stopped |= isinstance(error, Stopped)
             raise
         self.tell("append {} messages: (position, size, number) {}", len(messages), told)
         if not fits:
-            raise Broken(f"the store takes {messages}, of which one fits into no file")
-        self.witness.appended(told)
+            raise Mismatch(f"the store takes {messages}, of which one fits into no file")
+        self.oracle.appended(told)
 
     def flush(self) -> None:
         """All that is in the log is on disk."""
@@ -180,34 +178,34 @@ class Client:
         except Stopped:
             self.stopped = True
             raise
-        if self.stopped and to > self.witness.log.flushed:
-            raise Broken(f"a flush failed, and another one says that all before {to} is on disk")
+        if self.stopped and to > self.oracle.log.flushed:
+            raise Mismatch(f"a flush failed, and another one says that all before {to} is on disk")
         self.tell("flush to {}", to)
-        self.witness.flushed(to)
+        self.oracle.flushed(to)
 
     def acknowledge(self) -> None:
-        """Producers are told what is safe; what is not, they must not be told."""
+        """Producers are told what is safe; they must not be told more."""
         to = (self.core.log.flushed, self.core.log.end)[self.choose(2)]
         try:
             self.core.acknowledge(to)
         except NotTaken:
-            if to <= self.witness.log.flushed:
+            if to <= self.oracle.log.flushed:
                 raise
             self.tally.refused["acknowledge"] += 1
             return
         self.tell("acknowledge to {}", to)
-        if to > self.witness.log.acknowledged:
-            self.witness.acknowledged(to)
+        if to > self.oracle.log.acknowledged:
+            self.oracle.acknowledged(to)
 
     def dispatch(self) -> None:
-        """All that may be seen is built, and is seen."""
+        """Every entry that may be visible is built and committed."""
         self._finish_batches()
         rebuild(self.core.dispatch, self.core.limit, 1)
         self.tell("dispatch to {}", self.core.dispatch.dispatched)
         self._see_all()
 
     def build(self) -> None:
-        """One more batch is built, and nobody knows of it yet."""
+        """One more batch is built and not committed yet."""
         dispatch = self.core.dispatch
         if self.core.scan() is not None and (batch := dispatch.take()) is not None:
             dispatch.build(batch)
@@ -216,10 +214,10 @@ class Client:
             self.tell("build {}", batch)
 
     def commit(self) -> None:
-        """Readers see what was built, of one queue."""
+        """What was built of one queue becomes visible."""
         queues = self.core.queues.all
         if queues:
-            queue = queues[self.of(queues)]
+            queue = queues[self.pick(queues)]
             self.tell("commit {} to {}", queue.name, self.core.dispatch.commit(queue))
             self._see(queue.index)
 
@@ -241,58 +239,58 @@ class Client:
         """The checkpoint file says what is safe."""
         self.core.write_checkpoint(self.now)
         self.tell("checkpoint: log {}, queues {}", self.core.checkpoint.log, self.core.checkpoint.queues)
-        self.witness.checkpointed(self.core.checkpoint.log)
+        self.oracle.checkpointed(self.core.checkpoint.log)
 
     def make_ready(self) -> None:
-        """The next file is made early."""
+        """The next file is created in advance."""
         self.core.log.make_ready()
         self.tell("the log has files {}", self.core.log.segments.bases)
 
     def write_back(self) -> None:
-        """The kernel writes some pages out, which nobody asked for."""
+        """The kernel writes some pages out by itself."""
         self.disk.write_back(self.choose)
         self.tell("the kernel writes back")
 
     def tick(self) -> None:
         """Time passes, or the clock is set back."""
-        self.now += TICKS[self.of(TICKS)]
+        self.now += TICKS[self.pick(TICKS)]
         self._favour()
         self.tell("it is {}", self.now)
 
     def expire(self) -> None:
-        """Old files go."""
-        self._see_all()  # a dispatch that was refused may have shown some
-        sent = self.witness.sent
-        before = sent[-1 - self.of(sent)].time + self.choose(2) if sent else 0
-        self.witness.expiring(before)
+        """Old files are deleted."""
+        self._see_all()  # a dispatch that was refused may have committed some
+        sent = self.oracle.sent
+        before = sent[-1 - self.pick(sent)].time + self.choose(2) if sent else 0
+        self.oracle.expiring(before)
         start = self.core.expire(before)
         self.tell("expire what is older than {}: the log begins at {}", before, start)
-        self.witness.expired(start)
+        self.oracle.expired(start)
 
     def fail(self) -> None:
-        """The next use of the disk of some kind fails."""
-        fault = DISK_FAULTS[self.of(DISK_FAULTS)]
+        """The next use of the disk, of a certain kind, fails."""
+        fault = DISK_FAULTS[self.pick(DISK_FAULTS)]
         self.disk.fail(fault.error, verb=fault.verb, path=fault.path, forget=fault.forget, times=1 + self.choose(3))
         self.armed = True
         self.forgotten |= fault.forget
         self.tell("the disk fails: {}", fault)
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- comparing ---------------------------------------------------------------------------------------------------
 
     def _compare_log(self) -> None:
-        found, expected = as_spec.log(self.core), self.witness.log
+        found, expected = as_spec.log(self.core), self.oracle.log
         if replace(found, start=expected.start) != expected:
-            raise Broken(f"the log is {found}, expected {expected}")
+            raise Mismatch(f"the log is {found}, expected {expected}")
 
     def _see(self, index: int) -> None:
         """Readers look at a queue."""
         queue = self.core.queues.all[index]
         name = queue.topic, queue.id
-        new = queue.entries(self.witness.queue(name).indexed, queue.committed).tolist()
-        self.witness.entries(name, queue.committed, new, safe=self.settings.synchronous)
+        new = queue.entries(self.oracle.queue(name).indexed, queue.committed).tolist()
+        self.oracle.entries(name, queue.committed, new, safe=self.settings.synchronous)
 
     def _must_be_armed(self, error: StoreError) -> None:
         if not self.armed:
-            raise Broken(
+            raise Mismatch(
                 f"nothing is wrong with the disk, and the store says {type(error).__name__}: {error}"
             ) from error
