@@ -310,7 +310,11 @@ def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
         (columns_of(args=pa.array([{"numbers": 1}] * 3)), OURS, "there is a column args.numbers, expected"),
         (columns_of(args=pa.array([1, 2, 3])), OURS, "column args is int64, expected a struct"),
         (columns_of(payload=pa.array(["a", "b", "c"])), OURS, "there is a column payload, expected"),
-        (columns_of(spec=pa.array(["queue", "queue", "que"])), OURS, "row 2: spec is 'que', expected broker, checkpoint, "),
+        (
+            columns_of(spec=pa.array(["queue", "queue", "que"])),
+            OURS,
+            "row 2: spec is 'que', expected broker, checkpoint, ",
+        ),
         (columns_of(trace=pa.array(["T/0", None, "T/0"])), OURS, "row 1: trace: Field required"),
         (columns_of(action=pa.array(["append", "open", "append"])), OURS, "row 1: args of open are "),
         (columns_of(saw=pa.array([None, None, "{"])), OURS, "row 2: saw: not JSON"),
