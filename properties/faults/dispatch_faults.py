@@ -8,20 +8,32 @@ import numpy as np
 
 from gapless.impl.dispatch import dispatch as dispatch_module
 from gapless.impl.dispatch import queue_table
-from gapless.impl.dispatch.batches import WAITING, WRITTEN, Batch
+from gapless.impl.dispatch.batches import WAITING, WRITTEN, DispatchBatch
 from gapless.impl.dispatch.bitmap import set_bits
 from gapless.impl.dispatch.dispatch import Dispatch
-from gapless.impl.dispatch.queue_table import Known
-from gapless.impl.dispatch.scan_kernel import ADDRESS, BITS, COMMITTED, LOW, NEWEST, OF, ROOM, SCANNED, SKIPPED, TOLD
+from gapless.impl.dispatch.queue_table import QueueTable
+from gapless.impl.dispatch.scan_kernel import (
+    ADDRESS,
+    BITS,
+    COMMITTED,
+    LOW,
+    NEWEST,
+    ROOM,
+    RUN_QUEUE,
+    SCANNED,
+    SKIPPED,
+    TOLD,
+)
 from gapless.impl.dispatch.scanner import Scanner
+from gapless.impl.files.queues import address
+from gapless.impl.records.errors import StoreError
+from gapless.impl.records.record import ENTRY_BYTES
 from gapless.impl.store import core
-from gapless.impl.store.errors import StoreError
-from gapless.impl.store.queues import ENTRY_BYTES, address
 from gapless.properties.faults.planting import Faults
 
 if TYPE_CHECKING:
-    from gapless.impl.native.kernels import Bytes, Ints
-    from gapless.impl.store.queues import ConsumeQueue
+    from gapless.impl.files.queues import ConsumeQueue
+    from gapless.impl.records.record import Bytes, Ints
 
 FAULTS = Faults()
 fault = FAULTS.plant
@@ -35,7 +47,7 @@ class _PassesOneGap(Dispatch):
     """A hole is visible."""
 
     def _gapless_ends(self, queues: Ints) -> Ints:
-        ends: Ints = np.minimum(super()._gapless_ends(queues) + 1, self._known.columns[queues, SCANNED])
+        ends: Ints = np.minimum(super()._gapless_ends(queues) + 1, self._table.columns[queues, SCANNED])
         return ends
 
 
@@ -55,7 +67,7 @@ class _TakesOneAtATime(Dispatch):
     """Messages wait for nothing."""
 
     def _gapless_ends(self, queues: Ints) -> Ints:
-        ends: Ints = np.minimum(super()._gapless_ends(queues), self._known.columns[queues, COMMITTED] + 1)
+        ends: Ints = np.minimum(super()._gapless_ends(queues), self._table.columns[queues, COMMITTED] + 1)
         return ends
 
 
@@ -63,10 +75,10 @@ class _TakesOneAtATime(Dispatch):
 class _SetsBitsTooEarly(Dispatch):
     """A hole is visible."""
 
-    def take(self, batch: Batch | None = None) -> Batch | None:
+    def take(self, batch: DispatchBatch | None = None) -> DispatchBatch | None:
         taken = super().take(batch)
         if taken is not None:
-            set_bits(self._known.bits, self._known.columns, taken.runs)
+            set_bits(self._table.bits, self._table.columns, taken.runs)
         return taken
 
 
@@ -77,12 +89,12 @@ class _SetsBitsTooEarly(Dispatch):
 class _SkipsWhatFailed(Dispatch):
     """A hole is visible."""
 
-    def failed(self, batch: Batch, error: BaseException) -> bool:
+    def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         again = super().failed(batch, error)
         if again:
             self._waiting.remove(batch)
             batch.state = WRITTEN
-            set_bits(self._known.bits, self._known.columns, batch.runs)
+            set_bits(self._table.bits, self._table.columns, batch.runs)
         return again
 
 
@@ -90,7 +102,7 @@ class _SkipsWhatFailed(Dispatch):
 class _ForgetsWhatFailed(Dispatch):
     """The queue stands still."""
 
-    def failed(self, batch: Batch, error: BaseException) -> bool:
+    def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         again = super().failed(batch, error)
         if again:
             self._waiting.remove(batch)
@@ -101,7 +113,7 @@ class _ForgetsWhatFailed(Dispatch):
 class _TriesForEver(Dispatch):
     """The queue stands still, unnoticed."""
 
-    def failed(self, batch: Batch, error: BaseException) -> bool:
+    def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         batch.attempts = 0
         return super().failed(batch, error)
 
@@ -110,8 +122,10 @@ class _TriesForEver(Dispatch):
 class _BuildsAllButTheLast(Dispatch):
     """A hole is visible."""
 
-    def build(self, batch: Batch) -> None:
-        short = Batch(batch.low, batch.high, batch.rows[:-1], batch.slots[:-1], batch.runs, batch.data, batch.base)
+    def build(self, batch: DispatchBatch) -> None:
+        short = DispatchBatch(
+            batch.low, batch.high, batch.rows[:-1], batch.slots[:-1], batch.runs, batch.data, batch.base
+        )
         super().build(short)
 
 
@@ -119,16 +133,16 @@ class _BuildsAllButTheLast(Dispatch):
 class _MixesUpSlots(Dispatch):
     """Consumers read other messages."""
 
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         slots = np.ascontiguousarray(batch.slots[::-1]) if batch.attempts else batch.slots
-        super().build(Batch(batch.low, batch.high, batch.rows, slots, batch.runs, batch.data, batch.base))
+        super().build(DispatchBatch(batch.low, batch.high, batch.rows, slots, batch.runs, batch.data, batch.base))
 
 
 @fault("two workers at a queue for one", core, "Dispatch", "C13")
 class _LetsWorkersMeet(Dispatch):
     """The proposal forbids it."""
 
-    def _may_take(self, batch: Batch) -> bool:
+    def _may_take(self, batch: DispatchBatch) -> bool:
         return batch.state == WAITING
 
 
@@ -139,11 +153,11 @@ class _LetsWorkersMeet(Dispatch):
 class _GivesNumbersTwice(Dispatch):
     """Entries are written twice."""
 
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         if self.full and self._flying:
             again = self._flying[-1]
-            self._known.columns[again.runs[:, OF], SCANNED] = again.runs[:, LOW]
+            self._table.columns[again.runs[:, RUN_QUEUE], SCANNED] = again.runs[:, LOW]
             self.scanned = again.low
         return batch
 
@@ -152,7 +166,7 @@ class _GivesNumbersTwice(Dispatch):
 class _DropsWhatFindsNoRoom(Dispatch):
     """The queue stands still."""
 
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         if batch is not None and len(self._flying) == self._in_flight:
             self._waiting.remove(batch)
@@ -163,7 +177,7 @@ class _DropsWhatFindsNoRoom(Dispatch):
 class _StaysFull(Dispatch):
     """Dispatch stands still."""
 
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         return None if self.full else super().scan(limit)
 
 
@@ -171,7 +185,7 @@ class _StaysFull(Dispatch):
 class _ScansPastTheLimit(Dispatch):
     """A crash takes what consumers saw."""
 
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         return super().scan(max(limit, self._log.end))
 
 
@@ -179,14 +193,14 @@ class _ScansPastTheLimit(Dispatch):
 class _TellsScannedForDispatched(Dispatch):
     """Files expire too early."""
 
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         batch = super().scan(limit)
         self.dispatched = self.scanned
         return batch
 
 
-@fault("what is visible is dispatched again", dispatch_module, "Known", "C05")
-class _DispatchesAgain(Known):
+@fault("what is visible is dispatched again", dispatch_module, "QueueTable", "C05")
+class _DispatchesAgain(QueueTable):
     """Entries change while they are read."""
 
     def begin(self, queue: ConsumeQueue, number: int) -> None:
@@ -255,7 +269,7 @@ class _LooksAtNoOrder(Dispatch):
 class _TakesOnWhatever(Dispatch):
     """Memory grows with the log."""
 
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         self._in_flight, most = 1 << 30, self._in_flight
         try:
             return super().scan(limit)
@@ -280,12 +294,12 @@ class _BelievesAnyNumber(Scanner):
         if why != SKIPPED:
             return super()._help(why, data, base, p, may_begin=may_begin)
         queue, number = (int(told) for told in self._found[TOLD : TOLD + 2])
-        self.known.begin(self.known.queues.all[queue], number)
+        self.table.begin(self.table.queues.all[queue], number)
         return True
 
 
-@fault("a restart is where appending is", dispatch_module, "Known", "C03")
-class _BeginsAgainWhereItScanned(Known):
+@fault("a restart is where appending is", dispatch_module, "QueueTable", "C03")
+class _BeginsAgainWhereItScanned(QueueTable):
     """A hole is visible."""
 
     def _adopt(self, queue: ConsumeQueue) -> None:
@@ -293,8 +307,8 @@ class _BeginsAgainWhereItScanned(Known):
         self.begin(queue, max(queue.next, queue.committed))
 
 
-@fault("entries go into the file before theirs", dispatch_module, "Known", "C26")
-class _WritesIntoFileBefore(Known):
+@fault("entries go into the file before theirs", dispatch_module, "QueueTable", "C26")
+class _WritesIntoFileBefore(QueueTable):
     """Consumers read other messages."""
 
     def reserve(self, queue: ConsumeQueue, number: int) -> None:

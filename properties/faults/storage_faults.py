@@ -12,16 +12,16 @@ from typing import Any
 
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.simulated_files import Content
-from gapless.impl.native import kernels
-from gapless.impl.store import folder
-from gapless.impl.store import log as log_module
-from gapless.impl.store import queues as queues_module
+from gapless.impl.files import folder
+from gapless.impl.files import log as log_module
+from gapless.impl.files import queues as queues_module
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.files.segments import Segments
+from gapless.impl.records import kernels
+from gapless.impl.records.errors import Refused, StoreError
+from gapless.impl.records.record import FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from gapless.impl.store.core import NEVER, Core
-from gapless.impl.store.errors import Refused, StoreError
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import ConsumeQueue
-from gapless.impl.store.records import FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
-from gapless.impl.store.segments import Segments
 from gapless.properties.faults.planting import Faults, PlantedFault, replacing
 
 FAULTS = Faults()

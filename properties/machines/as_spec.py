@@ -8,9 +8,9 @@ from typing import Any, TypeVar, cast
 import immutables
 
 from gapless.impl.dispatch.dispatch import Dispatch
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.records.record import MAGIC_BLANK, Record, tag_code
 from gapless.impl.store.core import Core
-from gapless.impl.store.queues import ConsumeQueue
-from gapless.impl.store.records import MAGIC_BLANK, Record, tag_code
 from gapless.spec import dispatch as dispatch_spec
 from gapless.spec import log as log_spec
 from gapless.spec import queue as queue_spec

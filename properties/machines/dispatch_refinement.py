@@ -14,12 +14,12 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from gapless.impl.dispatch.batches import WRITTEN, Batch
+from gapless.impl.dispatch.batches import WRITTEN, DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.choices import Choose, plainest
 from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
-from gapless.impl.store import errors
+from gapless.impl.records import errors
 from gapless.impl.store.core import Settings
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.ground_truth import ENTRY, GroundTruth
@@ -66,7 +66,7 @@ class DispatchRefinement(GroundTruth):
         """Whether no batch may be cut until one is finished."""
         return len(self.flying) >= self.settings.in_flight
 
-    def scan(self) -> Batch | None:
+    def scan(self) -> DispatchBatch | None:
         """Cut the next batch: the messages that come next, and none that a crash could take from consumers."""
         dispatch, low, limit, was_full = self.dispatch, self.dispatch.scanned, self.core.limit, self.is_full
         batch = self.core.scan()
@@ -87,7 +87,7 @@ class DispatchRefinement(GroundTruth):
         self.compare()
         return batch
 
-    def scan_number(self, q: int, number: int) -> Batch | None:
+    def scan_number(self, q: int, number: int) -> DispatchBatch | None:
         """The next record claims a number: both give it, or both refuse, and then the record is taken back.
 
         Numbers below 1 are not tried: a queue that is deleted and created again begins at 0, and is another subject of
@@ -117,7 +117,7 @@ class DispatchRefinement(GroundTruth):
         else:
             raise Mismatch(f"scan: {name} gave number {number}, and {due} was due")
 
-    def _expect_rows(self, batch: Batch) -> None:
+    def _expect_rows(self, batch: DispatchBatch) -> None:
         """A batch has those messages of its part of the log that are not in their queue yet, in order."""
         due = [
             (message.queue, message.number, message.position, message.size)
@@ -130,7 +130,7 @@ class DispatchRefinement(GroundTruth):
 
     # -- build -------------------------------------------------------------------------------------------------------
 
-    def take(self, batch: Batch | None = None) -> Batch | None:
+    def take(self, batch: DispatchBatch | None = None) -> DispatchBatch | None:
         """A worker takes a batch: a given one, or what dispatch finds. Raises errors.Refused if both refuse it."""
         may = any(map(self.may_take, self.waiting)) if batch is None else self.may_take(batch)
         try:
@@ -152,18 +152,18 @@ class DispatchRefinement(GroundTruth):
         self.compare()
         return taken
 
-    def may_take(self, batch: Batch) -> bool:
+    def may_take(self, batch: DispatchBatch) -> bool:
         """Whether a worker may take a batch: again after a failure; for the first time, if the model accepts it."""
         return batch in self.waiting and (batch.attempts > 0 or self._refusal(spec.take, batch) is None)
 
-    def _first_rows(self, batch: Batch) -> Iterable[tuple[int, int]]:
+    def _first_rows(self, batch: DispatchBatch) -> Iterable[tuple[int, int]]:
         """The queues and numbers that a worker takes first: all, or one of each queue where workers may not overlap."""
         if self.settings.overlap:
             return ((q, number) for q, number, *_ in self.rows(batch))
         names = self.names()
         return ((names[index], low) for index, low, _high in batch.runs.tolist())
 
-    def _refusal(self, step: ModelStep, batch: Batch) -> Refused | None:
+    def _refusal(self, step: ModelStep, batch: DispatchBatch) -> Refused | None:
         """Why the model refuses a step for a batch."""
         for q, number in self._first_rows(batch):
             try:
@@ -172,7 +172,7 @@ class DispatchRefinement(GroundTruth):
                 return refused
         return None
 
-    def _refuses(self, step: ModelStep, batch: Batch) -> bool:
+    def _refuses(self, step: ModelStep, batch: DispatchBatch) -> bool:
         """Whether the model refuses, too.
 
         It knows nothing of batches without entries, of workers that fail, and of batches from before a crash.
@@ -180,18 +180,18 @@ class DispatchRefinement(GroundTruth):
         unknown = not len(batch.rows) or batch.attempts > 0 or batch not in self.cut
         return unknown or self._refusal(step, batch) is not None
 
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         """A worker writes the entries. Nobody sees them yet, so the model takes no step."""
         self.dispatch.build(batch)
         self.look()
 
-    def spoil(self, batch: Batch) -> None:
+    def spoil(self, batch: DispatchBatch) -> None:
         """A worker that is about to fail leaves rubbish in place of its entries."""
         for address in batch.slots.tolist():
             ctypes.memset(address, RUBBISH, ENTRY.size)
         self.look()
 
-    def wrote(self, batch: Batch) -> None:
+    def wrote(self, batch: DispatchBatch) -> None:
         """A worker has written its entries. Raises errors.Refused if no worker has the batch: both refuse."""
         has = batch in self.hands
         try:
@@ -209,7 +209,7 @@ class DispatchRefinement(GroundTruth):
             self._model("write", q, spec.write, number)
         self._settle()
 
-    def failed(self, batch: Batch) -> bool:
+    def failed(self, batch: DispatchBatch) -> bool:
         """The worker failed: the batch is tried again, or dispatch stops. In the model, a worker still has it."""
         last = batch.attempts >= self.retries
         has = batch in self.hands
@@ -225,7 +225,7 @@ class DispatchRefinement(GroundTruth):
         self.compare()
         return again
 
-    def _expect_stopped(self, batch: Batch | None, why: str) -> None:
+    def _expect_stopped(self, batch: DispatchBatch | None, why: str) -> None:
         """Every step refuses, and says why."""
         self.sometimes["dispatch stopped"] += 1
         verbs: list[Callable[[], object]] = [self.core.scan, self.dispatch.take]
@@ -249,7 +249,7 @@ class DispatchRefinement(GroundTruth):
         self._settle()
         return to
 
-    def commit_all(self, batch: Batch) -> None:
+    def commit_all(self, batch: DispatchBatch) -> None:
         """The same for every queue of a batch, in one step."""
         self.dispatch.commit_all(batch)
         for q in sorted({q for q, *_ in self.rows(batch)}):
@@ -274,7 +274,7 @@ class DispatchRefinement(GroundTruth):
         self.compare()
         self.look()
 
-    def _is_visible(self, batch: Batch) -> bool:
+    def _is_visible(self, batch: DispatchBatch) -> bool:
         names = self.names()
         ends = ((self.models[names[index]].committed, high) for index, _low, high in batch.runs.tolist())
         return batch.state == WRITTEN and all(high <= committed for committed, high in ends)
@@ -349,10 +349,10 @@ class DispatchRefinement(GroundTruth):
         self.core.dispatch = self.core.new_dispatch(
             position, retries=self.retries, room=self.room, recorder=self.recorder
         )
-        self.cut: list[Batch] = []
-        self.waiting: list[Batch] = []
-        self.hands: list[Batch] = []
-        self.flying: list[Batch] = []
+        self.cut: list[DispatchBatch] = []
+        self.waiting: list[DispatchBatch] = []
+        self.hands: list[DispatchBatch] = []
+        self.flying: list[DispatchBatch] = []
         self.stopped = False
         self.compare()
         self.look()

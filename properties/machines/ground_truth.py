@@ -10,12 +10,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.records.record import properties_bytes, tag_code
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.records import properties_bytes, tag_code
 from gapless.properties.machines.mismatch import expect
 
 if TYPE_CHECKING:
-    from gapless.impl.dispatch.batches import Batch
+    from gapless.impl.dispatch.batches import DispatchBatch
     from gapless.impl.recorder.recorder import Recorder
 
 TOPIC = "T"
@@ -101,7 +101,7 @@ class GroundTruth:
         """Our number of a queue by the store's own index of it."""
         return {queue.index: q for q, queue in enumerate(self.queues)}
 
-    def rows(self, batch: Batch) -> list[tuple[int, ...]]:
+    def rows(self, batch: DispatchBatch) -> list[tuple[int, ...]]:
         """Of each entry of a batch: our number of its queue, its own number, position, size."""
         names = self.names()
         return [(names[index], *rest) for index, *rest in batch.rows.tolist()]

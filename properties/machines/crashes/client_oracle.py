@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gapless.impl.store.records import Record
+from gapless.impl.records.record import Record
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.spec import log as log_spec
 from gapless.spec import queue as queue_spec

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
+from gapless.impl.records.errors import Refused as NotTaken
+from gapless.impl.records.errors import StoreError
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import Refused as NotTaken
-from gapless.impl.store.errors import StoreError
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.crashes.client_oracle import ClientOracle
 from gapless.properties.machines.crashes.store_client import CrashTally, StoreClient

@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.environment.choices import Choose
 from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.records.errors import Refused as NotTaken
+from gapless.impl.records.errors import Stopped, StoreError
+from gapless.impl.records.record import Messages, properties_bytes, tag_code
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import Refused as NotTaken
-from gapless.impl.store.errors import Stopped, StoreError
-from gapless.impl.store.records import Messages, properties_bytes, tag_code
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.crashes.client_oracle import ClientOracle, Name, NewMessage
 from gapless.properties.machines.mismatch import Mismatch
@@ -102,7 +102,7 @@ class StoreClient:
         self.tally = CrashTally(cases=1)
         self.now = 1_700_000_000_000
         self.serial = 0
-        self.batches: list[Batch] = []
+        self.batches: list[DispatchBatch] = []
         self.armed = self.stopped = self.forgotten = False
 
     def tell(self, line: str, *parts: object) -> None:

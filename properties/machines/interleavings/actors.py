@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.environment.schedules import Actor
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
@@ -135,7 +135,7 @@ class Simulation:
 
     # -- commit and flush --------------------------------------------------------------------------------------------
 
-    def wrote(self, batch: Batch) -> None:
+    def wrote(self, batch: DispatchBatch) -> None:
         """A worker has written its entries: there may be something to commit."""
         self.pair.wrote(batch)
         names = {queue.index: q for q, queue in enumerate(self.pair.queues)}
@@ -207,8 +207,8 @@ class Worker:
 
     def begin(self) -> None:
         """A new life: nothing is in hand."""
-        self.batch: Batch | None = None
-        self._next: Callable[[Batch], None] = self._build
+        self.batch: DispatchBatch | None = None
+        self._next: Callable[[DispatchBatch], None] = self._build
 
     def state(self) -> tuple[int, str]:
         """What it is about to do."""
@@ -229,7 +229,7 @@ class Worker:
         else:
             self._next(self.batch)
 
-    def _build(self, batch: Batch) -> None:
+    def _build(self, batch: DispatchBatch) -> None:
         fails = self._simulation.builds in self._simulation.plan.fails
         self._simulation.builds += 1
         if fails:
@@ -239,15 +239,15 @@ class Worker:
             self._pair.build(batch)
             self._next = self._report
 
-    def _fail(self, batch: Batch) -> None:
+    def _fail(self, batch: DispatchBatch) -> None:
         self._pair.failed(batch)
         self.batch = None
 
-    def _report(self, batch: Batch) -> None:
+    def _report(self, batch: DispatchBatch) -> None:
         self._simulation.wrote(batch)
         self._next = self._commit
 
-    def _commit(self, batch: Batch) -> None:
+    def _commit(self, batch: DispatchBatch) -> None:
         self._pair.commit_all(batch)
         self.batch = None
 

@@ -19,8 +19,8 @@ from hashlib import blake2b
 from gapless.impl.environment.schedules import (
     Chooser,
     DoesNotFit,
-    Explored,
     Schedule,
+    ScheduleCounts,
     chosen,
     every,
     run,
@@ -93,7 +93,7 @@ def run_case(plan: Plan, choose: Chooser, recorder: Recorder | None = None) -> t
     return simulation, schedule
 
 
-def in_every_way(plan: Plan) -> Explored:
+def in_every_way(plan: Plan) -> ScheduleCounts:
     """Every schedule of a plan. Raises as `run_case`."""
     return every(partial(Simulation, plan), state=Simulation.state, finished=Simulation.finished)
 

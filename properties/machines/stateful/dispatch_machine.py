@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
+from gapless.impl.records.errors import Refused, Stopped
 from gapless.impl.store.core import Settings
-from gapless.impl.store.errors import Refused, Stopped
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS, DispatchRefinement
 from gapless.properties.machines.ground_truth import ENTRY
 
@@ -57,7 +57,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def open(self, settings: Settings, retries: int, room: int, messages: list[int]) -> None:
         """A store with some messages."""
         self.pair = DispatchRefinement(settings, 2, retries=retries, room=room)
-        self.batches: list[Batch] = []
+        self.batches: list[DispatchBatch] = []
         self.append(messages)
         self.flush_log()
 
@@ -153,7 +153,7 @@ class DispatchMachine(RuleBasedStateMachine):
             event(f"{name} is taken")
         self.batches += self.pair.cut[-1:] if self.pair.cut[-1:] != self.batches[-1:] else []
 
-    def offer_for(self, name: str, batch: int, step: Callable[[Batch], object]) -> None:
+    def offer_for(self, name: str, batch: int, step: Callable[[DispatchBatch], object]) -> None:
         """Offer a step for one of the batches that were ever cut."""
         if self.batches:
             self.offer(name, lambda: step(self.batches[-1 - batch % len(self.batches)]))
@@ -185,27 +185,27 @@ def first_failure(cases: int) -> tuple[int, str] | None:
     return None
 
 
-def write(pair: DispatchRefinement, batch: Batch) -> None:
+def write(pair: DispatchRefinement, batch: DispatchBatch) -> None:
     """A worker builds its batch and reports it; a worker that does not have it only reports it. Raises Refused."""
     if batch in pair.hands:  # the memory of another life is gone
         pair.build(batch)
     pair.wrote(batch)
 
 
-def fail(pair: DispatchRefinement, batch: Batch) -> None:
+def fail(pair: DispatchRefinement, batch: DispatchBatch) -> None:
     """A worker fails and reports it. Raises Refused."""
     if batch in pair.hands:
         pair.spoil(batch)
     pair.failed(batch)
 
 
-def commit_all(pair: DispatchRefinement, batch: Batch) -> None:
+def commit_all(pair: DispatchRefinement, batch: DispatchBatch) -> None:
     """What is written of the queues of a batch becomes visible, if the batch was cut in this life."""
     if batch in pair.cut:
         pair.commit_all(batch)
 
 
-def work(pair: DispatchRefinement) -> Batch | None:
+def work(pair: DispatchRefinement) -> DispatchBatch | None:
     """A worker does the batch that it has, or one that waits, or one it scans; None if there is none."""
     if not pair.hands and pair.take() is None and pair.scan() is not None:
         pair.take()

@@ -17,11 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from gapless.impl.environment.choices import Choices
 from gapless.impl.environment.simulated import SimulatedDisk
-from gapless.impl.native import kernels
 from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.records import kernels
+from gapless.impl.records.errors import StoreError
+from gapless.impl.records.record import Record, encode
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import StoreError
-from gapless.impl.store.records import Record, encode
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.recorded_conformance import require_conformance

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.files.queues import BLANK_SLOT, ConsumeQueue
 from gapless.impl.recorder.recorder import ROW, Recorder
+from gapless.impl.records.errors import StoreError
+from gapless.impl.records.record import Record, encode, tag_code
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import StoreError
-from gapless.impl.store.queues import BLANK_SLOT, ConsumeQueue
-from gapless.impl.store.records import Record, encode, tag_code
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.recorded_conformance import require_conformance

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapless.impl.native import kernels
-from gapless.impl.recorder.rows import APPEND, row_of_append
-from gapless.impl.store.errors import Damaged, Refused, Stopped, StoreError
-from gapless.impl.store.records import (
+from gapless.impl.files.observer import LogObserver, append_row
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.files.segments import Segments, zero_from
+from gapless.impl.records import kernels
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.record import (
     BLANK,
     FIXED,
     HEAD,
@@ -30,14 +32,6 @@ from gapless.impl.store.records import (
     Record,
     decode,
 )
-from gapless.impl.store.segments import zero_from
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gapless.impl.recorder.recorder import Recorder
-    from gapless.impl.store.queues import ConsumeQueue
-    from gapless.impl.store.segments import Segments
 
 PAGE = 4096  # bytes that a disk writes at once, or multiples of them
 _BLANK = struct.Struct(">iI")
@@ -53,7 +47,7 @@ class CommitLog:
     last record's store time; these never step back, whatever the clock does · `error`: why the log has stopped.
     """
 
-    def __init__(self, segments: Segments, recorder: Recorder | None = None, *, host: bytes = HERE) -> None:
+    def __init__(self, segments: Segments, recorder: LogObserver | None = None, *, host: bytes = HERE) -> None:
         self.segments = segments
         self.recorder = recorder
         self.host = host
@@ -118,7 +112,7 @@ class CommitLog:
         queue.next = number + 1
         self.newest = time
         if self.recorder is not None:  # a call would cost more than the row
-            self.recorder.tape += row_of_append(APPEND, queue.index, position, size)
+            self.recorder.tape += append_row(queue.index, position, size)
         self.end = position + size
         return position, size
 
@@ -131,7 +125,7 @@ class CommitLog:
         """
         if self.error:
             raise Stopped(str(self.error)) from self.error
-        count, time = len(messages.of), max(now, self.newest)
+        count, time = len(messages.queue_index), max(now, self.newest)
         topics = [queue.prefix[1 + (len(queue.prefix) > LONGEST_V1_TOPIC + 1) :] for queue in queues]
         topic_ends = np.zeros(len(topics) + 1, np.int64)
         np.cumsum([len(topic) for topic in topics], out=topic_ends[1:])
@@ -147,9 +141,9 @@ class CommitLog:
         while done < count:
             before, at = done, self.end - self._base
             done, at = kernels.encode_many(
-                self._bytes, self._base, at, done, messages.of, np.frombuffer(b"".join(topics), np.uint8), topic_ends,
-                ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends, head, now, time,
-                kernels.CRC_TABLES, placed,
+                self._bytes, self._base, at, done, messages.queue_index, np.frombuffer(b"".join(topics), np.uint8),
+                topic_ends, ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends, head,
+                now, time, kernels.CRC_TABLES, placed,
             )  # fmt: skip
             for queue, number in zip(queues, numbers.tolist(), strict=True):
                 queue.next = number
@@ -163,7 +157,7 @@ class CommitLog:
         return placed
 
     def _check_sizes(self, messages: Messages, topics: list[bytes], property_ends: Ints) -> None:
-        if not len(messages.of):
+        if not len(messages.queue_index):
             return
         longest = max(map(len, topics)) + int(np.diff(messages.body_ends).max()) + int(np.diff(property_ends).max())
         if longest + FIXED + 1 + BLANK > self.file_size:

@@ -1,4 +1,4 @@
-"""A record of the commit log, as it lies there and as a program holds it. Byte layout: reference A.2 and A.3."""
+"""A record of the commit log: its bytes, and as a Python object. Byte layout: reference A.2 and A.3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.store.errors import Refused
+from gapless.impl.records.errors import Refused
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -24,7 +24,8 @@ BLANK = 8  # bytes: the size and magic number that end every file but the last
 FIXED = 91  # bytes of a V1 record with IPv4 hosts, and neither body, topic nor properties
 
 BORN_V6, STORE_V6, INNER_BATCH = 0x10, 0x20, 0x80
-TRANSACTION, PREPARED, COMMITTED, ROLLED_BACK = 0xC, 0x4, 0x8, 0xC
+OUTSIDE = 0x4  # transaction types 4 (prepared) and 12 (rolled back) have this bit, and no place in a queue
+ENTRY_BYTES = 20  # of an entry in a consume queue
 
 HEAD = struct.Struct(">iIIiiqqiq8sq8siqi")  # all that comes before the body, with IPv4 hosts
 HERE = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)  # who sends and who stores, where nobody says
@@ -32,7 +33,9 @@ HERE = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)  # who sends and who sto
 LONGEST_TOPIC = 255  # bytes
 LONGEST_PROPERTIES = 32767  # bytes
 LONGEST_V1_TOPIC = 127  # bytes
-NO_TAG = b""
+
+DELAYS = tuple(1000 * s for s in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200))
+"""The delay levels of a broker, from level 1 on, in ms."""
 
 _TOPIC = re.compile(r"[^/\0-\x1f\x7f]+")  # it is a folder's name as well
 
@@ -67,13 +70,13 @@ class Record:
 class Messages:
     """Many messages as columns, to be appended in one native pass.
 
-    `queues`: the (topic, queue id) pairs that occur · `of`: int32 [n], whose message each is, as an index in `queues` ·
+    `queues`: the (topic, queue id) pairs that occur · `queue_index`: int32 [n], where in `queues` each message's is ·
     `bodies`: uint8, one after the other; body *i* is `bodies[body_ends[i]:body_ends[i + 1]]`, with `body_ends` int64
     [n + 1] · `properties`, `property_ends`: likewise, in the form of `properties_bytes`; without them there are none.
     """
 
     queues: Sequence[tuple[str, int]]
-    of: npt.NDArray[np.int32]
+    queue_index: npt.NDArray[np.int32]
     bodies: Bytes
     body_ends: Ints
     properties: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
@@ -173,11 +176,6 @@ def tag_code(tag: str) -> int:
 # -- records ---------------------------------------------------------------------------------------------------------
 
 
-def size_of(topic: bytes, body: int, properties: int) -> int:
-    """Bytes that a record takes, with IPv4 hosts."""
-    return FIXED + body + len(topic) + properties + (len(topic) > LONGEST_V1_TOPIC)
-
-
 def encode(record: Record) -> bytes:
     """The record as it lies in the log; hosts are IPv4. `record.size` is not read: it follows."""
     topic, properties = topic_bytes(record.topic), properties_bytes(record.properties)
@@ -185,7 +183,7 @@ def encode(record: Record) -> bytes:
     return b"".join(
         (
             HEAD.pack(
-                size_of(topic, len(record.body), len(properties)),
+                FIXED + len(record.body) + len(topic) + len(properties) + wide,
                 MAGIC_V2 if wide else MAGIC_V1,
                 zlib.crc32(record.body) & 0x7FFFFFFF,
                 record.queue,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gapless.impl.environment.real import Bytes, Disk, File
-from gapless.impl.store.errors import Damaged, DiskFull, NotAStore, StoreError, WrongFileSize
+from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, StoreError, WrongFileSize
 
 T = TypeVar("T")
 

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapless.impl.environment.real import Disk
-from gapless.impl.store.errors import InUse, NotAStore, StoreError, WrongFileSize
-from gapless.impl.store.queues import ENTRY_BYTES, FOLDER, LIGHT, names_of_queues
-from gapless.impl.store.records import BLANK, FIXED
-from gapless.impl.store.segments import asked
+from gapless.impl.files.queues import FOLDER, LIGHT, names_of_queues
+from gapless.impl.files.segments import asked
+from gapless.impl.records.errors import InUse, NotAStore, StoreError, WrongFileSize
+from gapless.impl.records.record import BLANK, ENTRY_BYTES, FIXED
 
 LOG = "commitlog"
 ABORT = "abort"
 CHECKPOINT = "checkpoint"
 TOPICS = "config/topics.json"
-LMQ_CURSORS = "config/lmqConsumerOffset.json"
 UNSAID_QUEUES = 16  # that a broker takes a topic to have where its table has the topic and no number
 
 LOG_FILE = 1 << 30  # bytes, where neither the settings nor the files say
@@ -92,7 +91,7 @@ def _agreed(found: dict[str, int], wanted: int | None, default: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class CheckpointFile:
     """Times in ms: every record stored up to `log` is on disk, and so is the entry of every one up to `queues`."""
 
     log: int = 0
@@ -102,7 +101,7 @@ class Checkpoint:
     confirmed: int = 0  # where the last record began when a broker last started; kept as it was found
 
     @classmethod
-    def read(cls, disk: Disk) -> Checkpoint:
+    def read(cls, disk: Disk) -> CheckpointFile:
         """What the file says; nothing is safe where there is none, or where it is cut off."""
         content = asked(lambda: disk.read(CHECKPOINT), CHECKPOINT) or b""
         return cls(*_TIMES.unpack_from(content)) if len(content) >= _TIMES.size else cls()

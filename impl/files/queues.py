@@ -8,20 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.store.errors import Damaged, NotAStore, Refused
-from gapless.impl.store.input_checks import queue_number
-from gapless.impl.store.records import LONGEST_V1_TOPIC, Bytes, topic_bytes
-from gapless.impl.store.segments import Segments, asked, zero_from
+from gapless.impl.environment.real import Disk, File
+from gapless.impl.files.segments import Segments, asked, zero_from
+from gapless.impl.records.errors import Damaged, NotAStore, Refused
+from gapless.impl.records.input_checks import queue_number
+from gapless.impl.records.record import ENTRY_BYTES, LONGEST_V1_TOPIC, Bytes, topic_bytes
 
-if TYPE_CHECKING:
-    from gapless.impl.environment.real import Disk, File
-
-ENTRY_BYTES = 20
 ENTRY = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 BLANK_SLOT = 0x7FFFFFFF  # the size in slots that fill a new queue's file up to its first entry
 
@@ -171,7 +167,7 @@ class ConsumeQueue:
     def delete_expired(self) -> None:
         """Files whose entries have all expired are gone, but never the last one that has any (reference C.3).
 
-        The last entry is all that tells the queue's next number when no message of it is left.
+        Once no message of a queue is left, its next number is known from its last entry alone.
         """
         for base in self.segments.bases[:-1]:
             end = (base + self.segments.size) // ENTRY_BYTES
@@ -196,7 +192,7 @@ def entries(data: Bytes) -> npt.NDArray[np.void]:
     return data[: len(data) // ENTRY_BYTES * ENTRY_BYTES].view(ENTRY)
 
 
-class Queues:
+class ConsumeQueues:
     """All queues of a store. `all`: in the order in which they were met."""
 
     def __init__(self, disk: Disk, file_size: int) -> None:

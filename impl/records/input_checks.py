@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gapless.impl.store.errors import Refused
-from gapless.impl.store.records import LONGEST_PROPERTIES, RESERVED, Bytes, Ints, Messages
+from gapless.impl.records.errors import Refused
+from gapless.impl.records.kernels import starts_with
+from gapless.impl.records.record import LONGEST_PROPERTIES, RESERVED, Bytes, Ints, Messages
 
 _RESERVED = np.frombuffer(b"".join(name.encode() + b"\x01" for name in RESERVED), np.uint8)
 _RESERVED_ENDS = np.cumsum([0, *(len(name) + 1 for name in RESERVED)])
@@ -36,17 +37,17 @@ def sound(messages: Messages) -> Messages:
     pairs = [(topic, queue_number(queue)) for topic, queue in messages.queues]
     if len(set(pairs)) < len(pairs):
         raise Refused(f"`queues` names {_twice(pairs)} twice; name every queue once")
-    of: npt.NDArray[np.int32] = _column(messages.of, np.int32, "of")
-    if len(of) and not 0 <= of.min() <= of.max() < len(pairs):
-        raise Refused(f"`of` has {of.min()} to {of.max()}, expected indices of the {len(pairs)} queues")
-    bodies, body_ends = _texts(messages.bodies, messages.body_ends, len(of), "bodies", "body_ends")
+    index: npt.NDArray[np.int32] = _column(messages.queue_index, np.int32, "queue_index")
+    if len(index) and not 0 <= index.min() <= index.max() < len(pairs):
+        raise Refused(f"`queue_index` has {index.min()} to {index.max()}, expected indices of the {len(pairs)} queues")
+    bodies, body_ends = _texts(messages.bodies, messages.body_ends, len(index), "bodies", "body_ends")
     if messages.property_ends is None:
-        return Messages(pairs, of, bodies, body_ends, np.zeros(0, np.uint8), np.zeros(len(of) + 1, np.int64))
+        return Messages(pairs, index, bodies, body_ends, np.zeros(0, np.uint8), np.zeros(len(index) + 1, np.int64))
     properties, property_ends = _texts(
-        messages.properties, messages.property_ends, len(of), "properties", "property_ends"
+        messages.properties, messages.property_ends, len(index), "properties", "property_ends"
     )
     _require_properties(properties, property_ends)
-    return Messages(pairs, of, bodies, body_ends, properties, property_ends)
+    return Messages(pairs, index, bodies, body_ends, properties, property_ends)
 
 
 def _twice(pairs: list[tuple[str, int]]) -> str:
@@ -93,7 +94,7 @@ def _require_properties(properties: Bytes, ends: Ints) -> None:
 
 
 @njit(nogil=True, cache=True)
-def first_unsound(data: Bytes, ends: Ints, reserved: Bytes, reserved_ends: Ints) -> int:  # noqa: C901
+def first_unsound(data: Bytes, ends: Ints, reserved: Bytes, reserved_ends: Ints) -> int:
     """The first text that is no list of properties, or has a reserved name in it; -1 where all are sound."""
     for i in range(len(ends) - 1):
         p, e = ends[i], ends[i + 1]
@@ -108,13 +109,8 @@ def first_unsound(data: Bytes, ends: Ints, reserved: Bytes, reserved_ends: Ints)
             if c == 1:
                 named = True
                 for k in range(len(reserved_ends) - 1):
-                    low, length = reserved_ends[k], reserved_ends[k + 1] - reserved_ends[k]
-                    if length != at + 1 - begins:
-                        continue
-                    same = True
-                    for j in range(length):
-                        same = same and data[begins + j] == reserved[low + j]
-                    if same:
+                    name = reserved[reserved_ends[k] : reserved_ends[k + 1]]
+                    if starts_with(data, begins, at + 1, name):  # its end is the separator
                         return i
             elif c == 2:
                 begins, named = at + 1, False
