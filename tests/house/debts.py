@@ -20,7 +20,6 @@ TWICE = {
     "Answer",
     "Batch",
     "Judge",
-    "Judged",
     "Messages",
     "Reader",
     "Result",
