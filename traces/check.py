@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from gapless.traces.report.values import (
 from gapless.traces.rules import Rule, rules
 from gapless.traces.sources.rocketmq import places, splits
 from gapless.traces.sources.rocketmq.clients import evidence
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged
 from gapless.traces.sources.rocketmq.log import Judge
@@ -187,8 +188,9 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
         if folder is None:
             return _no_store(path)
         store = open_store(folder, beside.config)
-        with _evidence(folder, beside.client, path) as noted:
-            return _check_store(path, replace(store, notes=(*store.notes, *noted)), options, engine, table)
+        said, notes = _evidence(folder, beside.client, path)
+        store = replace(store, notes=(*store.notes, *notes))
+        return _check_store(path, store, said, options, engine, table)
     except NothingThere as nothing:
         return _nothing(path, "inconclusive", str(nothing))
     except Unreadable as problem:
@@ -202,28 +204,23 @@ def _check_one(  # noqa: PLR0911 - one for every way it can end
         return _nothing(path, "unreadable", f"{where}{error.strerror}")
 
 
-@contextmanager
-def _evidence(folder: Path, given: Path | None, path: Path) -> Iterator[list[str]]:
-    """Give what clients say to all who judge; it is found by itself beside the store, and said so."""
+def _evidence(folder: Path, given: Path | None, path: Path) -> tuple[Evidence | None, list[str]]:
+    """What clients say, and what a reader should know of it. A log beside the store is used if none is given."""
     found = given or client_log_beside(folder)
     if found is None:
-        yield []
-        return
+        return None, []
     try:
         said = evidence.read(found, str(path))
     except NothingThere as nothing:
-        yield [f"{nothing}: it is not used"]
-        return
-    token = evidence.given.set(said)
-    try:
-        yield [] if given else [f"what clients were promised from {found.name} beside the store"]
-    finally:
-        evidence.given.reset(token)
+        return None, [f"{nothing}: it is not used"]
+    return said, [] if given else [f"what clients were promised from {found.name} beside the store"]
 
 
-def _check_store(path: Path, store: Store, options: Options, engine: Engine, table: tuple[Path, str] | None) -> Parts:
+def _check_store(
+    path: Path, store: Store, said: Evidence | None, options: Options, engine: Engine, table: tuple[Path, str] | None
+) -> Parts:
     splits.load_more_kernels(store, options)
-    judged, interrupted = judged_store(store, options, engine)
+    judged, interrupted = judged_store(store, options, engine, said)
     if table is not None:
         from gapless.traces.report import verdict_table  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.verdict_rows import verdict_rows  # noqa: PLC0415
@@ -300,7 +297,7 @@ class Engine(Protocol):
     def located(self, path: Path) -> Path:
         """The path as those know it who read it."""
 
-    def results(self, store: Store, options: Options) -> Iterator[Result]:
+    def results(self, store: Store, options: Options, said: Evidence | None) -> Iterator[Result]:
         """Every split of a store judged, in log order. Raises Unreadable."""
 
     def events(self) -> event_traces.Engine:
@@ -319,9 +316,9 @@ class Local:
         """As `Engine` says."""
         return path
 
-    def results(self, store: Store, options: Options) -> Iterator[Result]:
+    def results(self, store: Store, options: Options, said: Evidence | None) -> Iterator[Result]:
         """As `Engine` says."""
-        return results(store, options, self.jobs)
+        return results(store, options, self.jobs, said)
 
     def events(self) -> event_traces.Engine:
         """As `Engine` says."""
@@ -345,14 +342,14 @@ def _engine(
     return started(master, jobs, progress)
 
 
-def results(store: Store, options: Options, jobs: int | None) -> Iterator[Result]:
+def results(store: Store, options: Options, jobs: int | None, said: Evidence | None = None) -> Iterator[Result]:
     """Every split judged, in log order, by `jobs` processes."""
     wanted = list(splits.splits(store, options.split))
-    return _each(jobs, partial(_judged, store, options), wanted, sum(split.high - split.low for split in wanted))
+    return _each(jobs, partial(_judged, store, options, said), wanted, sum(split.high - split.low for split in wanted))
 
 
-def _judged(store: Store, options: Options, split: Split) -> Result:
-    return splits.judge(store, split, options)
+def _judged(store: Store, options: Options, said: Evidence | None, split: Split) -> Result:
+    return splits.judge(store, split, options, said)
 
 
 def _each(jobs: int | None, judge: Callable[[Item], Answer], items: Sequence[Item], size: int) -> Iterator[Answer]:
@@ -364,11 +361,11 @@ def _each(jobs: int | None, judge: Callable[[Item], Answer], items: Sequence[Ite
 
 
 def _by_pool(judge: Callable[[Item], Answer], items: Sequence[Item], jobs: int) -> Iterator[Answer]:
-    pool = ProcessPoolExecutor(jobs, _context(), _begin, (evidence.given.get(),))
+    pool = ProcessPoolExecutor(jobs, _context(), _begin, (judge,))
     waiting: deque[Future[Answer]] = deque()
     try:
         for item in items:
-            waiting.append(pool.submit(judge, item))
+            waiting.append(pool.submit(_work, item))
             if len(waiting) >= AHEAD * jobs:
                 yield waiting.popleft().result()
         while waiting:
@@ -383,20 +380,27 @@ def _context() -> multiprocessing.context.BaseContext:
     return multiprocessing.get_context("fork" if alone and hasattr(os, "fork") else "spawn")
 
 
-def _begin(said: evidence.Evidence | None) -> None:
-    """Begin a worker: interrupts are the parent's business, and what clients say is known."""
+def _begin(judge: Callable[[Any], Any]) -> None:
+    """Begin a worker of a pool: it has one task, which may carry much, and interrupts are the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    evidence.given.set(said)
+    _task.append(judge)
 
 
-def judged_store(store: Store, options: Options, engine: Engine) -> tuple[Judged, str]:
+_task: list[Callable[[Any], Any]] = []  # of this process, if it is a worker
+
+
+def _work(item: Any) -> Any:
+    return _task[-1](item)
+
+
+def judged_store(store: Store, options: Options, engine: Engine, said: Evidence | None = None) -> tuple[Judged, str]:
     """Judge a whole store; and what interrupted that, if something did: then what was judged so far."""
     splits.forget_listings()
-    judge = Judge(store, options)
+    judge = Judge(store, options, said)
     total = sum(split.high - split.low for split in splits.splits(store))
     done = 0
     try:
-        for result in engine.results(store, options):
+        for result in engine.results(store, options, said):
             judge.take(result)
             done += result.bytes
             if engine.progress:
@@ -429,8 +433,8 @@ def _other_ends(judged: Judged) -> Iterator[tuple[int, str]]:
 
 def _up_to(limit: int, why: str, judged: Judged, options: Options, engine: Engine) -> Judged:
     """The same store judged as if its log ended at `limit`: kept if nothing departs then."""
-    judge = Judge(replace(judged.store, limit=limit), options)
-    for result in engine.results(judge.store, options):
+    judge = Judge(replace(judged.store, limit=limit), options, judged.evidence)
+    for result in engine.results(judge.store, options, judged.evidence):
         judge.take(result)
     shorter = judge.finish()
     if shorter.found or (shorter.inconclusive and limit == judged.last_record and judged.store.clean):
@@ -625,7 +629,7 @@ def _not_exercised(judged: Judged) -> list[str]:
 
 def _promises_not_exercised(judged: Judged) -> Iterator[str]:
     """What is not known of promises to clients."""
-    sent, said = "a client sent the message", evidence.given.get()
+    sent, said = "a client sent the message", judged.evidence
     if judged.client is None:
         for sentence in (*ACKNOWLEDGED, sent):
             yield f"{rule_id('queue', sentence)}: nobody says what was sent; a client log would (--client)"

@@ -35,7 +35,6 @@ from gapless.traces.options import Options
 from gapless.traces.parts import Progress
 from gapless.traces.problems import Unreadable, UsageError, shown
 from gapless.traces.sources.rocketmq import splits
-from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.splits import Result, Split
 from gapless.traces.sources.rocketmq.store.layout import Store
@@ -88,10 +87,9 @@ class Spark:
         """The path as workers know it: those of this machine begin where this process did."""
         return path if str(self.context.master).startswith("local") else path.absolute()
 
-    def results(self, store: Store, options: Options) -> Iterator[Result]:
+    def results(self, store: Store, options: Options, said: Evidence | None = None) -> Iterator[Result]:
         """Every split of a store judged, in log order. Raises Unreadable."""
         wanted = list(splits.splits(store, options.split))
-        said = evidence.given.get()
         with self.interrupts.held():
             known = self.context.broadcast(said) if said else None
         judge = partial(_judged, uuid4().hex, store, options, known)
@@ -249,9 +247,8 @@ def _judged(
 ) -> Result | Unreadable:
     """One split, judged; that it cannot be read is an answer, for Spark would try it again."""
     _begun(check)
-    evidence.given.set(said.value if said else None)
     try:
-        return splits.judge(store, split, options)
+        return splits.judge(store, split, options, said.value if said else None)
     except Unreadable as problem:
         return problem
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from gapless.spec.catalog import State
 from gapless.traces.replay.exact import Departure, Event
 from gapless.traces.report.values import Client
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.splits import Refusal, Split
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import Store
@@ -103,6 +104,7 @@ class Judged:
 
     store: Store
     end: int  # the log's exclusive end
+    evidence: Evidence | None = None  # what the store's clients say
     records: int = 0
     found: list[Found] = field(default_factory=list)
     untold: dict[tuple[str, str], int] = field(default_factory=dict)  # only counted: by spec and the need of it

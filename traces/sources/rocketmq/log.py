@@ -17,6 +17,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, replay
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.promises import Promises
 from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Judged
 from gapless.traces.sources.rocketmq.queues import Queues
@@ -31,10 +32,11 @@ Held = tuple[Split, Segment]
 class Judge:
     """Takes results in log order, and then decides what only the whole log shows."""
 
-    def __init__(self, store: Store, options: Options) -> None:
+    def __init__(self, store: Store, options: Options, evidence: Evidence | None = None) -> None:
         self.store = store
         self.options = options
-        self.judged = Judged(store, end=store.start)
+        self.evidence = evidence
+        self.judged = Judged(store, end=store.start, evidence=evidence)
         self.queues = Queues(self.judged, options)
         self.transactions = Transactions(self.judged, options)
         self.promises = Promises(self.judged, options)
@@ -53,7 +55,8 @@ class Judge:
         inside = base + split.low <= self.reached < base + split.high
         if not split.exact and inside and begins != self.reached != self.invalid_at:
             # The search for a first record was led astray, or passed a damaged one: begin where the last one ended.
-            result = splits.judge(self.store, replace(split, low=self.reached - base, exact=True), self.options)
+            again = replace(split, low=self.reached - base, exact=True)
+            result = splits.judge(self.store, again, self.options, self.evidence)
         for at, value in enumerate(result.counters):
             self.judged.counters[at] += int(value)
         for segment in result.segments:

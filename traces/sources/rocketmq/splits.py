@@ -25,8 +25,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
-from gapless.traces.sources.rocketmq.clients import evidence
-from gapless.traces.sources.rocketmq.clients.evidence import Kept
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Kept, Messages, judge_messages
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import ENTRY, HALF_TOPIC, OP_TOPIC, LogFile, Store, queue_files
 from gapless.traces.sources.rocketmq.store.scan import Bytes, Ints
@@ -295,10 +294,11 @@ class Columns:
 class Reader:
     """Scans one split into segments."""
 
-    def __init__(self, store: Store, split: Split, space: Space | None = None) -> None:
+    def __init__(self, store: Store, split: Split, space: Space | None = None, *, keys: bool = False) -> None:
         self.store = store
         self.split = split
         self.space = space
+        self.keys = keys  # whether the keys of all records are wanted
         self.file = split.file
         self.window = Window(split.file, space)
         self.delays = np.array(store.delays, np.int64)
@@ -309,7 +309,7 @@ class Reader:
     def columns(self) -> Columns:
         """Room for the records that are likely: they are rarely shorter than 160 bytes."""
         columns = Columns((self.split.high - self.split.low) // 160 + 64, self.space)
-        if evidence.given.get() is not None:
+        if self.keys:
             columns.keys = columns.space.array("keys", (3, columns.log.shape[1]), np.int64)
         return columns
 
@@ -424,20 +424,20 @@ def load_more_kernels(store: Store, options: Options) -> None:
         load_transaction_kernels(options)
 
 
-def judge(store: Store, split: Split, options: Options) -> Result:
-    """Read one split and replay its pieces. Raises Unreadable."""
+def judge(store: Store, split: Split, options: Options, evidence: Evidence | None = None) -> Result:
+    """Read one split, replay its pieces, and hold them against what clients say. Raises Unreadable."""
     space = _space.get()
     if space is None:
         space = Space()
         _space.set(space)
-    reader = Reader(store, split, space)
+    reader = Reader(store, split, space, keys=evidence is not None)
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.low
     for columns, start, end, why, size in reader.runs():
         blank = _rolled(split, end, why, size)
         if columns.filled[0] or blank:
-            segments.append(_segment(store, split, columns, start, end, blank, options))
+            segments.append(_segment(store, split, columns, start, end, blank, options, evidence))
         counters += columns.counters
         stop, at = why, end
     return Result(split, segments, stop, split.file.base + at, counters, split.high - split.low)
@@ -450,8 +450,9 @@ def _rolled(split: Split, end: int, why: int, size: int) -> Event | None:
 
 
 def _segment(
-    store: Store, split: Split, columns: Columns, start: int, end: int, blank: Event | None, options: Options
-) -> Segment:
+    store: Store, split: Split, columns: Columns, start: int, end: int, blank: Event | None, options: Options,
+    evidence: Evidence | None,
+) -> Segment:  # fmt: skip
     log_kernel = kernel("log", options.ignored)
     action, args = log_events(log_kernel, columns, blank)
     base = split.file.base
@@ -463,7 +464,7 @@ def _segment(
     }
     pieces, queue_covered, queue_anomalies = queue_pieces(store, columns, options)
     records = int(columns.filled[0])
-    kept = _kept(columns, (base + start, base + end), options, live=store.live)
+    kept = _kept(columns, (base + start, base + end), options, evidence, live=store.live)
     times = columns.log[scan.TIME, :records]
     if blank is not None:
         end = split.file.length  # the next file's first byte is where the log goes on
@@ -480,20 +481,21 @@ def _segment(
         refused=refused,
         pieces=pieces,
         kept=kept,
-        transactions=judge_steps(columns.steps[:, : columns.stepped], store, options),
+        transactions=judge_steps(columns.steps[:, : columns.stepped], store, options, evidence),
         covered={"log": covered, "queue": queue_covered},
         anomalies=anomalies | queue_anomalies,
     )
 
 
-def _kept(columns: Columns, span: tuple[int, int], options: Options, *, live: bool) -> Kept | None:
-    said = evidence.given.get()
-    if said is None or columns.keys is None:
+def _kept(
+    columns: Columns, span: tuple[int, int], options: Options, evidence: Evidence | None, *, live: bool
+) -> Kept | None:
+    if evidence is None or columns.keys is None:
         return None
     records, rows = int(columns.filled[0]), int(columns.filled[1])
     subjects = [columns.subject(row) for row in range(int(columns.used[0]))]
-    messages = evidence.Messages(columns.log[:, :records], columns.keys[:, :records], columns.rows[:, :rows], subjects)
-    return evidence.judge_messages(said, messages, span, options, live=live)
+    messages = Messages(columns.log[:, :records], columns.keys[:, :records], columns.rows[:, :rows], subjects)
+    return judge_messages(evidence, messages, span, options, live=live)
 
 
 def _stepped_back(columns: Columns) -> int:

@@ -7,7 +7,6 @@ own split. What clients say of transactions is sorted by their keys, and goes in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -56,10 +55,6 @@ class Evidence:
     def sent_to(self) -> frozenset[str]:
         """The topics that any client sent to."""
         return frozenset(self.topics)
-
-
-given: ContextVar[Evidence | None] = ContextVar("evidence", default=None)
-"""What the clients of the store say that is being checked; set in every process that checks a part of it."""
 
 
 def read(path: Path, source: str) -> Evidence:

@@ -32,7 +32,7 @@ class Promises:
     def __init__(self, judged: Judged, options: Options) -> None:
         self.judged = judged
         self.options = options
-        self.said: Evidence | None = evidence.given.get()
+        self.said: Evidence | None = judged.evidence
         self.suspects: list[Suspect] = []
         self.told: dict[str, int] = {}
         self.looked_up = np.zeros(self.said.sends.shape[1] if self.said else 0, np.bool_)

@@ -53,7 +53,7 @@ class Transactions:
     def __init__(self, judged: Judged, options: Options) -> None:
         self.judged = judged
         self.options = options
-        self.world = world(judged.store, options)
+        self.world = world(judged.store, options, judged.evidence)
         self.tally = Tally()
         self.held: list[Ints] = []
         self.rows = 0

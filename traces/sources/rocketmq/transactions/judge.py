@@ -18,7 +18,7 @@ from gapless.spec.transaction import Phase
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
-from gapless.traces.sources.rocketmq.clients.evidence import given
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import HALF_TOPIC, OP_TOPIC, Store
 from gapless.traces.sources.rocketmq.store.scan import Ints
@@ -492,9 +492,9 @@ def _pass_ops(tally: Tally, rows: Ints, ops: Ints, reach: Ints, world: World) ->
 CURSORS = f"{HALF_TOPIC}/0"  # the trace of the check service's cursors
 
 
-def world(store: Store, options: Options) -> World:
-    """What the store and its settings say beside its rows; what they do not say is not assumed."""
-    cursors, said = store.cursors, given.get()
+def world(store: Store, options: Options, evidence: Evidence | None = None) -> World:
+    """What the store, its settings and its clients say beside its rows; what they do not say is not assumed."""
+    cursors = store.cursors
     known = cursors is not None and not store.live
     hours = _setting(store, "fileReservedTime") or KEPT_HOURS
     return World(
@@ -506,10 +506,10 @@ def world(store: Store, options: Options) -> World:
         aged_ms=hours * 3_600_000,
         profile=options.profile,
         ignored=options.ignored,
-        client=said.said if said else NO_CLIENT,
+        client=evidence.said if evidence else NO_CLIENT,
         listed=options.listed,
         only=key_of(options.transaction) if options.transaction else 0,
-        witnessed=said is not None and not store.live,  # what comes after the client log was read, nobody asked for
+        witnessed=evidence is not None and not store.live,  # what comes after the client log was read, nobody asked for
     )
 
 
@@ -525,11 +525,11 @@ def _setting(store: Store, name: str) -> int:
     return int(value) if value.isdecimal() and len(value) < 10 else 0
 
 
-def judge_steps(rows: Ints, store: Store, options: Options) -> list[Judgement]:
+def judge_steps(rows: Ints, store: Store, options: Options, evidence: Evidence | None) -> list[Judgement]:
     """Judge the rows of one segment: its ops, and the transactions that are settled in it."""
     if not options.wants_transactions or not rows.shape[1]:
         return []
-    known = world(store, options)
+    known = world(store, options, evidence)
     if known.only:
         mine = np.ascontiguousarray(rows[:, (rows[KIND] == MARK) | ((rows[KIND] != OP) & (rows[KEY] == known.only))])
         return [Judgement(Tally(), mine, NO_SETTLED)]
