@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gapless.traces.check import EngineName
+    from gapless.traces.engines import EngineName
 
 
 def checksum(path: str, size: int, records: int) -> None:

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from gapless.impl.store.core import Settings
     from gapless.impl.store.errors import StoreError
     from gapless.impl.store.store import Store
-    from gapless.traces.check import UsageError, check
+    from gapless.traces.check import check
+    from gapless.traces.problems import UsageError
     from gapless.traces.report.values import Finding, Report
 
 __all__ = ["Finding", "Report", "Settings", "Store", "StoreError", "UsageError", "check"]
 
 _HOMES = {
-    **dict.fromkeys(("UsageError", "check"), "traces.check"),
+    "check": "traces.check",
+    "UsageError": "traces.problems",
     **dict.fromkeys(("Finding", "Report"), "traces.report.values"),
     "Settings": "impl.store.core",
     "Store": "impl.store.store",

@@ -19,7 +19,7 @@ from gapless.spec.catalog import PROFILES, SPECS, Spec
 if TYPE_CHECKING:
     from gapless.properties.exploration.search import Explored
     from gapless.properties.proof.ledger import Entry, Ledger
-    from gapless.traces.check import Progress
+    from gapless.traces.engines.engine import Progress
     from gapless.traces.report.values import Report
 
 EXAMPLES = """
@@ -156,8 +156,8 @@ def check(
     ] = False,
 ) -> None:
     """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
-    from gapless.traces.check import UsageError
     from gapless.traces.check import check as run
+    from gapless.traces.problems import UsageError
     from gapless.traces.report import rendering as reports
 
     try:
@@ -255,17 +255,12 @@ def trace(
     config: ConfigOption = None,
 ) -> None:
     """Write the events of a store or a recording, for queries or to check them again elsewhere."""
-    from gapless.traces.parts import recording_folder
+    from gapless.traces.export import export
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
-    from gapless.traces.sources.pulsar.judge import export as export_recording
-    from gapless.traces.sources.rocketmq.export import export as export_store
 
     try:
         with _progress() as progress:
-            if recording := recording_folder(path):
-                events = export_recording(recording, out, progress=progress)
-            else:
-                events = export_store(path, out, config=config, progress=progress)
+            events, profile = export(path, out, config=config, progress=progress)
     except (UsageError, Unreadable) as error:
         raise _failed(str(error)) from None
     except NothingThere as error:
@@ -273,7 +268,7 @@ def trace(
         raise typer.Exit(3) from None
     except OSError as error:
         raise _failed(f"{shown(error.filename or path)}: {error.strerror}") from None
-    print(f"{events:,} events in {out}{'; to check them: --profile pulsar' if recording else ''}")
+    print(f"{events:,} events in {out}{f'; to check them: --profile {profile}' if profile else ''}")
 
 
 @app.command()

@@ -179,7 +179,7 @@ def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
         ),
         (
             "impl",
-            "import threading\nfrom gapless.traces.events.schema import Event\nfrom gapless.traces.events import schema",
+            "import threading\nfrom gapless.traces.events import schema",
         ),
         (
             "traces",

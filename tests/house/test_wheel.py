@@ -100,7 +100,7 @@ def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
     names = ZipFile(wheel).namelist()
     assert len(names) == len(set(names)), "a file is in the wheel twice"
     assert {name for name in names if ".dist-info/" not in name} == shipped_files()
-    assert {"gapless/py.typed", "gapless/spec/language.py", "gapless/traces/rocketmq/__init__.py"} <= set(names)
+    assert {"gapless/py.typed", "gapless/spec/language.py", "gapless/traces/sources/rocketmq/__init__.py"} <= set(names)
     assert any(name.startswith("gapless/traces/templates/") for name in names)
 
 

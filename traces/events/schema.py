@@ -34,7 +34,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.parts import is_event_file
+from gapless.traces.events.files import is_event_file
 from gapless.traces.problems import Unreadable, shown
 
 Ints = npt.NDArray[np.int64]

@@ -54,14 +54,11 @@ class Finding(Model):
     traces: list[str] = Field(default=[], description="the first few traces of the cluster")
 
 
-SourceKind = Literal["rocketmq-store", "pulsar-recording", "event-trace", "unknown"]
-
-
 class Source(Model):
     """One input, and what was read of it."""
 
     path: str
-    kind: SourceKind
+    kind: str = Field(description="of source; `unknown` where it could not be opened")
     bytes: int = 0
     records: int = 0
     clean: bool | None = None

@@ -34,12 +34,41 @@ COLUMNS: list[pa.Field[Any]] = [
 SCHEMA = pa.schema(COLUMNS)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one source in a table that is being written. It travels to whoever judges."""
+
+    folder: Path
+    source: str
+
+    def write(self, part: str, batches: Iterable[pa.RecordBatch]) -> int:
+        """Write batches of `SCHEMA` as the file `part`, whole or not at all, and say how many rows they have.
+
+        No batch makes no file. Raises UsageError where nothing can be written.
+        """
+        some = list(batches)
+        return _write(self.folder, f"{self.source}-{part}", some) if some else 0
+
+    def count(self) -> int:
+        """How many rows there are by now."""
+        return sum(parquet.read_metadata(path).num_rows for path in self.folder.glob(f"{self.source}-*.parquet"))
+
+    def forget(self) -> None:
+        """Remove what was written: the source cannot be judged after all."""
+        for path in self.folder.glob(f"{self.source}-*.parquet"):
+            path.unlink()
+
+
 @dataclass
 class Table:
     """A table that is being written."""
 
     unfinished: Path
     wanted: bool = True
+
+    def rows(self, source: str) -> Rows:
+        """The rows of one source, which goes by that name in the table's files."""
+        return Rows(self.unfinished, source)
 
     def discard(self) -> None:
         """Nobody shall see it: it is not whole."""
@@ -66,17 +95,13 @@ def written(folder: Path) -> Iterator[Table]:
         yield table
         if table.wanted:
             if not any(table.unfinished.iterdir()):  # no trace was judged, and that can be read too
-                write(table.unfinished, "none", [pa.RecordBatch.from_pylist([], schema=SCHEMA)])
+                _write(table.unfinished, "none", [pa.RecordBatch.from_pylist([], schema=SCHEMA)])
             table.unfinished.rename(folder.absolute())
     finally:
         shutil.rmtree(table.unfinished, ignore_errors=True)
 
 
-def write(folder: Path, part: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write batches of `SCHEMA` as the file `part`, whole or not at all, and say how many rows they have.
-
-    Raises UsageError where nothing can be written.
-    """
+def _write(folder: Path, part: str, batches: Iterable[pa.RecordBatch]) -> int:
     unfinished, rows = folder / f".{part}.{os.getpid()}.tmp", 0
     try:
         with parquet.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer:
@@ -88,14 +113,3 @@ def write(folder: Path, part: str, batches: Iterable[pa.RecordBatch]) -> int:
         why = error.strerror or error
         raise UsageError(f"{shown(folder.parent)}: verdicts cannot be written there ({shown(why)})") from error
     return rows
-
-
-def rows_of(folder: Path, source: str) -> int:
-    """How many rows the files of one source have together."""
-    return sum(parquet.read_metadata(path).num_rows for path in folder.glob(f"{source}-*.parquet"))
-
-
-def forget(folder: Path, source: str) -> None:
-    """Remove what was written of one source: it cannot be judged after all."""
-    for path in folder.glob(f"{source}-*.parquet"):
-        path.unlink()

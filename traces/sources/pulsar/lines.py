@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 from pydantic_core import from_json
 
-from gapless.traces.parts import Progress
+from gapless.traces.engines.engine import Progress
 from gapless.traces.problems import Unreadable, shown
 
 Ints = npt.NDArray[np.int64]

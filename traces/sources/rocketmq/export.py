@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from gapless.traces.check import Local, judged_store
+from gapless.traces.engines.engine import Progress
+from gapless.traces.engines.local import Local
 from gapless.traces.events import schema
 from gapless.traces.options import Options
-from gapless.traces.parts import Progress, is_event_file
-from gapless.traces.problems import Unreadable, UsageError
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Judged, name_of
 from gapless.traces.sources.rocketmq.splits import Columns, Flags
-from gapless.traces.sources.rocketmq.store.layout import Store, open_store, store_folder
+from gapless.traces.sources.rocketmq.store.layout import Store
 from gapless.traces.sources.rocketmq.store.scan import Ints
 from gapless.traces.sources.rocketmq.transactions import judge, lineage
 from gapless.traces.sources.rocketmq.transactions.judge import World
@@ -29,21 +29,12 @@ from gapless.traces.sources.rocketmq.transactions.rows import COUNT, HALF, KEY, 
 Joint = tuple[int, str, str, Event]
 
 
-def export(path: Path, out: Path, *, config: Path | None = None, progress: Progress | None = None) -> int:
-    """Write the events of the store in `path` to `out`, and say how many: the very events that a check judges.
+def export(path: Path, store: Store, out: Path, progress: Progress | None = None) -> int:
+    """Write the events of the store to `out`, and say how many: the very events that a check judges.
 
-    One segment is held in memory at a time, and 128 bytes of every step of a transaction. Raises UsageError for a
-    suffix that is no form, Unreadable, NothingThere.
+    One segment is held in memory at a time, and 128 bytes of every step of a transaction. Raises Unreadable.
     """
-    if not is_event_file(out):
-        raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
-    folder = store_folder(path)
-    if folder is None:
-        raise Unreadable(f"{path}: not a RocketMQ store: there is no commitlog/ in it")
-    store = open_store(folder, config)
-    judged, interrupted = judged_store(store, Options(), Local(progress=progress))
-    if interrupted:
-        raise Unreadable(f"{path}: {interrupted}; nothing was written")
+    judged = StoreCheck(path, store, Options()).whole(Local(progress=progress))
     return schema.write(out, _batches(judged, source=str(path)))
 
 

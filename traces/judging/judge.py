@@ -1,0 +1,222 @@
+"""Traces held against their spec: columns for nearly all of them, objects for the few that need more.
+
+The compiled kernel replays every trace in which all steps were taken and nothing was reported afterwards. Exact replay
+(`possible_states`) takes the others, and decides whatever a kernel refused or could not decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gapless.spec.catalog import rule_id
+from gapless.traces.events.schema import OUTCOMES, TAKEN
+from gapless.traces.judging.batches import Batch, slices
+from gapless.traces.judging.columns import First, Traces
+from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import replay
+from gapless.traces.replay.kernels import EXACT, Ints, Replayed, kernel
+from gapless.traces.replay.possible_states import Departs, Replay, TooMany
+from gapless.traces.report import verdict_table
+
+
+class Judge:
+    """Judges traces, spec by spec, into a tally for each.
+
+    `source` is how the verdict table names where the traces come from; `verdicts` are its rows, if they are wanted. Of
+    `options`, `trace` is the only one that is judged.
+    """
+
+    def __init__(self, source: str, options: Options) -> None:
+        self.source = source
+        self.options = options
+        self.tallies: dict[str, Tally] = {}
+        self.verdicts: list[pa.RecordBatch] = []
+
+    def take(self, traces: Traces, mine: npt.NDArray[np.bool_]) -> None:
+        """Judge the traces of one spec that are `mine`: all of their events are here."""
+        tally = self.tallies[traces.spec.name] = Tally(int(traces.row[0]))
+        tally.falls = traces.falls()
+        verdicts = _Verdicts(traces)
+        chosen = self._chosen(traces, mine, tally, verdicts)
+        exact = np.zeros(len(traces.names), np.bool_)
+        exact[traces.of[~TAKEN[traces.outcome]]] = True
+        exact[traces.of[list(traces.saw)]] = True
+        tally.inferred = _inferred(traces, chosen)
+        refused: dict[str, list[Ints]] = {}  # events that a kernel refused, by the need that is not met
+        suspects: list[Suspect] = []
+        try:
+            for low, high in slices(traces.starts):
+                self._compiled(traces, tally, (low, high), chosen & ~exact, exact, refused)
+            for trace in np.flatnonzero(chosen & exact).tolist():
+                suspects += self._exact(traces, tally, trace, verdicts)
+        finally:  # also where a user has had enough
+            self._tell(traces, tally, refused, suspects, verdicts)
+        if self.options.listed:
+            self.verdicts.append(verdicts.batch(self.source))
+
+    def _chosen(
+        self, traces: Traces, mine: npt.NDArray[np.bool_], tally: Tally, verdicts: _Verdicts
+    ) -> npt.NDArray[np.bool_]:
+        """The traces that were asked for, and begin as a trace must."""
+        chosen = mine.copy()
+        if self.options.trace is not None:
+            chosen &= [name == self.options.trace for name in traces.names.to_pylist()]
+        if self.options.topic is not None and traces.spec.name == "queue":
+            chosen &= [str(n).rpartition("/")[0] == self.options.topic for n in traces.names.to_pylist()]
+        tally.asked = int(chosen.sum())
+        verdicts.verdict[chosen] = verdict_table.VERDICTS.index("conforms")
+        if next(iter(traces.spec.actions)) == "open":
+            first = traces.begins()
+            strange = np.flatnonzero(chosen & (traces.action[first] != traces.spec.codes["open"]))
+            if len(strange):
+                earliest = first[strange][traces.row[first[strange]].argmin()]
+                tally.unopened = len(strange), traces.first(int(earliest))
+                verdicts.verdict[strange] = verdict_table.VERDICTS.index("inconclusive")
+                chosen[strange] = False
+        tally.traces = int(chosen.sum())
+        return chosen
+
+    def _compiled(
+        self,
+        traces: Traces,
+        tally: Tally,
+        part: tuple[int, int],
+        mine: npt.NDArray[np.bool_],
+        exact: npt.NDArray[np.bool_],
+        refused: dict[str, list[Ints]],
+    ) -> None:
+        """Replay a part of the traces, those that are `mine`, by the kernel; what it cannot decide becomes `exact`."""
+        of = kernel(traces.spec.name, self.options.ignored)
+        low, high = part
+        batch = Batch(traces, low + np.flatnonzero(mine[low:high]))
+        found = batch.replay(of, self.options.profile)
+        _count(traces, tally, batch, found, 1)
+        undecided = batch.traces[found.bad_why == EXACT]
+        if len(undecided):  # they are replayed from their beginning: what was counted of them is taken back
+            exact[undecided] = True
+            again = Batch(traces, undecided)
+            _count(traces, tally, again, again.replay(of, self.options.profile), -1)
+        tally.events += int((found.bad_why > 0).sum())
+        for why in np.unique(found.bad_why[found.bad_why > 0]).tolist():
+            events = batch.events[found.bad_at[found.bad_why == why]]
+            refused.setdefault(of.reasons[why - 1].because, []).append(events)
+
+    def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts) -> list[Suspect]:
+        """Replay one trace through the plain functions."""
+        replayed = Replay(traces.spec, self.options)
+        suspects = []
+        for taken in traces.taken(trace):
+            tally.events += 1
+            at = First(taken.row, taken.position, traces.name(trace))
+            try:
+                replayed.take(taken)
+            except Departs as departs:
+                told = departs.departure(replayed, traces.taken(trace))
+                suspects.append(Suspect(at, replace(told, state=None), departs.also))
+                verdicts.depart(np.array([trace]), np.array([taken.position]), told.because)
+                break
+            except TooMany:
+                tally.given_up = added(tally.given_up, 1, at)
+                verdicts.give_up(trace)
+                break
+        if not suspects and not replayed.covered:
+            verdicts.give_up(trace)
+        tally.cover(replayed.covered)
+        for name, taken in replayed.deviations():
+            tally.deviate(name, 1, First(taken.row, taken.position, traces.name(trace)))
+        return suspects
+
+    # -- those that depart -----------------------------------------------------------------------------------------
+
+    def _tell(
+        self, traces: Traces, tally: Tally, refused: dict[str, list[Ints]], suspects: list[Suspect], verdicts: _Verdicts
+    ) -> None:
+        """One cluster for all that break the same rule; of those that a kernel refused, the first is explained."""
+        for suspect in suspects:
+            assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
+            because = suspect.departure.because
+            one = Cluster(1, (suspect,))
+            tally.clusters[because] = tally.clusters[because] + one if because in tally.clusters else one
+        for because, some in refused.items():
+            events = np.concatenate(some)
+            events = events[np.argsort(traces.row[events], kind="stable")]
+            events, first = self._explained(traces, events)
+            if first is not None:
+                others = tuple(Suspect(traces.first(event)) for event in events[1:TRACES].tolist())
+                cluster = Cluster(len(events), (first, *others))
+                tally.clusters[because] = tally.clusters[because] + cluster if because in tally.clusters else cluster
+                verdicts.depart(traces.of[events], traces.position[events], because)
+
+    def _explained(self, traces: Traces, events: Ints) -> tuple[Ints, Suspect | None]:
+        """The events from the first on that the plain functions refuse too, and why they do."""
+        for number, event in enumerate(events.tolist()):
+            at = traces.first(event)
+            path = [t.event for t in takewhile(lambda t: t.row <= at.row, traces.taken(int(traces.of[event])))]  # noqa: B023 - used at once
+            spec, options = traces.spec, self.options
+            outcome = replay(spec.name, spec.initial, path, profile=options.profile, ignored=options.ignored)
+            if outcome.departure:
+                return events[number:], Suspect(at, replace(outcome.departure, state=None))
+        return events[:0], None
+
+
+def _count(traces: Traces, tally: Tally, batch: Batch, found: Replayed, sign: int) -> None:
+    """Add what a kernel accepted, or take it back."""
+    tally.events += sign * int(found.covered.sum())
+    tally.cover({name: sign * n for name, n in zip(traces.spec.actions, found.covered.tolist(), strict=True)})
+    for number, deviation in enumerate(traces.spec.deviations):
+        if count := int(found.deviated[number]):
+            first = traces.first(int(batch.events[found.deviated_at[number]]))
+            tally.deviate(deviation.step.__name__, sign * count, first)
+
+
+class _Verdicts:
+    """The rows of the verdict table, one for each of some traces."""
+
+    def __init__(self, traces: Traces) -> None:
+        self.traces = traces
+        count = len(traces.names)
+        self.verdict = np.full(count, -1, np.int8)  # of `verdict_table.VERDICTS`; -1: it is not judged here
+        self.rule = np.full(count, -1, np.int32)
+        self.position = np.zeros(count, np.int64)
+        self.rules: list[str] = []
+
+    def depart(self, some: npt.NDArray[np.integer[Any]], positions: Ints, because: str) -> None:
+        """These traces depart: where, and which need is not met."""
+        self.verdict[some] = verdict_table.VERDICTS.index("departs")
+        self.rule[some] = len(self.rules)
+        self.position[some] = positions
+        self.rules.append(rule_id(self.traces.spec.name, because))
+
+    def give_up(self, trace: int) -> None:
+        """Nobody can say whether this trace departs."""
+        self.verdict[trace] = verdict_table.VERDICTS.index("inconclusive")
+
+    def batch(self, source: str) -> pa.RecordBatch:
+        """The rows of all that were judged."""
+        mine = np.flatnonzero(self.verdict >= 0)
+        departs = self.rule[mine] >= 0
+        rules = pa.array(self.rule[mine], pa.int32(), mask=~departs)
+        columns = [
+            pa.repeat(source, len(mine)),
+            pa.repeat(self.traces.spec.name, len(mine)),
+            self.traces.names.take(mine),
+            pa.array(verdict_table.VERDICTS, pa.string()).take(self.verdict[mine]),
+            pa.DictionaryArray.from_arrays(rules, pa.array(self.rules, pa.string())).dictionary_decode(),
+            pa.array(self.position[mine], mask=~departs),
+            pa.array(np.diff(self.traces.starts)[mine]),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=verdict_table.SCHEMA)
+
+
+def _inferred(traces: Traces, chosen: npt.NDArray[np.bool_]) -> dict[str, int]:
+    """How many events of the chosen traces nobody saw, by action."""
+    events = np.flatnonzero(traces.outcome == OUTCOMES.index("inferred"))
+    counts = np.bincount(traces.action[events[chosen[traces.of[events]]]], minlength=len(traces.spec.actions))
+    return {name: int(count) for name, count in zip(traces.spec.actions, counts, strict=True) if count}

@@ -1,0 +1,167 @@
+"""What the tallies of recorded traces come to: findings with their stories, and why not everything was judged."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gapless.spec.catalog import SPECS, Spec, rule_id
+from gapless.traces.judging.columns import First
+from gapless.traces.judging.tallies import Cluster, Tally
+from gapless.traces.options import Options
+from gapless.traces.problems import Unreadable, shown
+from gapless.traces.replay.exact import story
+from gapless.traces.replay.possible_states import STATES
+from gapless.traces.report.parts import Parts
+from gapless.traces.report.values import Finding, Where
+from gapless.traces.rules import SEEN
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Where events were recorded.
+
+    `path`: what a user names · `file`: where in it an event is told of · `place`: the kind and the number of a place in
+    that file, such as line 7, by the row of an event · `steps`: the same, for the numbers of a story's steps.
+    """
+
+    path: Path
+    bytes: int
+    records: int
+    file: str
+    place: Callable[[int], tuple[str, int]]
+    profile: str  # by which it is judged unless the user names another
+    steps: Callable[[int], str] | None = None
+
+
+class Teller:
+    """Tells of one source what was found out."""
+
+    def __init__(self, recorded: Recorded, options: Options, only: str | None) -> None:
+        self.recorded = recorded
+        self.path = recorded.path
+        self.options = options
+        self.only = only
+
+    def parts(self, tallies: dict[str, Tally], *, interrupted: bool = False) -> Parts:
+        """The numbers, the findings, and what was not judged. Raises Unreadable."""
+        self._check_order(tallies)
+        parts = Parts(bytes=self.recorded.bytes, records=self.recorded.records)
+        for spec, tally in tallies.items():
+            parts.events[spec] = tally.events
+            parts.traces += tally.traces
+            parts.coverage |= {f"{spec}.{action}": count for action, count in tally.covered.items()}
+            parts.not_exercised += self._not_exercised(SPECS[spec], tally)
+            clusters = sorted(tally.clusters.values(), key=lambda cluster: cluster.first[0].at)
+            parts.findings += [self._finding(spec, cluster) for cluster in clusters]
+        for spec, tally in sorted(tallies.items()):
+            for name, (count, first) in sorted(tally.anomalies.items()):
+                if count:
+                    parts.anomalies[name] = count
+                    parts.findings.append(self._anomaly(spec, name, count, first))
+        parts.reasons = list(self._unjudged(tallies))
+        if not parts.reasons and not interrupted:
+            parts.reasons += self._nothing(parts)
+        return parts
+
+    def _check_order(self, tallies: dict[str, Tally]) -> None:
+        falls = min((tally.falls for tally in tallies.values() if tally.falls), default=None)
+        if falls:
+            raise Unreadable(
+                f"{shown(self.path)}, {self._place(falls)}: position {falls.position} of {shown(falls.trace)} is lower "
+                "than the one before: expected the events of a trace in the order in which they took effect; sort them "
+                "by position"
+            )
+
+    def _place(self, first: First) -> str:
+        kind, number = self.recorded.place(first.row)
+        return f"{kind} {number}"
+
+    def _not_exercised(self, spec: Spec, tally: Tally) -> list[str]:
+        return [
+            f"{spec.name}.{action}: no such step in {shown(self.recorded.file)}"
+            for action in spec.actions
+            if tally.traces and action not in tally.covered
+        ] + [
+            f"{spec.name}.{action}: every such step in {shown(self.recorded.file)} is inferred, and none was seen"
+            for action, count in tally.inferred.items()
+            if tally.covered.get(action, 0) <= count
+        ]
+
+    def _nothing(self, parts: Parts) -> Iterator[str]:
+        """Why nothing was checked. Vacuity is not conformance."""
+        if not self.recorded.records:
+            yield "no event in it: nothing was checked"
+        elif not parts.traces:
+            what = f"of topic {self.options.topic}" if self.only is None else f"called {self.only}"
+            yield f"no trace {what} in it: nothing was checked"
+        elif not parts.coverage:
+            yield "no step in it that was surely taken: nothing was checked"
+
+    def _unjudged(self, tallies: dict[str, Tally]) -> Iterator[str]:
+        """Why some traces were not judged."""
+        for spec, tally in tallies.items():
+            if tally.unopened:
+                count, first = tally.unopened
+                yield (
+                    f"{count} of {tally.asked} {spec} traces do not begin with open, and were not judged; "
+                    f"{first.trace} at {self._place(first)} is one: open says which state a trace begins in, mid-life "
+                    "or new"
+                )
+        given_up = [tally.given_up for tally in tallies.values() if tally.given_up]
+        if given_up:
+            first = min(first for _, first in given_up)
+            yield (
+                f"{sum(count for count, _ in given_up)} of {sum(tally.traces for tally in tallies.values())} traces "
+                f"have so many steps of unknown outcome that more than {STATES} states are possible, {first.trace} "
+                f"after {self._place(first)} for one: the rest was not judged"
+            )
+
+    def _finding(self, spec: str, cluster: Cluster) -> Finding:
+        first = cluster.first[0]
+        departure = first.departure
+        assert departure is not None  # noqa: S101 - for the type checker: the first of a cluster is explained
+        trace, (kind, number) = shown(first.at.trace), self.recorded.place(first.at.row)
+        file = shown(self.recorded.file)
+        lines = story(
+            departure,
+            title=f"{spec} {trace} departs at {file}, {kind} {number}.",
+            also=first.also,
+            where=self.recorded.steps,
+            again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}" + self._asked(),
+        )
+        if departure.because == SEEN:
+            call = 2 + len(departure.steps)  # a title and an empty line come before the steps
+            lines[call] = f"{lines[call].removesuffix('refused')}taken, and then seen otherwise"
+        return Finding(
+            rule=rule_id(spec, departure.because), severity="violation", spec=spec, trace=trace,
+            source=shown(self.path),
+            position=first.at.position, where=Where(file=file, offset=number),
+            message=f"{trace}: {departure.event[0]} at {kind} {number}, not so: {departure.because}",
+            needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines,
+            count=cluster.count,
+            traces=list(dict.fromkeys(shown(suspect.at.trace) for suspect in cluster.first)),
+        )  # fmt: skip
+
+    def _asked(self) -> str:
+        """What must be asked for again."""
+        return "" if self.options.profile == self.recorded.profile else f" --profile {self.options.profile}"
+
+    def _anomaly(self, spec: str, name: str, count: int, first: First) -> Finding:
+        place = Where(file=shown(self.recorded.file), offset=self.recorded.place(first.row)[1])
+        return anomaly(spec, name, count, source=self.path, trace=first.trace, position=first.position, where=place)
+
+
+def anomaly(
+    spec: str, name: str, count: int, *, source: Path | str, trace: str, position: int, where: Where
+) -> Finding:
+    """The finding for a deviation, by its `name`, that the profile allows."""
+    deviation = next(d for d in SPECS[spec].deviations if d.step.__name__ == name)
+    sentence = name.replace("_", " ")
+    return Finding(
+        rule=rule_id(spec, sentence), severity="anomaly", spec=spec, trace=shown(trace), source=shown(source),
+        position=position, where=where, message=f"{sentence} ({deviation.seen})", needs=sentence,
+        otherwise="nothing: this is legal, and counted", here={}, story=[], count=count, traces=[shown(trace)],
+    )  # fmt: skip

@@ -1,0 +1,47 @@
+"""What one recording adds to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gapless.traces.report.values import Finding, Mark
+
+if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
+    import pyarrow as pa
+
+
+@dataclass
+class Parts:
+    """What one recording adds to a report.
+
+    `unreadable` says why it cannot be judged at all, `reasons` why not everything was. `rows` are the source's own
+    rows by name, each a model of its own; `listed` counts the rows that tasks wrote into the verdict table, and
+    `verdicts` are those still to be written.
+    """
+
+    bytes: int = 0
+    records: int = 0
+    clean: bool | None = None
+    live: bool = False
+    unreadable: str = ""
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    events: dict[str, int] = field(default_factory=dict)
+    traces: int = 0
+    coverage: dict[str, int] = field(default_factory=dict)
+    not_exercised: list[str] = field(default_factory=list)
+    anomalies: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, list[Any]] = field(default_factory=dict)
+    queues: int = 0  # all of them; `rows` may tell of fewer
+    marks: list[Mark] = field(default_factory=list)
+    life: list[str] = field(default_factory=list)
+    listed: int = 0
+    verdicts: Iterable[pa.RecordBatch] = ()
+
+    @property
+    def violations(self) -> int:
+        """How often a rule is broken."""
+        return sum(finding.count for finding in self.findings if finding.severity == "violation")

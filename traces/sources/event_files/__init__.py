@@ -1,0 +1,1 @@
+"""Files of recorded events, NDJSON or Parquet, from any broker."""

@@ -1,0 +1,52 @@
+"""Files of events as a source: from any instrumented broker, and from the implementation's recorder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gapless.traces.engines.engine import Progress
+from gapless.traces.events.files import is_event_file
+from gapless.traces.options import Options
+from gapless.traces.problems import UsageError
+from gapless.traces.sources.source import Beside
+
+if TYPE_CHECKING:
+    from gapless.traces.report.verdict_table import Rows
+    from gapless.traces.sources.event_files.file import EventFile
+
+PROFILE = Options().profile
+
+
+class EventFiles:
+    """Files of events, known by their suffix."""
+
+    kind = "event-trace"
+    profile = PROFILE
+    warms: frozenset[str] = frozenset()
+    beside: frozenset[str] = frozenset()
+    expected_folder = ""
+    expected_file = ""
+
+    def recognise(self, path: Path) -> Path | None:
+        """As `Source` says."""
+        return path if is_event_file(path) and path.is_file() else None
+
+    def prepare(self, options: Options) -> None:
+        """As `Source` says: the kernels depend on the specs in the file."""
+
+    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: Rows | None) -> EventFile:  # noqa: ARG002 - as `Source` says
+        """As `Source` says."""
+        from gapless.traces.sources.event_files.file import EventFile  # noqa: PLC0415 - pyarrow loads slowly
+
+        return EventFile(path, found, options, table)
+
+    def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
+        """As `Source` says."""
+        raise UsageError(f"{found} holds events already: nothing is to be written to {out}")
+
+    def warm(self) -> None:
+        """As `Source` says."""
+
+
+SOURCE = EventFiles()

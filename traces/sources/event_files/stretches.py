@@ -1,0 +1,116 @@
+"""What a task does with a stretch of an event file: judge the traces that lie in it, and hand on the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.events import schema
+from gapless.traces.events.schema import Stretch
+from gapless.traces.judging.columns import Hashes, Packed, Traces, gathered, hashed, packed, unpacked
+from gapless.traces.judging.judge import Judge
+from gapless.traces.judging.tallies import Judged
+from gapless.traces.options import Options
+from gapless.traces.problems import Unreadable, shown
+from gapless.traces.replay.kernels import Ints
+
+if TYPE_CHECKING:
+    from gapless.traces.report.verdict_table import Rows
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every task of one file needs.
+
+    `buckets`: how many there are, in which traces meet that several stretches hold · `handed_on`: how many events may
+    travel before it is known whether they are needed · `table`: where verdicts go, if they are wanted.
+    """
+
+    path: Path
+    name: str  # of the file, as the user gave it
+    options: Options
+    buckets: int
+    handed_on: int
+    table: Rows | None
+
+    def judge(self) -> Judge:
+        """A judge of its traces."""
+        return Judge(shown(self.name), self.options)
+
+    def done(self, judged: Judged, judge: Judge, part: str) -> Judged:
+        """What was judged, with its verdicts written down if they are wanted."""
+        judged.tallies = judge.tallies
+        if self.table is not None:
+            judged.listed = self.table.write(part, judge.verdicts)
+        return judged
+
+
+def judge_stretch(work: Work, shared: Hashes | None, stretch: Stretch) -> Judged:
+    """Judge the traces that lie wholly in a stretch, and hand on the others: those that are `shared`.
+
+    As long as nobody knows which are (None), the first and the last may be: they go on in a neighbour more often than
+    not.
+    """
+    judged = Judged(stretch.number)
+    try:
+        every = gathered(schema.read(work.path, stretch))
+    except Unreadable as problem:
+        judged.problem = str(problem)
+        return judged
+    judged.records = sum(len(traces.of) for traces in every)
+    judge = work.judge()
+    try:
+        for traces in every:
+            judge.take(traces, ~_loose(work, traces, shared, stretch, judged))
+    except KeyboardInterrupt:
+        judged.interrupted = True
+    return work.done(judged, judge, f"{stretch.number:06d}")
+
+
+def _loose(
+    work: Work, traces: Traces, shared: Hashes | None, stretch: Stretch, judged: Judged
+) -> npt.NDArray[np.bool_]:
+    """The traces that are not judged here, with their events packed into `judged`."""
+    loose = np.zeros(len(traces.names), np.bool_)
+    if stretch.first and stretch.last:
+        return loose
+    hashes = hashed(traces)
+    if shared is not None:
+        loose = among(hashes, shared)
+    else:
+        loose[traces.of[0]] |= traces.row[0] == 0 and not stretch.first
+        loose[traces.of[-1]] |= traces.row[-1] == judged.records - 1 and not stretch.last
+        judged.whole = np.concatenate([judged.whole, hashes[~loose]])
+        judged.loose = np.concatenate([judged.loose, hashes[loose]])
+        if int(np.diff(traces.starts)[loose].sum()) > work.handed_on:
+            judged.too_many = True
+            return loose
+    if loose.any():
+        judged.packed += packed(traces, hashes, loose, stretch.number, work.buckets)
+    return loose
+
+
+def judge_packed(work: Work, first_rows: Ints, parts: Sequence[Packed]) -> Judged:
+    """Judge the traces of one bucket, put together from what several stretches handed on."""
+    judged = Judged(None)
+    judge = work.judge()
+    try:
+        for traces in unpacked(parts, first_rows):
+            judge.take(traces, np.ones(len(traces.names), np.bool_))
+    except KeyboardInterrupt:
+        judged.interrupted = True
+    return work.done(judged, judge, f"joined-{parts[0].bucket:06d}")
+
+
+def among(hashes: Hashes, chosen: Hashes) -> npt.NDArray[np.bool_]:
+    """Which of the hashes are in `chosen`, which is sorted."""
+    if not len(chosen):
+        return np.zeros(len(hashes), np.bool_)
+    at = np.minimum(np.searchsorted(chosen, hashes), len(chosen) - 1)
+    among: npt.NDArray[np.bool_] = chosen[at] == hashes
+    return among

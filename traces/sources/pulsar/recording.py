@@ -1,0 +1,85 @@
+"""A recording as events: what its coordinators did, and what its clients asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from gapless.spec.coordinator import Status
+from gapless.traces.engines.engine import Progress
+from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.report.values import Coordinator
+from gapless.traces.sources.pulsar import history, requests
+from gapless.traces.sources.pulsar.fitting import misfits
+from gapless.traces.sources.pulsar.history import SPEC, Steps
+from gapless.traces.sources.pulsar.joined import OK, REFUSED, Epoch, coordinators
+from gapless.traces.sources.pulsar.lines import Ints, Lines, read
+from gapless.traces.sources.pulsar.source import RECORDING
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What was read of a recording: its events, and for each row of them the line that tells of it."""
+
+    lines: Lines
+    batches: list[pa.RecordBatch]
+    line: Ints
+    coordinators: list[Coordinator]
+    reasons: list[str]
+
+
+def recorded(path: Path, progress: Progress | None) -> Recording:
+    """The events of a recording, one trace after the other. Raises Unreadable, NothingThere."""
+    file = path / RECORDING
+    lines = read(file, progress)
+    if not lines.count:
+        raise NothingThere(f"{shown(file)} is empty: nothing was checked")
+    found = coordinators(lines)
+    for epoch in (epoch for epochs in found.values() for epoch in epochs if epoch.ready and epoch.row < 0):
+        raise Unreadable(
+            f"{shown(file)}, line {epoch.ready}: a coordinator is loaded, and no table before that says what it found: "
+            "whether anything is lost cannot be judged; record it with its tables (traces/README.md)"
+        )
+    parts: list[tuple[str, Steps]] = []
+    told = []
+    for tc, epochs in sorted(found.items()):
+        steps = history.of_coordinator(lines, epochs, alone=len(found) == 1)
+        parts.append((f"tc{tc}", steps))
+        told.append(_numbers(path, f"tc{tc}", epochs, steps))
+    batches = [history.batch(steps, name, str(path)) for name, steps in parts]
+    line = [steps.line for _, steps in parts]
+    for name, steps in requests.of_clients(lines):
+        batches.append(history.batch(steps, name, str(path)))
+        line.append(steps.line)
+    told_by = np.concatenate([np.zeros(0, np.int64), *line])
+    return Recording(lines, batches, told_by, told, list(misfits(lines, found)))
+
+
+def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> Coordinator:
+    """A coordinator in numbers: what its log says took effect."""
+
+    def count(action: str) -> int:
+        return int(((told.action == SPEC.codes[action]) & (told.outcome == OK)).sum())
+
+    to = told.args[SPEC.arguments.index("to")]
+    finished = (told.action == SPEC.codes["finish"]) & (told.outcome != REFUSED)
+    active = np.cumsum((told.action == SPEC.codes["begin"]).astype(np.int64) - finished)
+    return Coordinator(
+        source=shown(path),
+        trace=trace,
+        loads=len([epoch for epoch in epochs if epoch.ready]),
+        begun=count("begin"),
+        ignored=count("ignore"),
+        committed=int((finished & (to == Status.COMMITTED)).sum()),
+        aborted=int((finished & (to == Status.ABORTED)).sum()),
+        timed_out=count("time_out"),
+        rejected=int((told.outcome == REFUSED).sum()),
+        most_active=int(active.max(initial=0)),
+    )
+
+
+# -- stories -------------------------------------------------------------------------------------------------------

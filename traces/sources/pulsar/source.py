@@ -1,0 +1,57 @@
+"""Recordings of Pulsar transaction coordinators and their clients as a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gapless.traces.engines.engine import Progress
+from gapless.traces.options import Options
+from gapless.traces.sources.source import Beside
+
+if TYPE_CHECKING:
+    from gapless.traces.report.verdict_table import Rows
+    from gapless.traces.sources.pulsar.check import CoordinatorCheck
+
+PROFILE = "pulsar"
+RECORDING = "trace.ndjson"  # the file by which a recording is known
+
+
+class Pulsar:
+    """Recordings of transaction coordinators, known by their `trace.ndjson`."""
+
+    kind = "pulsar-recording"
+    profile = PROFILE
+    warms: frozenset[str] = frozenset()
+    beside: frozenset[str] = frozenset()
+    expected_folder = "a recording of a Pulsar coordinator: there is no trace.ndjson"
+    expected_file = ""
+
+    def recognise(self, path: Path) -> Path | None:
+        """As `Source` says: a folder with such a file in it, or the file itself."""
+        if path.name == RECORDING and path.is_file():
+            with path.open("rb") as file:
+                return None if b'"schema"' in file.read(64) else path.parent  # as a file of events begins
+        return path if (path / RECORDING).is_file() and not (path / "commitlog").is_dir() else None
+
+    def prepare(self, options: Options) -> None:
+        """As `Source` says: a recording is short, and its kernels load when they are needed."""
+
+    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: Rows | None) -> CoordinatorCheck:  # noqa: ARG002 - as `Source` says
+        """As `Source` says."""
+        from gapless.traces.sources.pulsar.check import CoordinatorCheck  # noqa: PLC0415 - pyarrow loads slowly
+
+        return CoordinatorCheck(path, found, options)
+
+    def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
+        """As `Source` says."""
+        from gapless.traces.events import schema  # noqa: PLC0415 - see above
+        from gapless.traces.sources.pulsar.recording import recorded  # noqa: PLC0415 - see above
+
+        return schema.write(out, recorded(found, progress).batches)
+
+    def warm(self) -> None:
+        """As `Source` says."""
+
+
+SOURCE = Pulsar()

@@ -1,0 +1,71 @@
+"""The story of a transaction that departs: its own steps, and those that took its coordinator down and up."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gapless.spec.catalog import State
+from gapless.spec.language import Refused, waived
+from gapless.traces.judging.columns import Taken, Traces
+from gapless.traces.judging.tallies import Suspect, Tally
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, Step, named
+from gapless.traces.replay.notation import changes
+
+STEPS = 12  # of one transaction, that a story tells of
+TURNING = ("unload", "recover")  # steps of the coordinator that a story of one transaction tells of too
+
+
+def tell_lives(traces: Traces, tally: Tally, options: Options) -> None:
+    """Let the story of a transaction tell all its life, and when its coordinator was loaded meanwhile."""
+    for because, cluster in tally.clusters.items():
+        first = cluster.first[0]
+        if first.departure is not None:
+            told = _life(traces, first, first.departure, options)
+            tally.clusters[because] = replace(cluster, first=(replace(first, departure=told), *cluster.first[1:]))
+
+
+def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Options) -> Departure:
+    """The same departure, told with the numbers that events have in the file, and with what concerns its subject."""
+    trace = traces.names.to_pylist().index(suspect.at.trace)
+    subject = named(departure.spec, departure.event).get("number")
+    steps: deque[Step] = deque(maxlen=STEPS)
+    turns: dict[str, Step] = {}
+    path: list[Taken] = []
+    for taken, before, after in _path(traces, trace, suspect.at.row, options):
+        path.append(taken)
+        about = named(departure.spec, taken.event).get("number")
+        step = Step(taken.row + 1, taken.event, ())
+        if taken.event[0] in TURNING and steps:
+            turns[taken.event[0]] = replace(step, changes=changes(before, after))
+        elif subject is not None and about == subject:
+            steps.append(replace(step, changes=changes(before, after)))
+    made = [replace(step, number=path[step.number - 1].row + 1) for step in departure.steps]
+    if subject is None:
+        chosen = made
+    else:
+        told = {step.number: step for step in (*made, *turns.values(), *steps)}
+        chosen = [told[number] for number in sorted(told)]
+    return replace(departure, number=suspect.at.row + 1, steps=tuple(chosen), left_out=len(path) - len(chosen))
+
+
+def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[Taken, State, State]]:
+    """The events before `row` that were taken, and the states before and after each."""
+    spec, state = traces.spec, traces.spec.initial
+    token = waived.set(options.ignored)
+    try:
+        for taken in traces.taken(trace):
+            if taken.row >= row:
+                return
+            if taken.outcome == "refused":
+                continue
+            try:
+                after, _ = spec.step(state, taken.event[0], named(spec.name, taken.event), options.profile)
+            except Refused:  # its outcome is unknown, and it was not taken
+                continue
+            yield taken, state, after
+            state = after
+    finally:
+        waived.reset(token)

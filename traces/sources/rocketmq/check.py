@@ -1,0 +1,167 @@
+"""A store held against the specs: opened with what lies beside it, judged split by split, joined in log order."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from uuid import uuid4
+
+from gapless.traces.engines.engine import Engine
+from gapless.traces.engines.local import Local
+from gapless.traces.options import Options
+from gapless.traces.problems import NothingThere
+from gapless.traces.report.parts import Parts
+from gapless.traces.sources.rocketmq import splits
+from gapless.traces.sources.rocketmq.clients import evidence
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.found import Judged
+from gapless.traces.sources.rocketmq.log import Judge
+from gapless.traces.sources.rocketmq.splits import Result, Split
+from gapless.traces.sources.rocketmq.store.layout import (
+    CLIENT_LOG,
+    HALF_TOPIC,
+    Store,
+    client_log_beside,
+    open_store,
+)
+from gapless.traces.sources.rocketmq.summary import summary
+from gapless.traces.sources.source import Beside
+
+
+def opened(path: Path, folder: Path, options: Options, beside: Beside, *, listed: bool = False) -> StoreCheck:
+    """The store in `folder`, with its settings and what its clients say. Raises Unreadable, NothingThere."""
+    store = open_store(folder, beside.config)
+    said, notes = _evidence(folder, beside.client, path)
+    return StoreCheck(path, replace(store, notes=(*store.notes, *notes)), options, said, listed=listed)
+
+
+def _evidence(folder: Path, given: Path | None, path: Path) -> tuple[Evidence | None, list[str]]:
+    """What clients say, and what a reader should know of it. A log beside the store is used if none is given."""
+    found = given or client_log_beside(folder)
+    if found is None:
+        return None, []
+    try:
+        said = evidence.read(found, str(path))
+    except NothingThere as nothing:
+        return None, [f"{nothing}: it is not used"]
+    return said, [] if given else [f"what clients were promised from {found.name} beside the store"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Judges the splits of one store."""
+
+    store: Store
+    options: Options
+    evidence: Evidence | None
+    check: str = field(default_factory=lambda: uuid4().hex)
+
+    def __call__(self, split: Split) -> Result:
+        """Judge one split. Raises Unreadable."""
+        _begun(self.check)
+        return splits.judge(self.store, split, self.options, self.evidence)
+
+
+@lru_cache(maxsize=1)
+def _begun(check: str) -> None:  # noqa: ARG001 - what it has seen before is remembered, and not done again
+    """A check that this process has not heard of: since the last one, the files may have changed."""
+    splits.forget_listings()
+
+
+class StoreCheck:
+    """The check of one store."""
+
+    def __init__(
+        self, path: Path, store: Store, options: Options, said: Evidence | None = None, *, listed: bool = False
+    ) -> None:
+        splits.forget_listings()
+        splits.load_more_kernels(store, options)
+        self.path = path
+        self.options = options
+        self.listed = listed
+        self.splits: Sequence[Split] = list(splits.splits(store, options.split))
+        self.judge = Judge(store, options, said)
+
+    def task(self, engine: Engine) -> Task:  # noqa: ARG002 - as `Recording` says
+        """As `Recording` says."""
+        return Task(self.judge.store, self.options, self.judge.evidence)
+
+    def take(self, result: Result) -> None:
+        """As `Recording` says."""
+        self.judge.take(result)
+
+    def finish(self, engine: Engine) -> Parts:
+        """As `Recording` says; the log may end before all that departs."""
+        judged = self._settled(engine)
+        parts = summary(self.path, judged, self.options)
+        if self.listed:
+            from gapless.traces.sources.rocketmq.verdict_rows import verdict_rows  # noqa: PLC0415 - pyarrow loads slowly
+
+            parts.verdicts = verdict_rows(judged, str(self.path))
+        return parts
+
+    def whole(self, engine: Engine) -> Judged:
+        """Judge all of the store."""
+        self._take_all(engine)
+        return self._settled(engine)
+
+    def _take_all(self, engine: Engine) -> None:
+        for result in engine.each(self.task(engine), self.splits, [split.bytes for split in self.splits]):
+            self.take(result)
+
+    def _settled(self, engine: Engine) -> Judged:
+        """What all results come to, at whichever end of the log."""
+        judged = self.judge.finish()
+        for limit, why in _other_ends(judged):
+            if judged.found and all(found.position >= limit for found in judged.found):
+                judged = self._up_to(limit, why, judged, engine)
+        return judged
+
+    def so_far(self) -> Parts:
+        """As `Recording` says."""
+        return summary(self.path, self.judge.judged, self.options, interrupted=True)
+
+    def _up_to(self, limit: int, why: str, judged: Judged, engine: Engine) -> Judged:
+        """The same store judged as if its log ended at `limit`: kept if nothing departs then."""
+        store = replace(judged.store, limit=limit)
+        again = StoreCheck(self.path, store, self.options, judged.evidence)
+        again._take_all(engine)
+        shorter = again.judge.finish()
+        if shorter.found or (shorter.inconclusive and limit == judged.last_record and judged.store.clean):
+            return judged
+        shorter.note(f"the log ends at {shorter.end:,}; {why}")
+        return shorter
+
+
+def _other_ends(judged: Judged) -> Iterator[tuple[int, str]]:
+    """Where else the log may end, if all that departs lies behind: nobody can be accused of what comes after that.
+
+    Behind the last record of a clean log may lie the bytes of an old one, that no entry names. A last record may be
+    torn by a crash, which may show in its tag code too, for that is read from its end. And a log whose end was
+    truncated, and written again up to just where an old record begins, steps back in time there and never catches up.
+    """
+    last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.found)
+    if judged.store.clean and last_is_refused:
+        yield judged.last_record, "what lies behind is no record of it"
+    torn = all(found.spec == "log" or "tag code" in found.because for found in judged.found)
+    if torn and not judged.store.clean and judged.last_record >= 0:
+        yield judged.last_record, "the last record is torn: the broker drops it at its next start"
+    if judged.stepped_back >= 0 and judged.ends_in_the_past:
+        yield judged.stepped_back, "the records behind that are old bytes of an earlier truncation"
+
+
+def warm() -> None:
+    """Compile every kernel, on an empty log and what one client asked of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "store" / "commitlog"
+        log.mkdir(parents=True)
+        (log.parent / "consumequeue" / HALF_TOPIC / "0").mkdir(parents=True)
+        (log / f"{0:020d}").write_bytes(bytes(4096))
+        asked = Path(folder) / CLIENT_LOG
+        asked.write_text('{"op":"end","uniq":"A","half":0,"phys":0,"decision":"commit","result":"ok"}\n')
+        splits.load_kernels(Options())
+        check = opened(Path(folder), log.parent, Options(), Beside())
+        check.whole(Local())

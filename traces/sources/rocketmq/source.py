@@ -1,0 +1,61 @@
+"""Store directories of RocketMQ brokers as a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gapless.traces.engines.engine import Progress
+from gapless.traces.options import Options
+from gapless.traces.sources.source import Beside
+
+if TYPE_CHECKING:  # a check of something else need not load the kernels
+    from gapless.traces.report.verdict_table import Rows
+    from gapless.traces.sources.rocketmq.check import StoreCheck
+
+PROFILE = "rocketmq"
+
+
+class RocketMQ:
+    """Store directories, known by their `commitlog/`."""
+
+    kind = "rocketmq-store"
+    profile = PROFILE
+    warms = frozenset({"log", "queue", "transaction", "checkpoint", "op_batch"})
+    beside = frozenset({"config", "client"})
+    expected_folder = "a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it"
+    expected_file = "a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
+
+    def recognise(self, path: Path) -> Path | None:
+        """As `Source` says: the store itself, or the `store/` in a folder."""
+        from gapless.traces.sources.rocketmq.store.layout import store_folder  # noqa: PLC0415 - see above
+
+        return store_folder(path)
+
+    def prepare(self, options: Options) -> None:
+        """As `Source` says."""
+        from gapless.traces.sources.rocketmq import splits  # noqa: PLC0415 - see above
+
+        splits.load_kernels(options)
+
+    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: Rows | None) -> StoreCheck:
+        """As `Source` says: settings and client log are found beside the store too."""
+        from gapless.traces.sources.rocketmq import check  # noqa: PLC0415 - see above
+
+        return check.opened(path, found, options, beside, listed=table is not None)
+
+    def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:
+        """As `Source` says: one segment is held in memory at a time, and 128 bytes of every step of a transaction."""
+        from gapless.traces.sources.rocketmq.export import export  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.store.layout import open_store  # noqa: PLC0415 - see above
+
+        return export(path, open_store(found, beside.config), out, progress)
+
+    def warm(self) -> None:
+        """As `Source` says: check an empty log, and what one client asked of it."""
+        from gapless.traces.sources.rocketmq.check import warm  # noqa: PLC0415 - see above
+
+        warm()
+
+
+SOURCE = RocketMQ()

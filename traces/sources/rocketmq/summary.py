@@ -1,0 +1,258 @@
+"""What a judged store comes to: findings, rows and numbers for the report, and what was not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gapless.spec.catalog import SPECS, rule_id
+from gapless.traces.judging.teller import anomaly
+from gapless.traces.options import Options
+from gapless.traces.problems import shown
+from gapless.traces.report.parts import Parts
+from gapless.traces.report.values import Finding, Mark, QueueRow, Transactions, Where
+from gapless.traces.rules import rules
+from gapless.traces.sources.rocketmq import places, splits
+from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
+from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged
+from gapless.traces.sources.rocketmq.source import PROFILE
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.layout import Store
+
+QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
+TRACES = 5  # traces named in a cluster of findings
+
+
+def summary(path: Path, judged: Judged, options: Options, *, interrupted: bool = False) -> Parts:
+    """What the store at `path` adds to the report."""
+    store, source = judged.store, shown(path)
+    findings = _findings(path, judged, options)
+    parts = Parts(
+        bytes=store.bytes,
+        records=judged.records,
+        clean=store.clean,
+        live=store.live,
+        reasons=[] if interrupted else [*_vacuous(judged, options), *judged.inconclusive],
+        notes=[*store.notes, *judged.notes],
+        findings=findings,
+        events={spec: _events(judged, spec) for spec in SPECS},
+        traces=_traces(judged),
+        coverage=judged.covered,
+        not_exercised=_not_exercised(judged),
+        anomalies={name: count for name, (count, _, _) in judged.anomalies.items()},
+        rows={
+            "queues": _queue_rows(judged, source),
+            "transactions": _transactions(judged, source),
+            "clients": [judged.client] if judged.client else [],
+        },
+        life=judged.life,
+        queues=len(judged.queues),
+        marks=_marks(judged, source, findings),
+    )
+    if not interrupted and not judged.records and not parts.violations and _is_garbage(store):
+        parts.unreadable = "the log files hold no record of a RocketMQ commit log"
+    return parts
+
+
+def _findings(path: Path, judged: Judged, options: Options) -> list[Finding]:
+    """One finding for all departures from one rule, and one for every deviation that the profile allows."""
+    clusters: dict[tuple[str, str], list[Found]] = {}
+    for found in sorted(judged.found, key=lambda f: (f.position, f.trace)):
+        clusters.setdefault((found.spec, found.because), []).append(found)
+    how = f" --profile {options.profile}" if options.profile != PROFILE else ""
+    findings = [
+        places.finding(
+            judged, group[0], source=str(path), how=how,
+            count=len(group) + judged.untold.get((spec, because), 0),
+            traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
+        )
+        for (spec, because), group in clusters.items()
+    ]  # fmt: skip
+    for name, (count, position, trace) in sorted(judged.anomalies.items()):
+        spec = next(spec.name for spec in SPECS.values() for d in spec.deviations if d.step.__name__ == name)
+        file, offset = judged.store.log_file_at(position)
+        where = Where(file=file, offset=offset)
+        findings.append(anomaly(spec, name, count, source=path, trace=trace, position=position, where=where))
+    return findings
+
+
+def _traces(judged: Judged) -> int:
+    """The log, every queue, every transaction and op, and the cursors if there are any."""
+    numbers = judged.transactions.numbers
+    cursors = any(name.startswith("checkpoint.") for name in judged.covered)
+    return 1 + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
+
+
+def _transactions(judged: Judged, source: str) -> list[Transactions]:
+    tally, cursors = judged.transactions, judged.store.cursors
+    numbers = tally.numbers
+    if not any(numbers.values()):
+        return []
+    halves, ops = judged.queues.get(splits.HALVES), judged.queues.get(splits.OPS)
+
+    def kept(counts: dict[Any, int]) -> dict[Any, int]:
+        return {key: count for key, count in sorted(counts.items()) if count}
+
+    return [
+        Transactions(
+            source=source,
+            **{name: numbers.get(name, 0) for name in NUMBERS},
+            outcomes={name: tally.outcomes[name] for name in BECAME if tally.outcomes.get(name)},
+            decided_within=kept(tally.decided_within),
+            back_checks=kept(tally.back_checks),
+            batches=kept(tally.batches),
+            half_cursor=cursors.half if cursors else None,
+            half_end=halves.end if halves else 0,
+            op_cursor=cursors.op if cursors else None,
+            op_end=ops.end if ops else 0,
+        )
+    ]
+
+
+BECAME = ("committed", "rolled back", "parked", "undecided", "departing", "with an expired half")
+NUMBERS = ("transactions", "halves", "renewals", "finals", "ops", "marks", "parked")
+
+
+def _events(judged: Judged, spec: str) -> int:
+    return sum(count for name, count in judged.covered.items() if name.startswith(f"{spec}."))
+
+
+def _vacuous(judged: Judged, options: Options) -> Iterator[str]:
+    """Why nothing, or not enough, was checked. Vacuity is not conformance."""
+    if options.ignored and options.ignored >= {rule.because for rule in rules() if rule.kind.startswith("need of")}:
+        yield "every rule is ignored: nothing was checked"
+    elif not judged.records:
+        yield "no record in the log: nothing was checked"
+    elif options.topic is not None and not judged.queues:
+        yield f"no message of topic {options.topic} in the log"
+    elif options.transaction is not None:
+        if not judged.transactions.numbers.get("transactions"):
+            yield f"no transaction {options.transaction} in the log"
+    elif options.trace not in (None, COMMIT_LOG) and not judged.queues and not options.wants_transactions:
+        yield f"no message of {options.trace} in the log"
+    elif options.trace == COMMIT_LOG:
+        return
+    elif not judged.store.has_queues:
+        yield "there are no consume queues: whether every message has its entry was not checked"
+    elif not all(run.batches for run in judged.queues.values()) and not judged.covered.get("queue.index"):
+        yield "no consume-queue entry was found for any message: entries were not checked"
+
+
+def _is_garbage(store: Store) -> bool:
+    """Whether there are bytes in the log that are no record: zeros are nothing, anything else is not ours."""
+    for split in splits.splits(store):
+        window = splits.Window(split.file)
+        window.read(split.low, split.high)
+        if window.data[: window.have].any():
+            return True
+    return False
+
+
+def _not_exercised(judged: Judged) -> list[str]:
+    """Rules without evidence, and what would exercise them."""
+    store, found = judged.store, []
+    if not judged.counters[scan.C_SEALED]:
+        found.append(
+            f"{rule_id('log', 'the record has the checksum that its properties carry')}: no record carries one"
+        )
+    if judged.counters[scan.C_SCHEDULED]:
+        found.append("delays of single levels: any start may change them, so delivery times are held to whole seconds")
+    if judged.counters[scan.C_UNSURE]:
+        found.append(f"tag codes of {judged.counters[scan.C_UNSURE]:,} messages: their tags are not UTF-8")
+    if store.extended:
+        found.append("tag codes in consumequeue_ext: gapless does not read it")
+    if store.checkpoint is None:
+        found.append(f"{rule_id('log', 'what was flushed is still in the log')}: there is no checkpoint file")
+    if not store.clean:
+        what = "is still running" if store.live else "did not stop in order"
+        found.append(
+            f"{rule_id('queue', 'every message has its entry')}: not up to the log's end, for the broker {what}"
+        )
+    if store.queue_file_size == 0:
+        found.append(
+            f"{rule_id('queue', 'a file of the consume queue has its full length')}: it is not known (--config)"
+        )
+    found += _promises_not_exercised(judged)
+    found += _transactions_not_exercised(judged)
+    for spec, action in (
+        ("log", "flush"),
+        ("log", "acknowledge"),
+        ("log", "crash"),
+        ("queue", "expire"),
+        ("queue", "rebuild"),
+        ("transaction", "crash"),
+        ("op_batch", "tick"),
+        ("op_batch", "stop"),
+        ("op_batch", "crash"),
+    ):
+        found.append(f"{spec}.{action}: a store does not show this step; a trace recorded by a broker does")
+    return found
+
+
+def _promises_not_exercised(judged: Judged) -> Iterator[str]:
+    """What is not known of promises to clients."""
+    sent, said = "a client sent the message", judged.evidence
+    if judged.client is None:
+        for sentence in (*ACKNOWLEDGED, sent):
+            yield f"{rule_id('queue', sentence)}: nobody says what was sent; a client log would (--client)"
+    elif said is not None and not said.complete:
+        yield f"{rule_id('queue', sent)}: the client log has messages without their keys; with all keys it would tell"
+
+
+ACKNOWLEDGED = (
+    "the message that was acknowledged is in the log, where the answer said",
+    "the message that was acknowledged is what its producer sent",
+)
+
+
+def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
+    """What is not known of transactions, and which evidence would tell."""
+    store, numbers = judged.store, judged.transactions.numbers
+    if not numbers.get("transactions"):
+        yield "transaction, checkpoint, op_batch: there is no transaction in the log, or they were not asked for"
+        return
+    if not store.settings.get("transactionCheckMax"):
+        rule = rule_id("transaction", "all checks are spent")
+        yield f"{rule}: transactionCheckMax is not known; a broker.conf would tell (--config)"
+    if not store.settings.get("transactionOpMsgMaxSize"):
+        rule = rule_id("op_batch", "the body ends with the entry that fills it")
+        yield f"{rule}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
+    for sentence in OF_CLIENTS if judged.client is None else ():
+        yield f"{rule_id('transaction', sentence)}: nobody says what producers asked; a client log would (--client)"
+    if store.cursors is None or store.cursors.half is None or store.live:
+        rule = rule_id("checkpoint", "the half cursor passes no undecided half")
+        cursors = f"{rule}, checkpoint.advance, checkpoint.advance_ops"
+        yield f"{cursors}: how far the check service came is not known; config/consumerOffset.json would tell"
+    elif not store.clean:
+        rule = rule_id("checkpoint", "the half cursor has passed all that the op names")
+        yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"
+    if judged.covered.get("transaction.roll_back") and judged.client is None:
+        yield "transaction.roll_back: every one is inferred, from an op without a final; a client log tells (--client)"
+
+
+def _queue_rows(judged: Judged, source: str) -> list[QueueRow]:
+    rows = sorted(judged.queues.items(), key=lambda item: (-item[1].messages, item[0]))[:QUEUE_ROWS]
+    return [
+        QueueRow(
+            source=source, topic=shown(topic), queue=queue, messages=run.messages, first=run.first, end=run.end,
+            indexed=run.indexed, verdict="departs" if run.departs else "conforms",
+        )
+        for (topic, queue), run in sorted(rows)
+    ]  # fmt: skip
+
+
+def _marks(judged: Judged, source: str, findings: list[Finding]) -> list[Mark]:
+    """The picture of the log: its files, how far records reach, damaged stretches, and every finding's place."""
+    store = judged.store
+    marks = [
+        Mark(source=source, low=f.base, high=f.base + f.length, kind="file", label=f"commitlog/{f.base:020d}")
+        for f in store.files
+    ]
+    marks.append(Mark(source=source, low=store.start, high=judged.end, kind="log", label=f"{judged.records:,} records"))
+    marks += [Mark(source=source, low=a, high=b, kind="damage", label="no record") for a, b in judged.damage[:200]]
+    marks += [
+        Mark(source=source, low=f.position, high=f.position, kind="finding", label=f"{f.trace}: {f.needs}")
+        for f in findings
+    ]
+    return marks
