@@ -23,9 +23,9 @@ from gapless.traces.engines.spark import Spark
 from gapless.traces.events import schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq import splits
 from gapless.traces.sources.rocketmq.check import StoreCheck
-from gapless.traces.sources.rocketmq.store.layout import open_store
+from gapless.traces.sources.rocketmq.segments import reading
+from gapless.traces.sources.rocketmq.store.directory import open_store
 from tests.support import damage, damage_transactions
 from tests.support.damage import Change, Fault, Pick
 from tests.support.stores import recording
@@ -78,7 +78,7 @@ NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"  # there is time
 @pytest.mark.parametrize("store", ["midlife", "lab/made_anew", "lab/ghosts", *(["unclean"] if NIGHT else [])])
 def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> None:
     split = 250_000
-    assert len(list(splits.splits(open_store(recording(store), None), split))) > 3
+    assert len(list(reading.splits(open_store(recording(store), None), split))) > 3
     report, table = agree(recording(store), tmp_path, split)
     assert report["verdict"] == ("departs" if store == "lab/ghosts" else "conforms")
     assert len(table) == report["counts"]["traces"]

@@ -1,6 +1,6 @@
 """Events made and read by name: no caller knows the order of a step's arguments, nor the code of an action.
 
-`STEPS["queue"].expire(number=7)` is an event for exact replay. `Events` are columns, as kernels take them; a kernel that
+`STEPS["queue"].rebuild()` is an event for exact replay. `Events` are columns, as kernels take them; a kernel that
 writes such columns is given codes and rows by name: `codes(spec, Codes).append`, `rows(spec, Rows).number`.
 """
 
@@ -82,3 +82,9 @@ class Events:
         self.action[number] = self.spec.codes[action]
         for name, value in zip(self.spec.parameters[action], values, strict=True):
             self.column(name)[number] = value
+
+
+def states(spec: Spec, count: int, **values: Ints | int) -> Ints:
+    """The states in which traces begin, as a kernel takes them: the first one of the spec, but for these values."""
+    begin = [values.get(name, int(getattr(spec.initial, name))) for name in spec.scalars]
+    return np.array([np.broadcast_to(value, (count,)) for value in begin], np.int64).reshape(len(begin), count)

@@ -34,8 +34,8 @@ from gapless.traces.sources.rocketmq.clients.client_log import (
     Rows,
     Sends,
 )
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.layout import client_log_beside
+from gapless.traces.sources.rocketmq.store import bytes as native
+from gapless.traces.sources.rocketmq.store.directory import client_log_beside
 from tests.support.stores import PREPARED, ROLLED_BACK, SCHEDULE_TOPIC, digest, read_log, recording_with_client
 from tests.support.test_stores import COUNTS, HALF
 
@@ -625,7 +625,7 @@ def test_what_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
 def test_a_digest_is_what_its_description_says(key: bytes, before: bytes, after: bytes) -> None:
     """Wherever the key lies, and whatever lies around it."""
     data = np.frombuffer(before + key + after + b"\0", np.uint8)
-    assert scan.digest(data, len(before), len(before) + len(key)) == digest(key)
+    assert native.digest(data, len(before), len(before) + len(key)) == digest(key)
 
 
 def test_a_digest_is_the_same_for_ever() -> None:
@@ -653,7 +653,7 @@ def turned_back(word: int, by: int) -> int:
 def digests(keys: list[bytes]) -> list[int]:
     """The digests of a column of keys."""
     data = np.frombuffer(b"".join(keys) + b"\0", np.uint8)
-    found: list[int] = scan.digests(data, np.cumsum([0, *map(len, keys)])).tolist()
+    found: list[int] = native.digests(data, np.cumsum([0, *map(len, keys)])).tolist()
     return found
 
 
@@ -661,7 +661,7 @@ def test_a_million_similar_keys_have_a_million_digests() -> None:
     """Counters, as clients make them; and every 32-bit half of the digests is as good as chance."""
     count = 1_000_000
     keys = b"".join(b"7F000001000055970000%012X" % number for number in range(count))
-    found = scan.digests(np.frombuffer(keys, np.uint8), np.arange(count + 1) * 32)
+    found = native.digests(np.frombuffer(keys, np.uint8), np.arange(count + 1) * 32)
     assert len(np.unique(found)) == count
     for half in (found & 0xFFFFFFFF, found >> 32):
         assert abs(count - len(np.unique(half)) - count**2 / 2**33) < 80  # 116 pairs are expected, give or take 11

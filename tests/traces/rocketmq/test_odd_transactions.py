@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gapless import check
-from gapless.traces.sources.rocketmq.transactions import joining
+from gapless.traces.sources.rocketmq.joining import transactions as joining
 from tests.support.stores import COMMITTED, Record, StoreBuilder, properties, queue_files
 from tests.support.transactions import BROKER, CLIENT, COUNTER, GROUP, HALF, IMMUNITY, OP, ORIGIN, PARK
 

@@ -32,7 +32,7 @@ from pydantic_core import from_json
 
 from gapless.traces.events.schema import codes
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.sources.rocketmq.store.scan import digests
+from gapless.traces.sources.rocketmq.store.bytes import digests
 
 Ints = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]

@@ -33,6 +33,11 @@ class Split:
     high: int
     exact: bool
 
+    @property
+    def bytes(self) -> int:
+        """How much is to be read."""
+        return self.high - self.low
+
 
 def splits(store: Store, size: int | None = None) -> Iterator[Split]:
     """The store's log in splits, in log order."""
@@ -188,9 +193,7 @@ class Reader:
             damaged += 1
             at = self.find(at + 1) if stop == scan.INVALID and damaged < MOST_DAMAGE else -1
 
-    def advance(
-        self, columns: Columns, at: int, forced: scan.Forced = scan.NOT_FORCED
-    ) -> tuple[int, int, int]:
+    def advance(self, columns: Columns, at: int, forced: scan.Forced = scan.NOT_FORCED) -> tuple[int, int, int]:
         """Scan from file offset `at` on, whatever it takes in memory. Returns why it ended, where, and a size."""
         window, forced_at = self.window, at
         while True:

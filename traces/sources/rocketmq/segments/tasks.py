@@ -18,7 +18,7 @@ from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
-from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Kept, Messages, judge_messages
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.queue_events import load_kernels as load_queue_kernels
 from gapless.traces.sources.rocketmq.segments.reading import MOST_DAMAGE, Columns, Reader, Scanned, Split
@@ -27,13 +27,17 @@ from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
 from gapless.traces.sources.rocketmq.store.files import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES
-from gapless.traces.sources.rocketmq.transactions.judge import Judgement, judge_steps, load_transaction_kernels
-
+from gapless.traces.sources.rocketmq.transactions.judge import judge_steps, load_transaction_kernels
+from gapless.traces.sources.rocketmq.transactions.values import Judgement
 
 COMMIT_LOG = "commitlog"  # the trace of the log itself; a queue's is TOPIC/QUEUE
 
 
-def name_of(subject: tuple[str, int]) -> str:
+Subject = tuple[str, int]
+"""Topic and queue id."""
+
+
+def name_of(subject: Subject) -> str:
     """The trace of a queue."""
     return f"{subject[0]}/{subject[1]}"
 
@@ -56,7 +60,7 @@ class Pieces:
     `refusals`: by index of the piece.
     """
 
-    subjects: list[tuple[str, int]]
+    subjects: list[Subject]
     claims: Ints
     ends: Ints
     first: Ints
@@ -89,13 +93,13 @@ class Segment:
     refused: list[Refusal]
     pieces: Pieces
     transactions: list[Judgement]
-    kept: Kept | None  # what clients were promised of it; None where nobody says
+    promised: Promised | None  # what clients were promised of it; None where nobody says
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
 
 @dataclass(frozen=True)
-class Result:
+class SplitResult:
     """What a worker found in a split, in log order. `stop`: why the last segment ends; `at`: where."""
 
     split: Split
@@ -104,7 +108,6 @@ class Result:
     at: int
     counters: Ints
     bytes: int
-
 
 
 def load_kernels(options: Options) -> None:
@@ -136,7 +139,7 @@ _space: ContextVar[Space | None] = ContextVar("space", default=None)
 """The space of this thread's `judge`; nobody else may use it, for what it gives is overwritten by the next split."""
 
 
-def judge(store: Store, split: Split, options: Options, evidence: Evidence | None = None) -> Result:
+def judge(store: Store, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
     """Read one split, replay its pieces, and hold them against what clients say. Raises Unreadable."""
     space = _space.get()
     if space is None:
@@ -150,21 +153,19 @@ def judge(store: Store, split: Split, options: Options, evidence: Evidence | Non
             segments.append(_segment(store, split, scanned, options, evidence))
         counters += scanned.columns.room.counters
         stop, at = scanned.stop, scanned.end
-    return Result(split, segments, stop, at, counters, split.high - split.low)
+    return SplitResult(split, segments, stop, at, counters, split.high - split.low)
 
 
-def _segment(
-    store: Store, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None
-) -> Segment:
+def _segment(store: Store, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None) -> Segment:
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned)
     refused, log_covered, log_anomalies = _replay_log(store, split.file.base, events, options)
     pieces, queue_covered, queue_anomalies = _queue_pieces(store, columns, options)
-    kept = None
+    promised = None
     if evidence is not None and columns.keys is not None:
         subjects = [columns.subject(row) for row in range(int(columns.room.used[0]))]
-        messages = Messages(columns.log, columns.keys, columns.rows, subjects)
-        kept = judge_messages(evidence, messages, (scanned.start, end), options, live=store.live)
+        messages = SegmentMessages(columns.log, columns.keys, columns.rows, subjects)
+        promised = judge_messages(evidence, messages, (scanned.start, end), options, live=store.live)
     times = columns.log[scan.TIME]
     older = np.flatnonzero(times[1:] < times[:-1])
     return Segment(
@@ -180,7 +181,7 @@ def _segment(
         stepped_back=int(columns.log[scan.POSITION, older[-1] + 1]) if len(older) else -1,
         refused=refused,
         pieces=pieces,
-        kept=kept,
+        promised=promised,
         transactions=judge_steps(columns.steps, store, options, evidence),
         covered={"log": log_covered, "queue": queue_covered},
         anomalies=log_anomalies | queue_anomalies,

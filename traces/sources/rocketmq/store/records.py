@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, i64, is_name, u16, u32
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, is_name, u16, u32
 from gapless.traces.sources.rocketmq.store.names import PROPERTY_CRC, UNIQ_KEY, as_bytes
 
 MAGIC_V1 = 0xDAA320A7

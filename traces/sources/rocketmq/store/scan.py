@@ -280,7 +280,7 @@ def _queue_rows(
     if subject < 0:
         return np.int64(-1)
     count = named.count if inner else np.int64(1)
-    _put_row(rows, q, subject, i64(b, p + 20), count, view.base + p, size, tag, time, not inner)
+    _put_row(rows, q, subject, i64(b, p + 20), count, view.base + p, size, tag, time, entry=not inner)
     q += 1
     if (
         habits.multi
@@ -295,12 +295,10 @@ def _queue_rows(
             number = number_in(b, y, ye)
             if xe > x and number >= 0 and not slash:
                 light = habits.light and xe - x >= 5 and is_name(b, x, x + 5, LIGHT_PREFIX)
-                subject = (
-                    _subject_of(b, x, xe, 0 if light else queue, room) if q < rows.shape[1] else np.int64(-1)
-                )
+                subject = _subject_of(b, x, xe, 0 if light else queue, room) if q < rows.shape[1] else np.int64(-1)
                 if subject < 0:
                     return np.int64(-1)
-                _put_row(rows, q, subject, number, np.int64(1), view.base + p, size, tag, time, True)
+                _put_row(rows, q, subject, number, np.int64(1), view.base + p, size, tag, time, entry=True)
                 q += 1
             x, y = xe + 1, ye + 1
     room.counters[C_INNER] += np.int64(inner)
