@@ -92,7 +92,7 @@ class QueueEvents:
 def queue_events(store: Store, columns: Columns) -> QueueEvents:
     """Every message's `append` with the `index` of its entry, by piece."""
     spec = SPECS["queue"]
-    pieces = cut(columns.room.rows, int(columns.room.filled[1]), int(columns.room.used[0]))
+    pieces = cut(columns.room.rows, int(columns.room.filled[1]), int(columns.room.topics.used[0]))
     subjects = [columns.subject(owner) for owner in pieces.owners]
     bounds = np.zeros(len(subjects) + 1, np.int64)
     np.cumsum(pieces.widths * SLOT, out=bounds[1:])

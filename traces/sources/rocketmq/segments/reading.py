@@ -72,10 +72,12 @@ class Columns:
             log=self.space.array("log", (scan.LOG_ROWS, count), np.int64),
             rows=self.space.array("rows", (scan.QUEUE_ROWS, count), np.int64),
             filled=np.zeros(2, np.int64),
-            subjects=np.empty((scan.SUBJECT_ROWS, 1024), np.int64),
-            table=np.full(4096, -1, np.int64),
-            names=np.empty(1 << 16, np.uint8),
-            used=np.zeros(2, np.int64),
+            topics=scan.Topics(
+                subjects=np.empty((scan.SUBJECT_ROWS, 1024), np.int64),
+                table=np.full(4096, -1, np.int64),
+                names=np.empty(1 << 16, np.uint8),
+                used=np.zeros(2, np.int64),
+            ),
             counters=np.zeros(scan.COUNTERS, np.int64),
         )
         self.all_steps: Ints = self.space.array("steps", (rows.COLUMNS, count // 2 + 64), np.int64)
@@ -109,22 +111,20 @@ class Columns:
 
     def grow(self) -> None:
         """Twice the room in every column. Amortized, and rare."""
-        room = self.room
+        room, topics = self.room, self.room.topics
+        table = np.full(2 * len(topics.table), -1, np.int64)
+        subjects, names = _doubled(topics.subjects), _doubled(topics.names)
         self.room = room._replace(
-            log=_doubled(room.log),
-            rows=_doubled(room.rows),
-            subjects=_doubled(room.subjects),
-            names=_doubled(room.names),
-            table=np.full(2 * len(room.table), -1, np.int64),
+            log=_doubled(room.log), rows=_doubled(room.rows), topics=scan.Topics(subjects, table, names, topics.used)
         )
         if self.all_keys is not None:
             self.all_keys = _doubled(self.all_keys)
-        mask = len(self.room.table) - 1
-        for subject in range(room.used[0]):
-            slot = int(room.subjects[scan.S_HASH, subject]) & mask
-            while self.room.table[slot] >= 0:
+        mask = len(table) - 1
+        for subject in range(topics.used[0]):
+            slot = int(subjects[scan.S_HASH, subject]) & mask
+            while table[slot] >= 0:
                 slot = (slot + 1) & mask
-            self.room.table[slot] = subject
+            table[slot] = subject
 
     def find_steps(self, data: Bytes, base: int, begin: int) -> None:
         """Add the steps of transactions among the records from number `begin` on, whose bytes are in `data`."""
@@ -137,9 +137,9 @@ class Columns:
 
     def subject(self, row: int) -> tuple[str, int]:
         """Topic and queue of one subject; bytes that are not UTF-8 are kept as the file system would keep them."""
-        subjects = self.room.subjects
+        subjects, _table, names, _used = self.room.topics
         at, length = subjects[scan.S_AT, row], subjects[scan.S_LENGTH, row]
-        return os.fsdecode(self.room.names[at : at + length].tobytes()), int(subjects[scan.S_QUEUE, row])
+        return os.fsdecode(names[at : at + length].tobytes()), int(subjects[scan.S_QUEUE, row])
 
 
 def _doubled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -163,7 +163,7 @@ def _segment(store: Store, split: Split, scanned: Scanned, options: Options, evi
     pieces, queue_covered, queue_anomalies = _queue_pieces(store, columns, options)
     promised = None
     if evidence is not None and columns.keys is not None:
-        subjects = [columns.subject(row) for row in range(int(columns.room.used[0]))]
+        subjects = [columns.subject(row) for row in range(int(columns.room.topics.used[0]))]
         messages = SegmentMessages(columns.log, columns.keys, columns.rows, subjects)
         promised = judge_messages(evidence, messages, (scanned.start, end), options, live=store.live)
     times = columns.log[scan.TIME]

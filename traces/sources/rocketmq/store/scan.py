@@ -79,16 +79,22 @@ class Forced(NamedTuple):
 NOT_FORCED = Forced(-1, 0, 0, 0, v2=False)
 
 
-class Room(NamedTuple):
-    """Where a scan writes. `filled`: records in `log` and rows in `rows` · `used`: subjects, and bytes of `names`."""
+class Topics(NamedTuple):
+    """The subjects of queue rows, found by their hash in `table`. `used`: subjects, and bytes of `names`."""
 
-    log: Ints
-    rows: Ints
-    filled: Ints
     subjects: Ints
     table: Ints
     names: Bytes
     used: Ints
+
+
+class Room(NamedTuple):
+    """Where a scan writes. `filled`: records in `log`, and rows in `rows`."""
+
+    log: Ints
+    rows: Ints
+    filled: Ints
+    topics: Topics
     counters: Ints
 
 
@@ -107,13 +113,22 @@ class _Tag(NamedTuple):
     loose: int
 
 
+class Message(NamedTuple):
+    """What the rows of one record have in common."""
+
+    position: int
+    size: int
+    tag: _Tag
+    time: int
+
+
 class _Properties(NamedTuple):
     """The properties that say where a record belongs, each as begin and end of its value, or as its number."""
 
     tags: int
     tags_end: int
     delay: int
-    count: int
+    inner_count: int
     multi: int
     multi_end: int
     offset: int
@@ -124,78 +139,79 @@ class _Properties(NamedTuple):
 def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, int, int]:
     """Read records as long as they begin before `view.stop`. Returns why it ended, where, and bytes needed.
 
-    What a record shows is written behind what `room` holds already; of a record that does not fit, nothing is.
+    What a record shows is written behind what `room` holds already; of a record that does not fit, nothing is. Arrays
+    are taken out of their tuples once: to do so for every record would cost half as much again.
     """
-    p = view.begin
+    b, log, rows, filled, counters, topics = view.data, room.log, room.rows, room.filled, room.counters, room.topics
+    delays, tables = habits.delays, habits.crc_tables
+    n, q, p = filled[0], filled[1], view.begin
+    why, size = STOPPED, np.int64(0)
     while p < view.stop:
-        why, size, v2, known, fits = _claim(view, forced, p)
+        why, size, v2, known, fits = _claim(b, view.limit, view.have, forced, p)
         if why != TAKEN:
-            return why, p, size
-        if not _take(view, p, size, v2, known, fits, room, habits):
-            return FULL, p, 0
+            break
+        r = parts(b, p, v2)
+        named = _properties(b, r)
+        tag = _tag_of(b, r, named, delays)
+        after = q
+        if n < log.shape[1] and not r.flags & SYS_OUTSIDE:
+            after = _queue_rows(
+                b, p, Message(view.base + p, size, tag, i64(b, r.time)), r, named, rows, q, topics, habits
+            )
+        if n >= log.shape[1] or after < 0:
+            why, size = FULL, np.int64(0)
+            break
+        sealed = np.int64(-1)
+        if habits.seals and r.high - r.low >= SEAL:
+            sealed = seal_holds(b, p, size, tables)
+        _count(counters, r.flags, v2, tag.loose, sealed, after - q)
+        log[POSITION, n] = view.base + p
+        log[SIZE, n] = size
+        log[CLAIMED, n] = i64(b, p + 28)
+        log[KNOWN, n] = np.int64(known)
+        # A list of properties ends in no zero.
+        log[FITS, n] = np.int64(fits and (r.low == r.high or b[r.high - 1] != 0))
+        log[INTACT, n] = np.int64(crc31(b, r.body, i32(b, r.body - 4), tables) == np.int64(u32(b, p + 8)))
+        log[SEALED, n] = np.int64(sealed != 0)
+        log[TIME, n] = i64(b, r.time)
+        n += 1
+        q = after
         p += size
-    return STOPPED, p, 0
+        why, size = STOPPED, np.int64(0)
+    filled[0], filled[1] = n, q
+    return why, p, size
 
 
 @njit(inline="always")
-def _claim(view: View, forced: Forced, p: int) -> tuple[int, int, bool, bool, bool]:
+def _claim(b: Bytes, limit: int, have: int, forced: Forced, p: int) -> tuple[int, int, bool, bool, bool]:
     """What the header at `p` claims: TAKEN for a record, its size, V2, a magic number that is known, parts that fit."""
-    b = view.data
-    if p + BLANK > view.have:
-        return (SHORT if view.have < view.limit else INVALID), BLANK, False, False, False
+    if p + BLANK > have:
+        return (SHORT if have < limit else INVALID), BLANK, False, False, False
     if p == forced.at:
-        why = TAKEN if p + forced.size <= view.have else SHORT
+        why = TAKEN if p + forced.size <= have else SHORT
         return why, forced.size, forced.v2, forced.known != 0, forced.fits != 0
     size = i32(b, p)
     magic = u32(b, p + 4)
     v2 = magic == MAGIC_V2
-    if magic == MAGIC_BLANK and size == view.limit - p:
+    if magic == MAGIC_BLANK and size == limit - p:
         return ROLLED, size, v2, False, False
-    if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > view.limit:
+    if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > limit:
         return INVALID, size, v2, False, False
-    if p + size > view.have:
+    if p + size > have:
         return SHORT, size, v2, True, True
     return (TAKEN if measure(b, p, p + size, v2) == size else INVALID), size, v2, True, True
 
 
 @njit(inline="always")
-def _take(
-    view: View, p: int, size: int, v2: bool, known: bool, fits: bool, room: Room, habits: Habits
-) -> bool:  # fmt: skip
-    """Write what the record at `p` shows; False, and nothing, where there is no room."""
-    b, n, counters = view.data, room.filled[0], room.counters
-    if n >= room.log.shape[1]:
-        return False
-    r = parts(b, p, v2)
-    named = _properties(b, r)
-    tag = _tag_of(b, r, named, habits)
-    q = room.filled[1]
-    if r.flags & SYS_OUTSIDE:
-        counters[C_OUTSIDE] += 1
-    else:
-        q = _queue_rows(view, p, size, r, named, tag, room, habits)
-        if q < 0:
-            return False
-    sealed = np.int64(1)
-    if habits.seals and r.high - r.low >= SEAL:
-        seal = seal_holds(b, p, size, habits.crc_tables)
-        if seal >= 0:
-            counters[C_SEALED] += 1
-            sealed = seal
-    counters[C_SCHEDULED] += np.int64(tag.loose == SCHEDULED)
-    counters[C_UNSURE] += np.int64(tag.loose == UNSURE)
+def _count(counters: Ints, flags: int, v2: bool, loose: int, sealed: int, rows: int) -> None:
+    """Count what is special about a record."""
     counters[C_V2] += np.int64(v2)
-    log = room.log
-    log[POSITION, n] = view.base + p
-    log[SIZE, n] = size
-    log[CLAIMED, n] = i64(b, p + 28)
-    log[KNOWN, n] = np.int64(known)
-    log[FITS, n] = np.int64(fits and (r.low == r.high or b[r.high - 1] != 0))  # a list of properties ends in no zero
-    log[INTACT, n] = np.int64(crc31(b, r.body, i32(b, r.body - 4), habits.crc_tables) == np.int64(u32(b, p + 8)))
-    log[SEALED, n] = sealed
-    log[TIME, n] = i64(b, r.time)
-    room.filled[0], room.filled[1] = n + 1, q
-    return True
+    counters[C_SEALED] += np.int64(sealed >= 0)
+    counters[C_OUTSIDE] += np.int64((flags & SYS_OUTSIDE) != 0)
+    counters[C_SCHEDULED] += np.int64(loose == SCHEDULED)
+    counters[C_MULTI] += max(rows - 1, 0)
+    counters[C_INNER] += np.int64(rows > 0 and (flags & SYS_INNER_BATCH) != 0)
+    counters[C_UNSURE] += np.int64(loose == UNSURE)
 
 
 TAGS = as_bytes("TAGS")
@@ -242,45 +258,41 @@ def _properties(b: Bytes, r: Parts) -> _Properties:
 
 
 @njit(inline="always")
-def _tag_of(b: Bytes, r: Parts, named: _Properties, habits: Habits) -> _Tag:
+def _tag_of(b: Bytes, r: Parts, named: _Properties, delays: Ints) -> _Tag:
     """The tag code that the record's entry is to have: of a delayed message, when it is to be delivered."""
     code, exact = java_hash(b, named.tags, named.tags_end)
     if named.delay <= 0 or not is_name(b, r.topic, r.topic_end, SCHEDULE):
         return _Tag(code, np.int64(SURE if exact else UNSURE))
-    delays = habits.delays
     level = named.delay if named.delay < len(delays) else len(delays)  # noqa: FURB136 - mypy cannot read `min` of these
     return _Tag(i64(b, r.time) + (delays[level - 1] if level > 0 else np.int64(0)), np.int64(SCHEDULED))
 
 
 @njit(inline="always")
-def _put_row(
-    rows: Ints, q: int, subject: int, number: int, count: int, position: int, size: int, tag: _Tag, time: int,
-    entry: bool,
-) -> None:  # fmt: skip
+def _put_row(rows: Ints, q: int, subject: int, number: int, count: int, message: Message, entry: bool) -> None:
     rows[SUBJECT, q] = subject
     rows[NUMBER, q] = number
     rows[COUNT, q] = count
-    rows[PLACE, q] = position
-    rows[LENGTH, q] = size
-    rows[TAG, q] = tag.code
-    rows[LOOSE, q] = tag.loose
-    rows[MOMENT, q] = time
+    rows[PLACE, q] = message.position
+    rows[LENGTH, q] = message.size
+    rows[TAG, q] = message.tag.code
+    rows[LOOSE, q] = message.tag.loose
+    rows[MOMENT, q] = message.time
     rows[ENTRY, q] = np.int64(entry)
 
 
 @njit(inline="always")
 def _queue_rows(
-    view: View, p: int, size: int, r: Parts, named: _Properties, tag: _Tag, room: Room, habits: Habits
+    b: Bytes, p: int, message: Message, r: Parts, named: _Properties, rows: Ints, q: int, topics: Topics, habits: Habits
 ) -> int:
     """Write a row for every queue that the record is in. Returns how many rows there are then, or -1 without room."""
-    b, q, rows = view.data, room.filled[1], room.rows
-    inner = (r.flags & SYS_INNER_BATCH) != 0
-    time, queue = i64(b, r.time), i32(b, p + 12)
-    subject = _subject_of(b, r.topic, r.topic_end, queue, room) if q < rows.shape[1] else np.int64(-1)
+    if q >= rows.shape[1]:
+        return np.int64(-1)
+    queue = i32(b, p + 12)
+    subject = _subject_of(b, r.topic, r.topic_end, queue, topics)
     if subject < 0:
         return np.int64(-1)
-    count = named.count if inner else np.int64(1)
-    _put_row(rows, q, subject, i64(b, p + 20), count, view.base + p, size, tag, time, entry=not inner)
+    inner = (r.flags & SYS_INNER_BATCH) != 0
+    _put_row(rows, q, subject, i64(b, p + 20), named.inner_count if inner else np.int64(1), message, not inner)
     q += 1
     if (
         habits.multi
@@ -294,15 +306,15 @@ def _queue_rows(
             ye, _slash = _item(b, y, named.offset_end)
             number = number_in(b, y, ye)
             if xe > x and number >= 0 and not slash:
+                if q >= rows.shape[1]:
+                    return np.int64(-1)
                 light = habits.light and xe - x >= 5 and is_name(b, x, x + 5, LIGHT_PREFIX)
-                subject = _subject_of(b, x, xe, 0 if light else queue, room) if q < rows.shape[1] else np.int64(-1)
+                subject = _subject_of(b, x, xe, 0 if light else queue, topics)
                 if subject < 0:
                     return np.int64(-1)
-                _put_row(rows, q, subject, number, np.int64(1), view.base + p, size, tag, time, entry=True)
+                _put_row(rows, q, subject, number, np.int64(1), message, True)  # noqa: FBT003 - by position, in kernels
                 q += 1
             x, y = xe + 1, ye + 1
-    room.counters[C_INNER] += np.int64(inner)
-    room.counters[C_MULTI] += q - room.filled[1] - 1
     return q
 
 
@@ -317,9 +329,9 @@ def _item(b: Bytes, p: int, e: int) -> tuple[int, bool]:
 
 
 @njit
-def _subject_of(b: Bytes, p: int, e: int, queue: int, room: Room) -> int:
-    """The row of (topic `b[p:e]`, `queue`) in `room.subjects`, made where it is new; -1 where there is no room."""
-    subjects, table, names, used = room.subjects, room.table, room.names, room.used
+def _subject_of(b: Bytes, p: int, e: int, queue: int, topics: Topics) -> int:
+    """The row of (topic `b[p:e]`, `queue`) in `topics.subjects`, made where it is new; -1 where there is no room."""
+    subjects, table, names, used = topics
     h = uint64(14695981039346656037) ^ uint64(queue)
     for i in range(p, e):
         h = (h ^ uint64(b[i])) * uint64(1099511628211)
