@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapless.spec.catalog import PROFILES, SPECS
 from gapless.traces.engines import EngineName
@@ -18,6 +18,7 @@ from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts
+from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, VerdictName, worst
 from gapless.traces.report.values import Source as SourceRow
 from gapless.traces.rules import rules
@@ -26,6 +27,8 @@ from gapless.traces.sources.source import Beside, Recording, Source
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import Table, TableRows
+
+sources()  # a report that is read back has rows of theirs too
 
 
 def check(
@@ -262,10 +265,6 @@ def _report(checks: Sequence[InputCheck], options: Options, engine: str, seconds
     parts = [one.parts for one in checks]
     events = _added(one.events for one in parts)
     coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}
-    rows: dict[str, Any] = {name: [] for one in parts for name in one.rows}
-    for one in parts:
-        for name, some in one.rows.items():
-            rows[name] += some
     return Report(
         verdict=worst(one.source.verdict for one in checks),
         profile=", ".join(dict.fromkeys(one.options.profile for one in checks)) or options.profile,
@@ -284,8 +283,8 @@ def _report(checks: Sequence[InputCheck], options: Options, engine: str, seconds
         findings_total=sum(one.violations for one in parts),
         life=[line for one in parts for line in one.life],
         marks=[mark for one in parts for mark in one.marks],
+        parts=together(one.rows for one in parts),
         seconds=seconds,
-        **rows,
     )
 
 

@@ -114,7 +114,7 @@ def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
             "import pyspark\nimport gapless.spec.log\nfrom concurrent.futures import ProcessPoolExecutor",
         ),
         ("properties", "import z3\nfrom gapless import impl, spec, traces"),
-        ("gapless", "import gapless.traces.report.rendering\nfrom rich.progress import Progress"),
+        ("gapless", "import gapless.traces.report.text\nfrom rich.progress import Progress"),
         ("traces", "import specification\nimport tracesmith"),
     ],
 )

@@ -456,7 +456,7 @@ def test_an_interrupted_check_tells_what_it_has(tmp_path: Path, monkeypatch: pyt
     assert checked(tmp_path, [*QUEUE, *exact]).source.verdict == "inconclusive"
     judged = checked(tmp_path, [*QUEUE[:4], index(1, 680), *exact])
     assert only_rule(judged) == "the entry points at its message"
-    assert judged.source.reasons == [f"interrupted after 0 of {judged.bytes:,} bytes"]
+    assert re.match(r"interrupted after 0 of [\d,]+ bytes", judged.source.reasons[0])
 
 
 def test_the_example_of_the_essay_is_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
 from gapless.traces.report.parts import Parts
+from gapless.traces.report.sections import Presentation
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import TableRows
@@ -52,6 +53,8 @@ class Source(Protocol):
 
     kind: str
     """Its name in reports."""
+    presentation: Presentation
+    """How reports show it."""
     profile: str
     """Whose deviations count as anomalies, unless the user names a profile."""
     warms: frozenset[str]

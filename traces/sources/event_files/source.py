@@ -9,6 +9,7 @@ from gapless.traces.engines.engine import Progress
 from gapless.traces.events.files import is_event_file
 from gapless.traces.options import Options
 from gapless.traces.problems import UsageError
+from gapless.traces.report.sections import Presentation
 from gapless.traces.sources.event_files import PROFILE
 from gapless.traces.sources.source import Beside, Recording
 
@@ -20,6 +21,7 @@ class EventFiles:
     """Files of events, known by their suffix."""
 
     kind = "event-trace"
+    presentation = Presentation("event trace", "event")
     profile = PROFILE
     warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
 from gapless.traces.sources.pulsar import PROFILE, RECORDING
+from gapless.traces.sources.pulsar.report import PRESENTATION
 from gapless.traces.sources.source import Beside, Recording
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ class Pulsar:
     """Recordings of transaction coordinators, known by their `trace.ndjson`."""
 
     kind = "pulsar-recording"
+    presentation = PRESENTATION
     profile = PROFILE
     warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from gapless.spec.catalog import State
 from gapless.traces.replay.exact import Departure, Event
-from gapless.traces.report.values import Client
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.splits import Refusal, Split
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import Store
@@ -118,7 +118,7 @@ class Judged:
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Event]] = field(default_factory=list)  # position, spec, trace: see `joint`
-    client: Client | None = None
+    client: ClientRow | None = None
     life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
     listed: Listed = field(default_factory=Listed)
     transactions: Tally = field(default_factory=Tally)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq import PROFILE
+from gapless.traces.sources.rocketmq.report import PRESENTATION
 from gapless.traces.sources.source import Beside, Recording
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ class RocketMQ:
     """Store directories, known by their `commitlog/`."""
 
     kind = "rocketmq-store"
+    presentation = PRESENTATION
     profile = PROFILE
     warms = frozenset({"log", "queue", "transaction", "checkpoint", "op_batch"})
     beside = frozenset({"config", "client"})

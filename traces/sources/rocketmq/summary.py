@@ -11,11 +11,12 @@ from gapless.traces.judging.teller import anomaly
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
-from gapless.traces.report.values import Finding, Mark, QueueRow, Transactions, Where
+from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.rules import is_a_need, rules
 from gapless.traces.sources.rocketmq import PROFILE, places, splits
 from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged
+from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import Store
 
@@ -83,7 +84,7 @@ def _traces(judged: Judged) -> int:
     return 1 + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
 
 
-def _transactions(judged: Judged, source: str) -> list[Transactions]:
+def _transactions(judged: Judged, source: str) -> list[TransactionsRow]:
     tally, cursors = judged.transactions, judged.store.cursors
     numbers = tally.numbers
     if not any(numbers.values()):
@@ -94,7 +95,7 @@ def _transactions(judged: Judged, source: str) -> list[Transactions]:
         return {key: count for key, count in sorted(counts.items()) if count}
 
     return [
-        Transactions(
+        TransactionsRow(
             source=source,
             **{name: numbers.get(name, 0) for name in NUMBERS},
             outcomes={name: tally.outcomes[name] for name in BECAME if tally.outcomes.get(name)},

@@ -19,7 +19,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
-from gapless.traces.report.values import Client
+from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.layout import HALF_TOPIC
 from gapless.traces.sources.rocketmq.store.scan import Ints
@@ -49,7 +49,7 @@ class Evidence:
     keys: Ints
     topics: tuple[str, ...]
     complete: bool  # every message that was sent has its key
-    summary: Client
+    summary: ClientRow
 
     @cached_property
     def sent_to(self) -> frozenset[str]:
@@ -69,7 +69,7 @@ def read(path: Path, source: str) -> Evidence:
         keys=scan.distinct(sends.key),
         topics=log.topics,
         complete=log.complete,
-        summary=Client(
+        summary=ClientRow(
             source=shown(source),
             path=shown(path),
             lines=log.lines,
