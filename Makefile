@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test bench night interop lock clean
+.PHONY: help setup demo quick test bench night interop lock clean
 
 # The first Python of at least 3.11; `make setup PYTHON=/usr/bin/python3.12` takes another.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
@@ -15,8 +15,14 @@ VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check
 PYTEST := $(VENV) -m pytest --numprocesses $(JOBS) --dist loadgroup
 
+# The rooms with files that differ from HEAD, in themselves or in their tests.
+CHANGED = $(shell { git diff --name-only HEAD; git ls-files --others --exclude-standard; } 2>/dev/null | \
+	sed 's,^tests/,,; s,/.*,,')
+ROOM = $(or $(sort $(filter spec impl properties traces gapless house,$(CHANGED))),spec)
+
 help:
 	@echo 'make demo    check a real broker store, whole and damaged; writes an HTML report'
+	@echo 'make quick   style, types and the tests of the rooms that differ from HEAD, or of ROOM=impl, but for the slow ones'
 	@echo 'make test    style, types and tests'
 	@echo 'make setup   build .venv (demo, test, bench, night and interop do so by themselves)'
 	@echo 'make bench   how fast the checker is, on a store of a million records'
@@ -30,10 +36,12 @@ setup: .venv/ready
 demo: .venv/ready
 	$(VENV) examples/demo.py
 
+quick: .venv/ready
+	$(STYLE)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m 'not slow' $(patsubst %,tests/%,$(ROOM))
+
 test: .venv/ready
-	$(VENV) -m ruff check .
-	$(VENV) -m ruff format --check .
-	$(VENV) -m mypy
+	$(STYLE)
 	$(PYTEST)
 
 bench: .venv/ready
@@ -52,6 +60,12 @@ night: .venv/ready
 
 interop: .venv/ready
 	$(VENV) -m tests.interop --version $(ROCKETMQ)
+
+define STYLE
+$(VENV) -m ruff check .
+$(VENV) -m ruff format --check .
+$(VENV) -m mypy
+endef
 
 # Every proof anew, by the Z3 in a folder, if one is named; what is shown is the ledger.
 define PROVED

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "Report", "Settings", "Store", "StoreError", "UsageError", "check"]
 
 _HOMES = {
-    "check": "traces.check",
+    **dict.fromkeys(("Report", "check"), "traces.check"),  # which knows the rows that a report can have
     "UsageError": "traces.problems",
-    **dict.fromkeys(("Finding", "Report"), "traces.report.values"),
+    "Finding": "traces.report.values",
     "Settings": "impl.store.core",
     "Store": "impl.store.store",
     "StoreError": "impl.store.errors",

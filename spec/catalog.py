@@ -1,32 +1,50 @@
-"""The specs that traces are held against, by name, with what every reader needs to know of them."""
+"""The specs that traces are held against, by name, with what every reader needs to know of them.
+
+A spec is found, not listed: every module of this package that ends with `ACTIONS` and `INVARIANTS` is one.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import cached_property
-from inspect import signature
-from types import ModuleType
+from functools import cache, cached_property
+from importlib import import_module
+from inspect import getdoc, signature
+from pathlib import Path
+from pkgutil import iter_modules
+from types import FunctionType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from gapless.spec import (
-    broker,
-    checkpoint,
-    coordinator,
-    dispatch,
-    half_cache,
-    log,
-    op_batch,
-    permits,
-    queue,
-    ring,
-    transaction,
-)
-from gapless.spec.language import Deviation, Map, Refused
+from gapless.spec import __path__ as folder
+from gapless.spec import language
+from gapless.spec.language import APPLIES, ASSUMED, Deviation, Map, Refused, waived
 
 State = Any
 """A frozen dataclass of integers and Maps; each spec has its own."""
+
+Step = Callable[..., State]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule that a spec states. A *need* is a `require` of a step; an *invariant* holds in every state.
+
+    `otherwise` says what goes wrong without it, and for a need, in which step.
+    """
+
+    id: str  # SPEC/RULE: what users and code know it by
+    kind: str
+    because: str
+    otherwise: Mapping[str, str]
+    source: str
+
+    @property
+    def spec(self) -> str:
+        """The spec that states it."""
+        return self.id.partition("/")[0]
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,43 @@ class Spec:
     def deviations(self) -> tuple[Deviation[Any], ...]:
         """The steps that real brokers take and the design forbids."""
         return tuple(self.module.DEVIATIONS)
+
+    @cached_property
+    def rules(self) -> Mapping[str, Rule]:
+        """All rules that it states, by id: what its steps need, its deviations, invariants and step properties."""
+        found: dict[str, Rule] = {}
+
+        def state(name: str, kind: str, because: str, otherwise: Mapping[str, str], source: str) -> None:
+            found.setdefault(f"{self.name}/{name}", Rule(f"{self.name}/{name}", kind, because, otherwise, source))
+
+        every = {name: list(needs(action)) for name, action in self.actions.items()}
+        for name, action in self.actions.items():
+            for need in every[name]:
+                if need.rule not in (ASSUMED, APPLIES):
+                    otherwise = {
+                        a: n.otherwise for a, some in every.items() for n in reversed(some) if n.rule == need.rule
+                    }
+                    state(need.rule, f"need of {name}", need.because, otherwise, _source(action))
+        for deviation in self.deviations:
+            under = " and ".join(sorted(deviation.profiles))
+            kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
+            otherwise = {"": "it is counted; any other profile refuses it as the action does"}
+            state(_name_of(deviation.step), kind, said(deviation.step), otherwise, deviation.seen)
+        for kind, group in (("invariant", self.module.INVARIANTS), ("step property", self.module.STEP_PROPERTIES)):
+            for holds in group:
+                otherwise = {"": (getdoc(holds) or "").removeprefix("Otherwise ").rstrip(".")}
+                state(_name_of(holds), kind, said(holds), otherwise, "design section 3")
+        return found
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the environment grants, by the sentences of `assume`: every proof builds on it."""
+        steps = (*self.actions.values(), *(deviation.step for deviation in self.deviations))
+        return tuple(dict.fromkeys(n.because for step in steps for n in needs(step) if n.rule == ASSUMED))
+
+    def rule_of(self, stated: Callable[..., Any]) -> Rule:
+        """The rule that a deviation, an invariant or a step property is."""
+        return self.rules[f"{self.name}/{_name_of(stated)}"]
 
     @cached_property
     def parameters(self) -> Mapping[str, tuple[str, ...]]:
@@ -118,17 +173,134 @@ class Spec:
             raise
 
 
-SPECS: Mapping[str, Spec] = {
-    spec.name: spec
-    for spec in map(
-        Spec,
-        (log, queue, dispatch, ring, transaction, checkpoint, op_batch, half_cache, coordinator, permits, broker),
-    )
-}
+def spec_from(module: ModuleType) -> Spec:
+    """The spec that a module states. Raises ValueError where it states none."""
+    if missing := [name for name in ("INITIAL", *STATED) if not hasattr(module, name)]:
+        raise ValueError(f"{module.__name__} is no spec: it has no {' and no '.join(missing)}")
+    return Spec(module)
+
+
+STATED = ("ACTIONS", "INVARIANTS")
+
+
+def _found() -> Iterator[Spec]:
+    for module in iter_modules(folder):
+        if not module.ispkg and module.name != __name__.rpartition(".")[2]:
+            one = import_module(f"gapless.spec.{module.name}")
+            if all(hasattr(one, name) for name in STATED):
+                yield spec_from(one)
+
+
+SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}
 PROFILES = ("strict", "rocketmq", "pulsar")
 
 
-def rule_id(spec: str, because: str) -> str:
-    """The id of a rule: its spec, and its sentence with hyphens, a leading article and apostrophes dropped."""
-    words = re.findall(r"[a-z0-9]+", because.lower().replace("'", ""))
-    return f"{spec}/{'-'.join(words[1:] if words[0] in ('the', 'a', 'an') else words)}"
+def rule(name: str) -> Rule:
+    """The rule with this id. Raises LookupError where there is none: ask when your module is imported."""
+    spec = name.partition("/")[0]
+    found = SPECS[spec].rules.get(name) if spec in SPECS else None
+    if found is None:
+        raise LookupError(f"no spec states a rule {name!r} (gapless rules lists them)")
+    return found
+
+
+@contextmanager
+def waiving(spec: str, rules: frozenset[str]) -> Iterator[None]:
+    """Within, those of the rules that this spec states need not hold."""
+    token = waived.set(_of_spec(spec, rules))
+    try:
+        yield
+    finally:
+        waived.reset(token)
+
+
+@cache
+def _of_spec(spec: str, rules: frozenset[str]) -> frozenset[str]:
+    return frozenset(name for whose, _, name in (rule.partition("/") for rule in rules) if whose == spec)
+
+
+# -- rules, as they stand in the text ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Need:
+    """One `require` of a step, as it stands in the text; or what has no rule, but `ASSUMED` or `APPLIES`."""
+
+    rule: str
+    because: str
+    otherwise: str = ""
+
+
+def said(function: Callable[..., Any]) -> str:
+    """The sentence that is a function's name."""
+    return function.__name__.replace("_", " ")
+
+
+def _source(step: Step) -> str:
+    """What follows *Source:* in a step's docstring."""
+    match = re.search(r"Source:\s*(.*)", getdoc(step) or "", re.DOTALL)
+    return " ".join(match[1].split()).rstrip(".") if match else "design section 3"
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """The id of what is stated by a function's name: hyphens, and no leading article."""
+    words = function.__name__.split("_")
+    return "-".join(words[1:] if words[0] in ("the", "a", "an") else words)
+
+
+def needs(step: Step) -> Iterator[Need]:
+    """What a step needs, itself and by the functions that it calls, in the order of the text."""
+    for function in made_of(step):
+        for call in _calls(function):
+            said = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg in SAID}
+            match call:
+                case ast.Call(func=ast.Name(id="require"), args=[_, name]):
+                    yield Need(ast.literal_eval(name), **said)
+                case ast.Call(func=ast.Name(id="assume")):
+                    yield Need(ASSUMED, **said)
+                case ast.Call(func=ast.Name(id="applies"), args=[condition]):
+                    yield Need(APPLIES, ast.unparse(condition))
+
+
+SAID = ("because", "otherwise")
+
+
+def made_of(step: Step) -> Iterator[Step]:
+    """The functions of specs that a step is made of, itself first, each once."""
+    found, waiting = dict[Step, None](), [step]
+    while waiting:
+        function = waiting.pop(0)
+        if function not in found:
+            found[function] = None
+            waiting += filter(None, (_called(call.func, function.__globals__) for call in _calls(function)))
+    yield from found
+
+
+def _called(name: ast.expr, names: Mapping[str, Any]) -> Step | None:
+    """The function of a spec that is called by this name; words of the language are none."""
+    match name:
+        case ast.Name(id=own):
+            called = names.get(own)
+        case ast.Attribute(value=ast.Name(id=spec), attr=own):
+            called = getattr(names.get(spec), own, None)
+        case _:
+            return None
+    return called if isinstance(called, FunctionType) and called.__module__ != language.__name__ else None
+
+
+def _calls(function: Step) -> list[ast.Call]:
+    """The calls in a function, in the order of the text."""
+    return _calls_of(function.__globals__["__file__"])[function.__name__]
+
+
+@cache
+def _calls_of(file: str) -> Mapping[str, list[ast.Call]]:
+    """The calls in each function of a file."""
+    functions = (node for node in ast.parse(Path(file).read_bytes()).body if isinstance(node, ast.FunctionDef))
+    return {
+        f.name: sorted(
+            (node for node in ast.walk(f) if isinstance(node, ast.Call)),
+            key=lambda call: (call.lineno, call.col_offset),
+        )
+        for f in functions
+    }

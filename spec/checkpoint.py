@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, all_between, implies, replace, require
+from gapless.spec.language import Deviation, Map, Number, all_between, applies, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,16 @@ def open(s: State, half: Number, op: Number) -> State:  # noqa: A001 - the step'
     """
     require(
         s.opened == 0 and s.half_end == 0 and s.op_end == 0,
+        "cursors-are-new",
         because="the cursors are new",
         otherwise="two check services are taken for one",
     )
-    require(0 <= half and 0 <= op, because="numbers begin at 0", otherwise="a half can never be asked for")
+    require(
+        0 <= half and 0 <= op,
+        "numbers-begin-at-0",
+        because="numbers begin at 0",
+        otherwise="a half can never be asked for",
+    )
     return replace(s, opened=s.opened + 1, half_end=half, half_cursor=half, op_end=op, op_cursor=op)
 
 
@@ -40,6 +46,7 @@ def half(s: State, number: Number) -> State:
     """
     require(
         number == s.half_end,
+        "numbers-of-halves-follow-one-another",
         because="the numbers of halves follow one another",
         otherwise="a half is lost, or two share a number",
     )
@@ -53,6 +60,7 @@ def resolve(s: State, number: Number) -> State:
     """
     require(
         s.half_cursor <= number and number < s.half_end,
+        "half-is-in-the-log-and-not-done-with",
         because="the half is in the log, and not done with",
         otherwise="a half counts as resolved that the check service has passed, or has yet to see",
     )
@@ -66,16 +74,19 @@ def advance(s: State, to: Number) -> State:
     """
     require(
         s.half_cursor <= to,
+        "half-cursor-moves-on",
         because="the half cursor moves on",
         otherwise="halves that were done with are asked about again",
     )
     require(
         to <= s.half_end,
+        "half-cursor-stays-within-the-halves-of-the-log",
         because="the half cursor stays within the halves of the log",
         otherwise="halves to come are never asked about, and stay open for ever",
     )
     require(
         all_between(s.half_cursor, to, lambda n: s.resolved[Number(n)] == 1),
+        "half-cursor-passes-no-undecided-half",
         because="the half cursor passes no undecided half",
         otherwise="the transaction is forgotten: nobody asks its producer any more",
     )
@@ -89,6 +100,7 @@ def op(s: State, number: Number, reach: Number) -> State:
     """
     require(
         number == s.op_end,
+        "numbers-of-ops-follow-one-another",
         because="the numbers of ops follow one another",
         otherwise="an op is lost, or two share a number",
     )
@@ -102,11 +114,13 @@ def consume_op(s: State, number: Number) -> State:
     """
     require(
         s.op_cursor <= number and number < s.op_end,
+        "op-is-in-the-log-and-not-done-with",
         because="the op is in the log, and not done with",
         otherwise="an op decides about halves that nobody wrote, or that counts no more",
     )
     require(
         s.reaches[number] <= s.half_cursor,
+        "half-cursor-has-passed-all-that-the-op-names",
         because="the half cursor has passed all that the op names",
         otherwise="a decided half is asked about again, for nobody remembers its op",
     )
@@ -115,7 +129,7 @@ def consume_op(s: State, number: Number) -> State:
 
 def consume_an_op_that_is_still_needed(s: State, number: Number) -> State:
     """An immune half takes its op with it, whatever other halves the op names; so does a round that was cut short."""
-    require(s.half_cursor < s.reaches[number], because="the op is still needed", otherwise="nothing is amiss")
+    applies(s.half_cursor < s.reaches[number])
     return consume_op(replace(s, reaches=s.reaches.set(number, s.half_cursor)), number)
 
 
@@ -124,14 +138,21 @@ def advance_ops(s: State, to: Number) -> State:
 
     Source: reference D.4 (calculateOpOffset), TX10, TX11.
     """
-    require(s.op_cursor <= to, because="the op cursor moves on", otherwise="ops that were done with count again")
+    require(
+        s.op_cursor <= to,
+        "op-cursor-moves-on",
+        because="the op cursor moves on",
+        otherwise="ops that were done with count again",
+    )
     require(
         to <= s.op_end,
+        "op-cursor-stays-within-the-ops-of-the-log",
         because="the op cursor stays within the ops of the log",
         otherwise="ops to come are never read, and decided halves are asked about again",
     )
     require(
         all_between(s.op_cursor, to, lambda n: s.consumed[Number(n)] == 1),
+        "op-cursor-passes-no-op-that-is-still-needed",
         because="the op cursor passes no op that is still needed",
         otherwise="a decided half is asked about again, for nobody remembers its op",
     )

@@ -7,7 +7,7 @@ the number of a transaction.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Deviation, Map, Number, greatest, implies, replace, require
+from gapless.spec.language import Deviation, Map, Number, applies, greatest, implies, replace, require
 
 AT_BIRTH = 100  # ms: with less to live, a transaction is aborted as soon as it begins
 FOR_EVER = 2**59  # ms: with so much to live, its deadline may be beyond 64 bits, and come at once
@@ -62,7 +62,12 @@ def open(s: State, limit: int) -> State:  # noqa: A001 - the step's name in ever
 
     Source: proposal 2 (maxActiveTransactions); reference 2.1.
     """
-    require(s.opened == 0, because="the coordinator is new", otherwise="two coordinators are taken for one")
+    require(
+        s.opened == 0,
+        "coordinator-is-new",
+        because="the coordinator is new",
+        otherwise="two coordinators are taken for one",
+    )
     return replace(_loaded(s, limit), opened=s.opened + 1)
 
 
@@ -84,10 +89,14 @@ def load(s: State, number: Number, status: Status) -> State:
     Source: reference 2.8, P-4, P-6, 15.2; apache/pulsar#20150.
     """
     require(
-        s.running == 0, because="the table is gone", otherwise="what the coordinator goes by changes under its feet"
+        s.running == 0,
+        "table-is-gone",
+        because="the table is gone",
+        otherwise="what the coordinator goes by changes under its feet",
     )
     require(
         status == s.log[number],
+        "transaction-comes-back-as-it-was",
         because="a transaction comes back as it was",
         otherwise="one that has ended holds a slot again and may end otherwise, or a decision is forgotten",
     )
@@ -102,6 +111,7 @@ def recover(s: State, limit: int) -> State:
     """
     require(
         s.found == s.active,
+        "every-active-transaction-comes-back",
         because="every active transaction comes back",
         otherwise="nobody will ever end it, and consumers wait for ever behind its messages",
     )
@@ -115,6 +125,7 @@ def admit(s: State) -> State:
     """
     require(
         s.limit == 0 or s.active < s.limit,
+        "limit-leaves-room",
         because="the limit leaves room",
         otherwise="the limit limits nothing, and the coordinator runs out of memory",
     )
@@ -129,6 +140,7 @@ def ignore(s: State) -> State:
     """
     require(
         s.limit != 0 and s.limit <= s.active + s.admitted,
+        "limit-is-reached",
         because="the limit is reached",
         otherwise="a client waits for nothing, and blocks others meanwhile",
     )
@@ -140,7 +152,12 @@ def burn(s: State) -> State:
 
     Source: reference 2.3 (O4'), N-17.
     """
-    require(0 < s.admitted, because="a request was admitted", otherwise="another request loses its place")
+    require(
+        0 < s.admitted,
+        "request-was-admitted",
+        because="a request was admitted",
+        otherwise="another request loses its place",
+    )
     return replace(s, admitted=s.admitted - 1)
 
 
@@ -151,6 +168,7 @@ def begin(s: State, number: Number, time: int, life: int) -> State:
     """
     require(
         s.limit == 0 or s.active < s.limit,
+        "slot-is-free",
         because="a slot is free",
         otherwise="more transactions are active than the coordinator can hold",
     )
@@ -158,8 +176,15 @@ def begin(s: State, number: Number, time: int, life: int) -> State:
 
 
 def _begin(s: State, number: Number, time: int, life: int) -> State:
-    require(0 < s.admitted, because="a request was admitted", otherwise="a slot goes to a transaction nobody asked for")
-    require(s.end <= number, because="the number is new", otherwise="two clients work in one transaction")
+    require(
+        0 < s.admitted,
+        "request-was-admitted",
+        because="a request was admitted",
+        otherwise="a slot goes to a transaction nobody asked for",
+    )
+    require(
+        s.end <= number, "number-is-new", because="the number is new", otherwise="two clients work in one transaction"
+    )
     return replace(
         s,
         active=s.active + 1,
@@ -176,7 +201,7 @@ def _begin(s: State, number: Number, time: int, life: int) -> State:
 
 def begin_above_the_limit(s: State, number: Number, time: int, life: int) -> State:
     """The limit was asked before the others that were admitted beside this one had taken their slots."""
-    require(s.limit != 0 and s.limit <= s.active, because="the limit is reached", otherwise="nothing is amiss")
+    applies(s.limit != 0 and s.limit <= s.active)
     return _begin(s, number, time, life)
 
 
@@ -187,6 +212,7 @@ def hand(s: State, number: Number) -> State:
     """
     require(
         s.handed[number] < s.begun[number],
+        "transaction-has-begun-and-nobody-was-given-it",
         because="the transaction has begun, and nobody was given it",
         otherwise="two clients work in one transaction, or one in none",
     )
@@ -198,7 +224,12 @@ def add(s: State, number: Number) -> State:
 
     Source: reference 2.4, P-9.
     """
-    require(s.log[number] == Status.OPEN, because="the transaction is open", otherwise="nobody tells it the outcome")
+    require(
+        s.log[number] == Status.OPEN,
+        "transaction-is-open",
+        because="the transaction is open",
+        otherwise="nobody tells it the outcome",
+    )
     return replace(s, added=s.added.set(number, s.added[number] + 1))
 
 
@@ -209,11 +240,13 @@ def decide(s: State, number: Number, to: Status) -> State:
     """
     require(
         s.log[number] == Status.OPEN,
+        "transaction-is-open",
         because="the transaction is open",
         otherwise="some topics commit what others abort",
     )
     require(
         to == Status.COMMITTING or to == Status.ABORTING,
+        "end-begins-with-a-decision",
         because="an end begins with a decision",
         otherwise="some topics never hear of it",
     )
@@ -232,6 +265,7 @@ def time_out(s: State, number: Number, time: int) -> State:
     """
     require(
         s.times[number] + s.lives[number] <= time,
+        "transaction-has-had-its-time",
         because="the transaction has had its time",
         otherwise="the work of a client that is in time is thrown away",
     )
@@ -248,8 +282,8 @@ def _time_out(s: State, number: Number, time: int) -> State:
 def time_out_at_birth(s: State, number: Number, time: int) -> State:
     """A life that is shorter than a tick of the clock, or longer than it can count, is over as soon as it begins."""
     life = s.lives[number]
-    require(life < AT_BIRTH or FOR_EVER <= life, because="no clock measures its life", otherwise="nothing is amiss")
-    require(time < s.times[number] + s.lives[number], because="it has time left", otherwise="nothing is amiss")
+    applies(life < AT_BIRTH or FOR_EVER <= life)
+    applies(time < s.times[number] + s.lives[number])
     return _time_out(s, number, time)
 
 
@@ -261,6 +295,7 @@ def finish(s: State, number: Number, to: Status) -> State:
     require(
         (s.log[number] == Status.COMMITTING and to == Status.COMMITTED)
         or (s.log[number] == Status.ABORTING and to == Status.ABORTED),
+        "outcome-is-the-one-that-was-decided-and-the-first",
         because="the outcome is the one that was decided, and the first",
         otherwise="what was paid is taken back, or paid twice",
     )
@@ -281,6 +316,7 @@ def acknowledge(s: State, number: Number, status: Status) -> State:
     """
     require(
         Status.COMMITTED <= status and status == s.log[number],
+        "outcome-that-is-told-is-in-the-log",
         because="the outcome that is told is in the log",
         otherwise="a client believes in an outcome that may never be, or be another",
     )

@@ -23,6 +23,8 @@ __all__ = [
     "Position",
     "Refused",
     "all_between",
+    "applies",
+    "assume",
     "greatest",
     "implies",
     "replace",
@@ -43,33 +45,57 @@ S = TypeVar("S")
 class Refused(Exception):  # noqa: N818 - a refusal is an outcome to compare, not an error.
     """The step may not be taken here.
 
-    `because` is the need that is not met, `otherwise` is what goes wrong in a broker that takes the step anyway.
+    `rule` is the id, within its spec, of the rule that is not met, or `APPLIES` or `ASSUMED`, which are no rules.
+    `because` says what is needed, `otherwise` what goes wrong in a broker that takes the step anyway.
     """
 
-    def __init__(self, because: str, otherwise: str) -> None:
-        self.because = because  # exploration refuses more often than it does anything else: as little here as can be
+    def __init__(self, rule: str, because: str, otherwise: str) -> None:
+        self.rule = rule  # exploration refuses more often than it does anything else: as little here as can be
+        self.because = because
         self.otherwise = otherwise
 
     def __str__(self) -> str:
         return self.because
 
 
+APPLIES = "step-applies-here"
+ASSUMED = "environment-keeps-its-promise"
+
 waived: ContextVar[frozenset[str]] = ContextVar("waived", default=frozenset())
-"""The needs that the user chose to ignore, by their sentence: `require` lets them pass."""
+"""The rules that need not hold, by their ids within the spec at work: `require` lets them pass."""
 
 
-def require(condition: bool, *, because: str, otherwise: str) -> None:
-    """Refuse the step unless `condition` holds.
+def require(condition: bool, rule: str, *, because: str, otherwise: str) -> None:
+    """Refuse the step unless `condition` holds: a rule, which is what the broker owes, and what a trace can break.
 
-    `because` states the need positively ("the number was given"); a report prints it as *write needs: the number
-    was given*. `otherwise` says what goes wrong without it. Raises `Refused`.
+    `rule` is its id within the spec. It never changes, whatever becomes of the sentences, and may stand in several
+    steps. `because` states the need positively ("the number was given"); a report prints it as *write needs: the
+    number was given*. `otherwise` says what goes wrong without it. Raises `Refused`.
     """
     if condition is True:
         return  # what is met is met for every reader: neither a term nor a piece of source is `True` itself
-    if because in waived.get():
+    if rule in waived.get():
         return  # asked before the condition is, so that a reader that forks does not fork here
     if not condition:
-        raise Refused(because, otherwise)
+        raise Refused(rule, because, otherwise)
+
+
+def applies(condition: bool) -> None:
+    """Refuse the step unless it is for this case: no rule, for elsewhere another step is the one to take.
+
+    So a deviation says what it is made for. Raises `Refused`.
+    """
+    require(condition, APPLIES, because="the step applies here", otherwise="the trace tells of what cannot be")
+
+
+def assume(condition: bool, *, because: str) -> None:
+    """Refuse the step unless `condition` holds, which the environment (disk, clock, client) grants and no broker owes.
+
+    Proofs build on it, and list it. A trace in which it does not hold breaks no rule: from there on nothing is
+    promised, so what follows is inconclusive. What a broker could itself cause is not assumed, but required: a disk
+    that loses flushed bytes, and a broker that never flushed them, look alike in a trace. Raises `Refused`.
+    """
+    require(condition, ASSUMED, because=because, otherwise="the broker promises nothing")
 
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, greatest, implies, replace, require
+from gapless.spec.language import Deviation, Map, Number, applies, greatest, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,12 @@ def open(s: State, max_size: int, interval: int) -> State:  # noqa: A001 - the s
 
     Source: reference D.3, F (transactionOpMsgMaxSize, transactionOpBatchInterval); RIP-50.
     """
-    require(s.opened == 0 and s.count == 0, because="the batcher is new", otherwise="two batchers are taken for one")
+    require(
+        s.opened == 0 and s.count == 0,
+        "batcher-is-new",
+        because="the batcher is new",
+        otherwise="two batchers are taken for one",
+    )
     return replace(s, opened=1, max_size=max_size, interval=interval)
 
 
@@ -37,6 +42,7 @@ def enqueue(s: State, number: Number, length: int, known: bool) -> State:
     """
     require(
         s.named[number] == 0,
+        "no-op-names-the-half-yet",
         because="no op names the half yet",
         otherwise="the op cursor waits for a half that was done with before",
     )
@@ -46,10 +52,16 @@ def enqueue(s: State, number: Number, length: int, known: bool) -> State:
 def _enqueue(s: State, number: Number, length: int, known: bool) -> State:
     require(
         known,
+        "half-that-the-op-names-is-in-the-log-before-it",
         because="the half that the op names is in the log before it",
         otherwise="the check service skips a half that nobody decided, or that is yet to come",
     )
-    require(0 < length, because="a number has digits", otherwise="the half is never marked, and asked about again")
+    require(
+        0 < length,
+        "number-has-digits",
+        because="a number has digits",
+        otherwise="the half is never marked, and asked about again",
+    )
     return replace(
         s,
         since=s.clock if s.count == 0 else s.since,
@@ -62,7 +74,7 @@ def _enqueue(s: State, number: Number, length: int, known: bool) -> State:
 
 def enqueue_again(s: State, number: Number, length: int, known: bool) -> State:
     """Every decision that is accepted has its entry: a repeated one names the half again."""
-    require(0 < s.named[number], because="an op names the half already", otherwise="nothing is amiss")
+    applies(0 < s.named[number])
     return _enqueue(s, number, length, known)
 
 
@@ -75,26 +87,31 @@ def write(s: State, count: int, size: int, last: int, legible: bool, listed: boo
     """
     require(
         legible,
+        "op-holds-numbers-of-halves-and-nothing-else",
         because="the op holds numbers of halves and nothing else",
         otherwise="decided halves are asked about again, for nobody can read their op",
     )
     require(
         0 < count and count <= s.count and s.count - count <= s.size - size and last <= s.longest,
+        "op-names-what-waits",
         because="the op names what waits",
         otherwise="the check service skips a half that nobody decided",
     )
     require(
         count == s.count or s.max_size == 0 or s.max_size <= size,
+        "op-takes-all-that-waits-or-is-full",
         because="the op takes all that waits, or is full",
         otherwise="a decided half waits for nothing, and is asked about again",
     )
     require(
         s.max_size == 0 or size - last < s.max_size,
+        "body-ends-with-the-entry-that-fills-it",
         because="the body ends with the entry that fills it",
         otherwise="one op grows until no broker can store it",
     )
     require(
         listed,
+        "op-is-a-list",
         because="the op is a list",
         otherwise="its last number may be cut off, or there is an op for every half, and the log grows with each",
     )
@@ -103,8 +120,8 @@ def write(s: State, count: int, size: int, last: int, legible: bool, listed: boo
 
 def write_one_alone(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
     """A broker older than the batches writes one op for each half, and no comma in it."""
-    require(not listed, because="the op is no list", otherwise="nothing is amiss")
-    require(count == 1, because="it names one half", otherwise="nothing is amiss")
+    applies(not listed)
+    applies(count == 1)
     return write(s, count, size, last, legible, True)  # noqa: FBT003
 
 
@@ -113,9 +130,15 @@ def tick(s: State, time: int) -> State:
 
     Source: reference D.3 (interval), F.
     """
-    require(s.clock <= time, because="the clock does not step back", otherwise="entries wait longer than they should")
+    require(
+        s.clock <= time,
+        "clock-does-not-step-back",
+        because="the clock does not step back",
+        otherwise="entries wait longer than they should",
+    )
     require(
         s.count == 0 or s.interval == 0 or time - s.since <= s.interval,
+        "no-entry-waits-longer-than-the-interval",
         because="no entry waits longer than the interval",
         otherwise="a decided half is asked about again",
     )
@@ -124,8 +147,8 @@ def tick(s: State, time: int) -> State:
 
 def wait_for_another_interval(s: State, time: int) -> State:
     """An entry that comes right after a tick misses the next one too."""
-    require(0 < s.interval and 0 < s.count, because="an entry waits", otherwise="nothing is amiss")
-    require(s.interval < time - s.since, because="it waits too long", otherwise="nothing is amiss")
+    applies(0 < s.interval and 0 < s.count)
+    applies(s.interval < time - s.since)
     return tick(replace(s, since=s.since + s.interval), time)
 
 
@@ -136,6 +159,7 @@ def stop(s: State) -> State:
     """
     require(
         s.count == 0,
+        "nothing-waits-when-the-broker-stops",
         because="nothing waits when the broker stops",
         otherwise="decided halves are asked about again after the next start",
     )
@@ -144,7 +168,7 @@ def stop(s: State) -> State:
 
 def stop_with_entries_waiting(s: State) -> State:
     """What is younger than the interval is lost even in an orderly stop."""
-    require(0 < s.count, because="an entry waits", otherwise="nothing is amiss")
+    applies(0 < s.count)
     return crash(s)
 
 

@@ -6,7 +6,7 @@ is silent. Maps are by the number of a request.
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, implies, replace, require
+from gapless.spec.language import Deviation, Map, Number, applies, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ def open(s: State, permits: int, timeout: int) -> State:  # noqa: A001 - the ste
 
     Source: reference 3.1, 6.
     """
-    require(s.permits == 0, because="the client is new", otherwise="two clients are taken for one")
-    require(0 < permits, because="there are permits", otherwise="every caller waits for ever")
+    require(s.permits == 0, "client-is-new", because="the client is new", otherwise="two clients are taken for one")
+    require(0 < permits, "there-are-permits", because="there are permits", otherwise="every caller waits for ever")
     return replace(s, permits=permits, timeout=timeout)
 
 
@@ -44,7 +44,12 @@ def tick(s: State, time: int) -> State:
 
     Source: proposal 2 (how the client is affected).
     """
-    require(s.clock <= time, because="the clock does not step back", otherwise="requests are given up too late")
+    require(
+        s.clock <= time,
+        "clock-does-not-step-back",
+        because="the clock does not step back",
+        otherwise="requests are given up too late",
+    )
     if time - s.window < s.timeout:
         return replace(s, clock=time)
     return replace(s, clock=time, window=time, unanswered=0)
@@ -56,7 +61,10 @@ def wait(s: State, number: Number) -> State:
     Source: proposal 2 (any other request will be blocked); reference C1, N-8.
     """
     require(
-        s.waits[number] == 0 and s.taken[number] == 0, because="the request is new", otherwise="its caller waits twice"
+        s.waits[number] == 0 and s.taken[number] == 0,
+        "request-is-new",
+        because="the request is new",
+        otherwise="its caller waits twice",
     )
     return replace(s, waiting=s.waiting + 1, waits=s.waits.set(number, s.waits[number] + 1))
 
@@ -68,10 +76,16 @@ def acquire(s: State, number: Number) -> State:
     """
     require(
         s.held < s.permits,
+        "permit-is-free",
         because="a permit is free",
         otherwise="a client floods a coordinator that is silent because it has too much to do",
     )
-    require(s.taken[number] == 0, because="the request is new", otherwise="it takes two permits, and gives back one")
+    require(
+        s.taken[number] == 0,
+        "request-is-new",
+        because="the request is new",
+        otherwise="it takes two permits, and gives back one",
+    )
     return replace(
         s,
         held=s.held + 1,
@@ -91,6 +105,7 @@ def reply(s: State, number: Number) -> State:
     mine = 1 if 0 < s.timeout and s.window <= s.since[number] else 0
     require(
         s.returned[number] < s.taken[number] and mine <= s.unanswered and s.unanswered - mine < s.held,
+        "request-holds-a-permit",
         because="the request holds a permit",
         otherwise="there is a permit more than before, and another whenever this happens",
     )
@@ -110,11 +125,13 @@ def time_out(s: State, number: Number) -> State:
     """
     require(
         s.returned[number] < s.taken[number] and 0 < s.held,
+        "request-holds-a-permit",
         because="the request holds a permit",
         otherwise="there is a permit more than before, and another whenever this happens",
     )
     require(
         s.timeout <= s.clock - s.since[number],
+        "timeout-has-passed",
         because="the timeout has passed",
         otherwise="a client that is met with silence asks again and again",
     )
@@ -134,6 +151,7 @@ def late_reply(s: State, number: Number) -> State:
     """
     require(
         0 < s.taken[number] and s.returned[number] == s.taken[number],
+        "request-was-given-up",
         because="the request was given up",
         otherwise="its caller is never told, and its permit is lost",
     )
@@ -155,6 +173,7 @@ def rest(s: State, within: bool) -> State:
     """
     require(
         s.waiting == 0 or s.permits <= s.held,
+        "nobody-waits-while-a-permit-is-free",
         because="nobody waits while a permit is free",
         otherwise="a caller waits for ever: the wake-up was lost",
     )
@@ -167,8 +186,8 @@ def _rest(s: State) -> State:
 
 def rest_in_a_deadlock(s: State, within: bool) -> State:
     """What goes on from an answer asks again, and waits on the only thread that gives permits back."""
-    require(within, because="the caller stands in the way", otherwise="nothing is amiss")
-    require(s.waiting != 0 and s.held < s.permits, because="a permit is free", otherwise="nothing is amiss")
+    applies(within)
+    applies(s.waiting != 0 and s.held < s.permits)
     return _rest(s)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, Position, all_between, implies, replace, require
+from gapless.spec.language import Deviation, Map, Number, Position, all_between, applies, implies, replace, require
 
 BLANK_SLOT = 0x7FFFFFFF  # the size in the slots that fill a new file up to the queue's first entry
 
@@ -29,10 +29,13 @@ def open(s: State, number: Number, start: Position) -> State:  # noqa: A001 - th
 
     Source: reference CL3.
     """
-    require(s.end == 0, because="the queue is new", otherwise="two queues are taken for one")
-    require(0 <= number, because="numbers begin at 0", otherwise="a message can never be asked for")
+    require(s.end == 0, "queue-is-new", because="the queue is new", otherwise="two queues are taken for one")
+    require(
+        0 <= number, "numbers-begin-at-0", because="numbers begin at 0", otherwise="a message can never be asked for"
+    )
     require(
         implies(start == 0, number == 0),
+        "log-that-begins-at-0-holds-its-queues-from-number-0",
         because="a log that begins at 0 holds its queues from number 0",
         otherwise="the first messages of the queue are lost",
     )
@@ -46,10 +49,16 @@ def append(s: State, number: Number, count: int, position: Position, size: int, 
     """
     require(
         number == s.end,
+        "numbers-of-a-queue-follow-one-another",
         because="the numbers of a queue follow one another",
         otherwise="a message is lost, or two messages share a number",
     )
-    require(1 <= count, because="a record holds a message", otherwise="the next message takes the same number")
+    require(
+        1 <= count,
+        "record-holds-a-message",
+        because="a record holds a message",
+        otherwise="the next message takes the same number",
+    )
     return replace(
         s,
         end=Number(number + count),
@@ -61,8 +70,13 @@ def append(s: State, number: Number, count: int, position: Position, size: int, 
 
 def append_to_a_queue_made_anew(s: State, number: Number, count: int, position: Position, size: int, tag: int) -> State:
     """The topic was deleted and made anew: its numbers start again at 0, and its old entries are gone."""
-    require(number == 0, because="a queue made anew begins at number 0", otherwise="messages are lost")
-    require(0 < s.end, because="there was a queue before", otherwise="nothing is amiss")
+    require(
+        number == 0,
+        "queue-made-anew-begins-at-number-0",
+        because="a queue made anew begins at number 0",
+        otherwise="messages are lost",
+    )
+    applies(0 < s.end)
     anew = replace(
         s,
         first=number,
@@ -86,26 +100,31 @@ def index(s: State, number: Number, position: Position, size: int, tag: int) -> 
     """
     require(
         number < s.end,
+        "message-of-the-entry-is-in-the-log",
         because="the message of the entry is in the log",
         otherwise="consumers are sent to a message that does not exist",
     )
     require(
         number == s.indexed,
+        "no-entry-before-it-is-missing",
         because="no entry before it is missing",
         otherwise="a message is in the log and no consumer ever receives it",
     )
     require(
         position == s.positions[number],
+        "entry-points-at-its-message",
         because="the entry points at its message",
         otherwise="consumers receive another message in its place, one twice, or none",
     )
     require(
         size == s.sizes[number],
+        "entry-has-the-size-of-its-message",
         because="the entry has the size of its message",
         otherwise="consumers receive a message cut short, or with foreign bytes behind it",
     )
     require(
         tag == s.tags[number],
+        "entry-has-the-tag-code-of-its-message",
         because="the entry has the tag code of its message",
         otherwise="consumers that filter by tag miss the message, or receive one they did not ask for",
     )
@@ -125,6 +144,7 @@ def find_file(s: State, base: Position, length: int, full: int) -> State:
     """
     require(
         length == full,
+        "file-of-the-consume-queue-has-its-full-length",
         because="a file of the consume queue has its full length",
         otherwise="the broker refuses to start, and the entries beyond the cut are lost",
     )
@@ -135,13 +155,20 @@ def pass_a_blank_slot(s: State, number: Number, position: Position, size: int, t
     """The queue was made anew while its numbers went on: the slots before its first entry hold a blank each."""
     require(
         s.indexed == s.first,
+        "no-entry-was-written-before-the-blank",
         because="no entry was written before the blank",
         otherwise="an entry that consumers need is lost",
     )
-    require(number == s.indexed, because="no slot before it is missing", otherwise="a message is never received")
-    require(number < s.end, because="the message of the slot is in the log", otherwise="nothing is amiss")
+    require(
+        number == s.indexed,
+        "no-slot-before-it-is-missing",
+        because="no slot before it is missing",
+        otherwise="a message is never received",
+    )
+    applies(number < s.end)
     require(
         position == 0 and size == BLANK_SLOT and tag == 0,
+        "slot-holds-a-blank",
         because="the slot holds a blank",
         otherwise="an entry is lost",
     )
@@ -155,11 +182,13 @@ def outlive(s: State, number: Number, position: Position) -> State:
     """
     require(
         number < s.first,
+        "message-of-the-old-entry-has-expired",
         because="the message of the old entry has expired",
         otherwise="an entry that is needed counts as old",
     )
     require(
         position < s.start,
+        "message-of-the-old-entry-lay-below-the-logs-start",
         because="the message of the old entry lay below the log's start",
         otherwise="the log has lost a message that its queue still names",
     )
@@ -171,11 +200,27 @@ def expire(s: State, number: Number, start: Position) -> State:
 
     Source: reference C.3 (expiry).
     """
-    require(s.start <= start, because="the log's start moves on", otherwise="deleted messages come back")
-    require(s.first <= number, because="the first number moves on", otherwise="deleted messages come back")
-    require(number <= s.indexed, because="the messages were indexed", otherwise="a message goes before it was seen")
+    require(
+        s.start <= start,
+        "logs-start-moves-on",
+        because="the log's start moves on",
+        otherwise="deleted messages come back",
+    )
+    require(
+        s.first <= number,
+        "first-number-moves-on",
+        because="the first number moves on",
+        otherwise="deleted messages come back",
+    )
+    require(
+        number <= s.indexed,
+        "messages-were-indexed",
+        because="the messages were indexed",
+        otherwise="a message goes before it was seen",
+    )
     require(
         all_between(s.first, number, lambda n: s.positions[Number(n)] < start),
+        "every-message-that-goes-lay-below-the-logs-new-start",
         because="every message that goes lay below the log's new start",
         otherwise="a message that is in the log is out of its queue",
     )
@@ -203,11 +248,13 @@ def settle(s: State, upto: Position) -> State:
     """
     require(
         s.indexed == s.end or upto <= s.positions[s.indexed],
+        "every-message-has-its-entry",
         because="every message has its entry",
         otherwise="a message is in the log and no consumer ever receives it",
     )
     require(
         implies(0 < s.blank, s.blank < s.end),
+        "entry-follows-the-blank-slots",
         because="an entry follows the blank slots",
         otherwise="the entries of a whole queue are lost",
     )
@@ -219,7 +266,12 @@ def account(s: State, number: Number, sent: bool) -> State:
 
     Source: design section 3 (nothing is invented); what clients were promised, traces/README.md.
     """
-    require(sent, because="a client sent the message", otherwise="consumers act on a message that nobody sent")
+    require(
+        sent,
+        "client-sent-the-message",
+        because="a client sent the message",
+        otherwise="consumers act on a message that nobody sent",
+    )
     return s
 
 
@@ -232,11 +284,13 @@ def acknowledge(s: State, number: Number, position: Position, same: bool) -> Sta
     """
     require(
         0 < s.sizes[number] and position == s.positions[number],
+        "message-that-was-acknowledged-is-in-the-log-where-the-answer-said",
         because="the message that was acknowledged is in the log, where the answer said",
         otherwise="a producer believes that its message is safe, and no consumer ever receives it",
     )
     require(
         same,
+        "message-that-was-acknowledged-is-what-its-producer-sent",
         because="the message that was acknowledged is what its producer sent",
         otherwise="a producer believes that its message is safe, and consumers receive another one",
     )

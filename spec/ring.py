@@ -32,8 +32,10 @@ class State:
 
 def open(s: State, slots: int) -> State:  # noqa: A001 - the step's name in every trace.
     """Dispatch begins, with an empty ring of so many slots."""
-    require(s.slots == 0 and s.cut == 0, because="the ring is new", otherwise="two rings are taken for one")
-    require(0 < slots, because="a ring has a slot", otherwise="no batch is ever dispatched")
+    require(
+        s.slots == 0 and s.cut == 0, "ring-is-new", because="the ring is new", otherwise="two rings are taken for one"
+    )
+    require(0 < slots, "ring-has-a-slot", because="a ring has a slot", otherwise="no batch is ever dispatched")
     return replace(s, slots=slots, slot=Slot(0))
 
 
@@ -44,6 +46,7 @@ def cut(s: State, batch: Batch) -> State:
     """
     require(
         batch == s.cut,
+        "batches-are-numbered-in-the-order-of-the-log",
         because="batches are numbered in the order of the log",
         otherwise="records are dispatched out of order, or never",
     )
@@ -57,16 +60,19 @@ def decode(s: State, batch: Batch) -> State:
     """
     require(
         0 <= batch and batch < s.cut,
+        "batch-was-cut-from-the-log",
         because="the batch was cut from the log",
         otherwise="queues are built from what is not in the log",
     )
     require(
         s.decoded[batch] == 0,
+        "batch-is-decoded-once",
         because="the batch is decoded once",
         otherwise="its records are dispatched twice",
     )
     require(
         batch < s.next + s.slots,
+        "ring-has-room-for-the-batch",
         because="the ring has room for the batch",
         otherwise="it takes the slot of a batch that waits, whose records never reach their queues",
     )
@@ -90,11 +96,13 @@ def dispatch(s: State, batch: Batch) -> State:
     """
     require(
         batch == s.next,
+        "batches-are-dispatched-in-order-each-once",
         because="batches are dispatched in order, each once",
         otherwise="the entries of a queue are out of order, or some are missing",
     )
     require(
         s.ring[s.slot] == batch,
+        "batch-lies-in-its-slot",
         because="the batch lies in its slot",
         otherwise="the entries of a queue stand for the records of another batch",
     )

@@ -7,7 +7,7 @@ names the version that it was asked about. Maps are by half number.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Deviation, Map, Number, Position, implies, replace, require
+from gapless.spec.language import Deviation, Map, Number, Position, applies, implies, replace, require
 
 NOWHERE = Position(-1)  # the position of a version that is not in the log
 NOBODY = Number(-1)  # the number of a version that is not there
@@ -49,7 +49,12 @@ def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  
 
     Source: design section 4 (settings and evidence).
     """
-    require(s.phase == Phase.ABSENT, because="the transaction is new", otherwise="two transactions are taken for one")
+    require(
+        s.phase == Phase.ABSENT,
+        "transaction-is-new",
+        because="the transaction is new",
+        otherwise="two transactions are taken for one",
+    )
     return replace(s, start=start, max_checks=max_checks, witnessed=witnessed)
 
 
@@ -76,10 +81,16 @@ def prepare(s: State, number: Number, position: Position) -> State:
     """
     require(
         s.phase == Phase.ABSENT,
+        "half-is-the-first-of-its-transaction",
         because="the half is the first of its transaction",
         otherwise="one message is prepared twice, and can be committed twice",
     )
-    require(0 <= position, because="the half has its place in the log", otherwise="no decision can ever name it")
+    require(
+        0 <= position,
+        "half-has-its-place-in-the-log",
+        because="the half has its place in the log",
+        otherwise="no decision can ever name it",
+    )
     return replace(
         s,
         phase=Phase.PREPARED,
@@ -92,7 +103,7 @@ def prepare(s: State, number: Number, position: Position) -> State:
 
 def prepare_again(s: State, number: Number, position: Position) -> State:
     """The producer sends a half once more under the same key, as clients do that were not answered."""
-    require(s.phase > Phase.ABSENT, because="there is a half before it", otherwise="nothing is amiss")
+    applies(s.phase > Phase.ABSENT)
     return _opened_again(s, prepare(replace(s, phase=Phase.ABSENT), number, position))
 
 
@@ -106,26 +117,40 @@ def outlive(s: State, number: Number, position: Position, times: int) -> State:
 
     Source: reference J.14.
     """
-    require(s.phase == Phase.ABSENT, because="the transaction is new", otherwise="two transactions are taken for one")
+    require(
+        s.phase == Phase.ABSENT,
+        "transaction-is-new",
+        because="the transaction is new",
+        otherwise="two transactions are taken for one",
+    )
     require(
         0 < s.start,
+        "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired",
         because="a version without the one before it stands in a log whose beginning has expired",
         otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message",
     )
     require(
-        0 <= times, because="the counter counts from 0", otherwise="the producer is asked more often than it should"
+        0 <= times,
+        "counter-counts-from-0",
+        because="the counter counts from 0",
+        otherwise="the producer is asked more often than it should",
     )
     return _put_back(replace(s, phase=Phase.PREPARED), number, position, times)
 
 
 def outlive_beside(s: State, number: Number, position: Position, times: int) -> State:
     """The same of another branch, or of a half that was sent again under the same key."""
-    require(s.phase > Phase.ABSENT, because="another version is there", otherwise="nothing is amiss")
+    applies(s.phase > Phase.ABSENT)
     return _opened_again(s, outlive(replace(s, phase=Phase.ABSENT), number, position, times))
 
 
 def _put_back(s: State, number: Number, position: Position, times: int) -> State:
-    require(0 <= position, because="the version has its place in the log", otherwise="no decision can ever name it")
+    require(
+        0 <= position,
+        "version-has-its-place-in-the-log",
+        because="the version has its place in the log",
+        otherwise="no decision can ever name it",
+    )
     return replace(
         s,
         newest=number,
@@ -145,32 +170,43 @@ def check(s: State, number: Number, parent: Number, position: Position, times: i
     """
     require(
         0 <= s.positions[parent],
+        "half-that-is-put-back-is-in-the-log",
         because="the half that is put back is in the log",
         otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message",
     )
     require(
         times == s.times[parent] + 1,
+        "counter-goes-up-by-one",
         because="the counter goes up by one",
         otherwise="the producer is asked for ever, or given up too early",
     )
     require(
         same,
+        "half-is-put-back-as-it-was",
         because="the half is put back as it was",
         otherwise="what is committed later is not what the producer sent",
     )
     require(
         s.max_checks == 0 or times <= s.max_checks,
+        "check-is-left",
         because="a check is left",
         otherwise="the producer is asked for ever",
     )
-    require(asked, because="the producer is asked", otherwise="a check is used up, and nobody was asked")
+    require(
+        asked,
+        "producer-is-asked",
+        because="the producer is asked",
+        otherwise="a check is used up, and nobody was asked",
+    )
     require(
         s.phase == Phase.PREPARED,
+        "transaction-is-undecided",
         because="the transaction is undecided",
         otherwise="the producer is asked what it has said already, and may say something else",
     )
     require(
         parent == s.newest,
+        "newest-version-is-put-back",
         because="the newest version is put back",
         otherwise="there are two halves now, each of which can be committed",
     )
@@ -181,7 +217,7 @@ def put_back_while_immune(
     s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
 ) -> State:
     """The half is immune to checks for a time: it is put back, a check is used up, and nobody is asked."""
-    require(not asked, because="nobody is asked", otherwise="nothing is amiss")
+    applies(not asked)
     begin = replace(s, phase=Phase.PREPARED, newest=parent)
     return replace(check(begin, number, parent, position, times, True, same), phase=s.phase)  # noqa: FBT003
 
@@ -190,11 +226,7 @@ def put_back_after_a_decision(
     s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
 ) -> State:
     """The check service has not seen the op, or the op was lost: it asks about a transaction that is decided."""
-    require(
-        s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK,
-        because="the transaction is decided",
-        otherwise="nothing is amiss",
-    )
+    applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
     begin = replace(s, phase=Phase.PREPARED, newest=parent)
     return replace(check(begin, number, parent, position, times, asked, same), phase=s.phase)
 
@@ -203,7 +235,7 @@ def put_back_after_parking(
     s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
 ) -> State:
     """Another version of the half was set aside, and this one is still asked about."""
-    require(s.phase == Phase.PARKED, because="the transaction is set aside", otherwise="nothing is amiss")
+    applies(s.phase == Phase.PARKED)
     begin = replace(s, phase=Phase.PREPARED, newest=parent)
     return check(begin, number, parent, position, times, asked, same)
 
@@ -212,14 +244,14 @@ def put_back_an_old_version(
     s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
 ) -> State:
     """The half cursor was behind after a restart: a version that was put back before is put back again."""
-    require(parent != s.newest, because="a newer version is there", otherwise="nothing is amiss")
+    applies(parent != s.newest)
     return check(replace(s, newest=parent), number, parent, position, times, asked, same)
 
 
 def resume(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
     """An operator puts the message back to be asked about anew: its counter begins at 0 again."""
-    require(times == 0, because="the counter begins at 0 again", otherwise="nothing is amiss")
-    require(s.phase > Phase.ABSENT, because="there is a half before it", otherwise="nothing is amiss")
+    applies(times == 0)
+    applies(s.phase > Phase.ABSENT)
     return _opened_again(s, _put_back(s, number, position, times))
 
 
@@ -233,26 +265,31 @@ def commit(s: State, number: Number, half: Position, position: Position, same: b
     """
     require(
         0 <= half and half == s.positions[number],
+        "final-names-a-version-of-its-half",
         because="the final names a version of its half",
         otherwise="consumers receive a message that nobody prepared",
     )
     require(
         same,
+        "final-carries-what-its-half-carries",
         because="the final carries what its half carries",
         otherwise="consumers receive something else than the producer sent, or in another queue",
     )
     require(
         s.witnessed == 0 or s.commits[number] < s.commits_asked[number],
+        "producer-asked-to-commit-it",
         because="the producer asked to commit it",
         otherwise="consumers act on what was never decided, or was decided against",
     )
     require(
         s.phase == Phase.PREPARED,
+        "transaction-is-undecided",
         because="the transaction is undecided",
         otherwise="consumers receive the message twice, or one that was rolled back or set aside",
     )
     require(
         number == s.newest,
+        "decision-names-the-newest-version",
         because="the decision names the newest version",
         otherwise="the newest version stays open, and may be committed too",
     )
@@ -261,7 +298,7 @@ def commit(s: State, number: Number, half: Position, position: Position, same: b
 
 def commit_again(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
     """A second final: nothing looks for the first one."""
-    require(s.phase == Phase.COMMITTED, because="there is a final already", otherwise="nothing is amiss")
+    applies(s.phase == Phase.COMMITTED)
     return _commit_all_the_same(s, number, half, position, same, twice)
 
 
@@ -277,7 +314,7 @@ def commit_after_rolling_back(
     s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
 ) -> State:
     """A producer, or another one of its group, commits what was rolled back."""
-    require(s.phase == Phase.ROLLED_BACK, because="it was rolled back", otherwise="nothing is amiss")
+    applies(s.phase == Phase.ROLLED_BACK)
     return _commit_all_the_same(s, number, half, position, same, twice)
 
 
@@ -285,7 +322,7 @@ def commit_after_parking(
     s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
 ) -> State:
     """A late commit of a half that was set aside: it stays committable."""
-    require(s.phase == Phase.PARKED, because="the transaction is set aside", otherwise="nothing is amiss")
+    applies(s.phase == Phase.PARKED)
     return _commit_all_the_same(s, number, half, position, same, twice)
 
 
@@ -293,16 +330,16 @@ def commit_an_old_version(
     s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
 ) -> State:
     """A decision that was on its way while the half was put back names the version it knows."""
-    require(s.phase == Phase.PREPARED, because="the transaction is undecided", otherwise="nothing is amiss")
-    require(number != s.newest, because="a newer version is there", otherwise="nothing is amiss")
+    applies(s.phase == Phase.PREPARED)
+    applies(number != s.newest)
     return _commit_all_the_same(s, number, half, position, same, twice)
 
 
 def commit_a_final(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
     """A producer ends a final, or what was set aside, instead of its half: nothing looks at the topic."""
-    require(twice, because="what it names is a copy of its half", otherwise="nothing is amiss")
-    require(half != s.positions[number], because="what it names is no half", otherwise="nothing is amiss")
-    require(s.phase > Phase.ABSENT, because="there is a half before it", otherwise="nothing is amiss")
+    applies(twice)
+    applies(half != s.positions[number])
+    applies(s.phase > Phase.ABSENT)
     return replace(s, phase=Phase.COMMITTED, finals=s.finals + 1)
 
 
@@ -313,21 +350,25 @@ def roll_back(s: State, number: Number) -> State:
     """
     require(
         0 <= s.positions[number],
+        "half-that-is-rolled-back-is-in-the-log",
         because="the half that is rolled back is in the log",
         otherwise="the producer believes that a message is gone which it may still be asked about",
     )
     require(
         s.witnessed == 0 or s.rollbacks[number] < s.rollbacks_asked[number],
+        "producer-asked-to-roll-it-back",
         because="the producer asked to roll it back",
         otherwise="a message is lost that its producer committed, or has yet to decide about",
     )
     require(
         s.phase == Phase.PREPARED,
+        "transaction-is-undecided",
         because="the transaction is undecided",
         otherwise="what consumers have seen is taken back",
     )
     require(
         number == s.newest,
+        "decision-names-the-newest-version",
         because="the decision names the newest version",
         otherwise="the newest version stays open, and may be committed too",
     )
@@ -341,26 +382,26 @@ def _roll_back_all_the_same(s: State, number: Number) -> State:
 
 def roll_back_again(s: State, number: Number) -> State:
     """A producer rolls back what was rolled back."""
-    require(s.phase == Phase.ROLLED_BACK, because="it was rolled back", otherwise="nothing is amiss")
+    applies(s.phase == Phase.ROLLED_BACK)
     return _roll_back_all_the_same(s, number)
 
 
 def roll_back_after_committing(s: State, number: Number) -> State:
     """A producer, or another one of its group, rolls back what was committed; consumers have seen it all the same."""
-    require(s.phase == Phase.COMMITTED, because="there is a final already", otherwise="nothing is amiss")
+    applies(s.phase == Phase.COMMITTED)
     return replace(_roll_back_all_the_same(s, number), phase=Phase.COMMITTED)
 
 
 def roll_back_after_parking(s: State, number: Number) -> State:
     """A late rollback of a half that was set aside."""
-    require(s.phase == Phase.PARKED, because="the transaction is set aside", otherwise="nothing is amiss")
+    applies(s.phase == Phase.PARKED)
     return _roll_back_all_the_same(s, number)
 
 
 def roll_back_an_old_version(s: State, number: Number) -> State:
     """A decision that was on its way while the half was put back names the version it knows."""
-    require(s.phase == Phase.PREPARED, because="the transaction is undecided", otherwise="nothing is amiss")
-    require(number != s.newest, because="a newer version is there", otherwise="nothing is amiss")
+    applies(s.phase == Phase.PREPARED)
+    applies(number != s.newest)
     return _roll_back_all_the_same(s, number)
 
 
@@ -371,6 +412,7 @@ def mark(s: State, number: Number) -> State:
     """
     require(
         s.marks[number] == 0,
+        "no-op-names-the-half-yet",
         because="no op names the half yet",
         otherwise="the op cursor waits for a half that was done with before",
     )
@@ -380,11 +422,13 @@ def mark(s: State, number: Number) -> State:
 def _mark(s: State, number: Number) -> State:
     require(
         0 <= s.positions[number],
+        "half-that-the-op-names-is-in-the-log",
         because="the half that the op names is in the log",
         otherwise="the check service skips a half that it has never seen",
     )
     require(
         s.marks[number] < s.commits[number] + s.rollbacks[number],
+        "decision-came-before-the-op",
         because="a decision came before the op",
         otherwise="the check service forgets a transaction that nobody decided",
     )
@@ -393,7 +437,7 @@ def _mark(s: State, number: Number) -> State:
 
 def mark_again(s: State, number: Number) -> State:
     """Every decision that is accepted has its op: a repeated one names the half again."""
-    require(0 < s.marks[number], because="an op names the half already", otherwise="nothing is amiss")
+    applies(0 < s.marks[number])
     return _mark(s, number)
 
 
@@ -407,27 +451,37 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
     """
     require(
         0 <= s.positions[number],
+        "what-is-set-aside-is-a-half-of-the-log",
         because="what is set aside is a half of the log",
         otherwise="an operator is shown a message that nobody sent",
     )
     require(
         same,
+        "half-is-set-aside-as-it-was",
         because="the half is set aside as it was",
         otherwise="an operator who resumes it commits something else than the producer sent",
     )
     require(
         s.max_checks == 0 or s.max_checks <= times,
+        "all-checks-are-spent",
         because="all checks are spent",
         otherwise="a message is given up while its producer may still answer",
     )
-    require(not aged, because="the half is not older than messages are kept", otherwise="it is given up for its age")
+    require(
+        not aged,
+        "half-is-not-older-than-messages-are-kept",
+        because="the half is not older than messages are kept",
+        otherwise="it is given up for its age",
+    )
     require(
         s.phase == Phase.PREPARED,
+        "transaction-is-undecided",
         because="the transaction is undecided",
         otherwise="an operator is shown a problem that is none",
     )
     require(
         number == s.newest,
+        "newest-version-is-set-aside",
         because="the newest version is set aside",
         otherwise="the newest version goes on being asked about",
     )
@@ -436,7 +490,7 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
 
 def park_for_its_age(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
     """The half is older than the broker keeps messages, by its producer's clock: it is given up whatever is left."""
-    require(aged, because="the half is older than messages are kept", otherwise="nothing is amiss")
+    applies(aged)
     return _park_all_the_same(replace(s, max_checks=0), number, position, times, same, s)
 
 
@@ -455,27 +509,23 @@ def _park_all_the_same(s: State, number: Number, position: Position, times: int,
 
 def park_after_a_decision(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
     """The check service has not seen the op, or the op was lost, and the last check is spent."""
-    require(not aged, because="the half is not older than messages are kept", otherwise="nothing is amiss")
-    require(
-        s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK,
-        because="the transaction is decided",
-        otherwise="nothing is amiss",
-    )
+    applies(not aged)
+    applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
     return _park_all_the_same(s, number, position, times, same, s)
 
 
 def park_again(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
     """Another version was set aside before, or the half cursor was behind after a restart."""
-    require(not aged, because="the half is not older than messages are kept", otherwise="nothing is amiss")
-    require(s.phase == Phase.PARKED, because="the transaction is set aside", otherwise="nothing is amiss")
+    applies(not aged)
+    applies(s.phase == Phase.PARKED)
     return _park_all_the_same(s, number, position, times, same, s)
 
 
 def park_an_old_version(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
     """A version that was put back before, after a restart say, has its last check behind it."""
-    require(not aged, because="the half is not older than messages are kept", otherwise="nothing is amiss")
-    require(s.phase == Phase.PREPARED, because="the transaction is undecided", otherwise="nothing is amiss")
-    require(number != s.newest, because="a newer version is there", otherwise="nothing is amiss")
+    applies(not aged)
+    applies(s.phase == Phase.PREPARED)
+    applies(number != s.newest)
     return _park_all_the_same(s, number, position, times, same, s)
 
 
@@ -497,6 +547,7 @@ def acknowledge(s: State, number: Number) -> State:
     """
     require(
         s.commits_told[number] < s.commits[number],
+        "commit-that-was-acknowledged-has-its-final",
         because="the commit that was acknowledged has its final",
         otherwise="the producer believes that consumers see what they never will",
     )
@@ -510,11 +561,13 @@ def ask_back(s: State, number: Number, half: Position) -> State:
     """
     require(
         0 <= half and half == s.positions[number],
+        "check-names-a-version-of-its-half",
         because="the check names a version of its half",
         otherwise="the producer's answer finds no half, and the transaction stays open",
     )
     require(
         0 < s.times[number],
+        "half-was-put-back-before-its-producer-is-asked",
         because="the half was put back before its producer is asked",
         otherwise="a broker that fails now asks again without counting",
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapless.spec.catalog import PROFILES, SPECS
 from gapless.traces.engines import EngineName
@@ -18,6 +18,7 @@ from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts
+from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, VerdictName, worst
 from gapless.traces.report.values import Source as SourceRow
 from gapless.traces.rules import rules
@@ -25,7 +26,9 @@ from gapless.traces.sources.registry import recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
-    from gapless.traces.report.verdict_table import Rows, Table
+    from gapless.traces.report.verdict_table import Table, TableRows
+
+sources()  # a report that is read back has rows of theirs too
 
 
 def check(
@@ -71,7 +74,7 @@ def check(
         )
     with _table(verdicts) as table, engine_named(engine, master=master, jobs=jobs, progress=progress) as runs:
         tasks = [
-            Check(replace(one, path=runs.located(one.path), found=runs.located(one.found)), options, profile)
+            InputCheck(replace(one, path=runs.located(one.path), found=runs.located(one.found)), options, profile)
             for one in inputs
         ]
         for each in tasks:
@@ -109,19 +112,18 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
 
 
 def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
-    """The sentences of the rules that do not count. Raises UsageError for a rule that does not exist."""
-    known = {rule.id: rule for rule in rules()}
+    """The ids of the rules that do not count. Raises UsageError for a rule that does not exist."""
+    everything = {rule.id for rule in rules()}
 
     def chosen(names: Sequence[str]) -> set[str]:
         found = set()
         for name in names:
-            match = {rule.because for rule in known.values() if name in (rule.id, rule.spec)}
+            match = {rule for rule in everything if name in (rule, rule.partition("/")[0])}
             if not match:
                 raise UsageError(f"no such rule: {shown(name)} (gapless rules lists them)")
             found |= match
         return found
 
-    everything = {rule.because for rule in known.values()}
     return frozenset((everything - chosen(only) if only else set()) | chosen(ignore))
 
 
@@ -157,7 +159,7 @@ def _unknown(path: Path) -> tuple[VerdictName, str]:
     return "unreadable", "not " + "; nor ".join(kind for kind in kinds if kind)
 
 
-class Check:
+class InputCheck:
     """The check of one input, step by step."""
 
     def __init__(self, given: Input, options: Options, profile: str | None) -> None:
@@ -177,7 +179,7 @@ class Check:
         """Nobody waits for it any more."""
         self._nothing(interrupted="interrupted before it was read")
 
-    def run(self, beside: Beside, engine: Engine, table: Rows | None) -> None:
+    def run(self, beside: Beside, engine: Engine, table: TableRows | None) -> None:
         """Judge the input; whatever goes wrong with it becomes its verdict. Raises UsageError."""
         given = self.given
         try:
@@ -219,7 +221,7 @@ class Check:
             self.parts = recording.so_far()
             self.interrupted = f"interrupted after {done:,} of {sum(sizes):,} bytes"
 
-    def _write(self, table: Rows) -> None:
+    def _write(self, table: TableRows) -> None:
         """Complete the input's rows of the verdict table, and see that all are there."""
         listed = self.parts.listed + table.write("whole", self.parts.verdicts)
         if not self.interrupted and table.count() != listed:
@@ -247,7 +249,7 @@ class Check:
     def _notes(self) -> Iterator[str]:
         yield from self.parts.notes
         if self.options.ignored and self.kind != "unknown":
-            ignored = sorted(rule.id for rule in rules() if rule.because in self.options.ignored)
+            ignored = sorted(self.options.ignored)
             some = ", ".join(ignored[:3]) + ", …" * (len(ignored) > 3)
             yield f"{len(ignored)} rule{'s' * (len(ignored) > 1)} ignored: {some}"
 
@@ -259,14 +261,10 @@ def _told(error: OSError) -> str:
 # -- what it comes to ----------------------------------------------------------------------------------------------
 
 
-def _report(checks: Sequence[Check], options: Options, engine: str, seconds: float) -> Report:
+def _report(checks: Sequence[InputCheck], options: Options, engine: str, seconds: float) -> Report:
     parts = [one.parts for one in checks]
     events = _added(one.events for one in parts)
     coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}
-    rows: dict[str, Any] = {name: [] for one in parts for name in one.rows}
-    for one in parts:
-        for name, some in one.rows.items():
-            rows[name] += some
     return Report(
         verdict=worst(one.source.verdict for one in checks),
         profile=", ".join(dict.fromkeys(one.options.profile for one in checks)) or options.profile,
@@ -285,8 +283,8 @@ def _report(checks: Sequence[Check], options: Options, engine: str, seconds: flo
         findings_total=sum(one.violations for one in parts),
         life=[line for one in parts for line in one.life],
         marks=[mark for one in parts for mark in one.marks],
+        parts=together(one.rows for one in parts),
         seconds=seconds,
-        **rows,
     )
 
 

@@ -12,7 +12,7 @@ class Options:
     profile: str = "rocketmq"
     topic: str | None = None  # judge only this topic's queues
     trace: str | None = None  # judge only this trace: commitlog, TOPIC/QUEUE, or the key of a transaction
-    ignored: frozenset[str] = frozenset()  # rules that may be broken, by their sentence
+    ignored: frozenset[str] = frozenset()  # ids of rules that may be broken
     listed: bool = False  # the verdict of every trace is wanted
     split: int | None = None  # bytes that one task reads; None: what usually does best
 

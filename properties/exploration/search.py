@@ -60,7 +60,7 @@ class Explored:
     profile: str | None
     graph: StateGraph[State, Call]
     accepted: Mapping[str, int]  # how often each action and deviation was taken
-    refused: Mapping[tuple[str, str], int]  # how often each (action or deviation, need) refused
+    refused: Mapping[tuple[str, str], int]  # how often each (action or deviation, rule) refused
     broken: Broken | None
     complete: bool  # whether the bound was reached
     seconds: float
@@ -117,7 +117,7 @@ def explore(
         profile=profile,
         graph=search.graph,
         accepted=search.accepted(),
-        refused={(step, because): n for step, needs in search.refused.items() for because, n in needs.items()},
+        refused={(step, rule): n for step, needs in search.refused.items() for rule, n in needs.items()},
         broken=broken,
         complete=search.complete,
         seconds=time.perf_counter() - began,
@@ -192,7 +192,7 @@ class _Search:
                 try:
                     after = action(before, *args)
                 except Refused as refusal:
-                    needs[refusal.because] += 1
+                    needs[refusal.rule] += 1
                     stood_in = self.stand_in(before, call) if deviations else None
                     if stood_in is None:
                         continue
@@ -219,7 +219,7 @@ class _Search:
             try:
                 after = deviation.step(before, *call.args)
             except Refused as refusal:
-                self.refused[deviation.step.__name__][refusal.because] += 1
+                self.refused[deviation.step.__name__][refusal.rule] += 1
             else:
                 return call._replace(deviation=deviation.step.__name__), after
         return None

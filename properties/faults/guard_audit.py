@@ -24,8 +24,8 @@ import z3
 from gapless.properties.proof import counterexamples, equivalence, induction, ledger, symbolic
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, Step, ask, theory
 from gapless.properties.proof.symbolic import State, UnknownMap, Way
-from gapless.spec.catalog import SPECS, Spec
-from gapless.spec.language import Refused, waived
+from gapless.spec.catalog import SPECS, Spec, needs
+from gapless.spec.language import APPLIES, Refused
 
 WINDOW, VALUES = range(-1, 4), 2**32  # keys and numbers among which what breaks is looked for
 WORK = 4_000_000  # that a proof may cost that a need makes no difference
@@ -35,37 +35,37 @@ Why = Literal["load-bearing", "judges the event alone", "tells an anomaly", "imp
 NO_PARENT = "the state does not keep which version a version was made of: the need is the only judge of it"
 NO_LIMIT = "after an anomaly any counter may have come from before the log began: the need is the only judge of it"
 ARGUED: dict[tuple[str, str, str], str] = {
-    ("log", "roll", "the blank begins where the last record ends"): (
+    ("log", "roll", "blank-begins-where-the-last-record-ends"): (
         "a blank ends its file wherever it begins, so its beginning leaves no mark: the need is the rule itself"
     ),
-    ("op_batch", "write_one_alone", "it names one half"): (
+    ("op_batch", "write_one_alone", APPLIES): (
         "an op for each half is what old brokers write; without it any op that is no list would count as theirs"
     ),
-    ("transaction", "outlive", "a version without the one before it stands in a log whose beginning has expired"): (
+    ("transaction", "outlive", "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired"): (
         "what was before the log's start is nowhere in the state: the need is the only judge of it"
     ),
     (
         "transaction",
         "outlive_beside",
-        "a version without the one before it stands in a log whose beginning has expired",
+        "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired",
     ): "what was before the log's start is nowhere in the state: the need is the only judge of it",
-    ("transaction", "put_back_after_a_decision", "the half that is put back is in the log"): NO_PARENT,
-    ("transaction", "put_back_after_parking", "the half that is put back is in the log"): NO_PARENT,
-    ("transaction", "put_back_an_old_version", "the half that is put back is in the log"): NO_PARENT,
-    ("transaction", "put_back_while_immune", "a check is left"): NO_LIMIT,
-    ("transaction", "put_back_after_a_decision", "a check is left"): NO_LIMIT,
-    ("transaction", "put_back_after_parking", "a check is left"): NO_LIMIT,
-    ("transaction", "put_back_an_old_version", "a check is left"): NO_LIMIT,
-    ("transaction", "resume", "there is a half before it"): (
+    ("transaction", "put_back_after_a_decision", "half-that-is-put-back-is-in-the-log"): NO_PARENT,
+    ("transaction", "put_back_after_parking", "half-that-is-put-back-is-in-the-log"): NO_PARENT,
+    ("transaction", "put_back_an_old_version", "half-that-is-put-back-is-in-the-log"): NO_PARENT,
+    ("transaction", "put_back_while_immune", "check-is-left"): NO_LIMIT,
+    ("transaction", "put_back_after_a_decision", "check-is-left"): NO_LIMIT,
+    ("transaction", "put_back_after_parking", "check-is-left"): NO_LIMIT,
+    ("transaction", "put_back_an_old_version", "check-is-left"): NO_LIMIT,
+    ("transaction", "resume", APPLIES): (
         "a half that nobody prepared cannot be resumed; in the state it would look like one that was"
     ),
-    ("transaction", "park_again", "all checks are spent"): NO_LIMIT,
-    ("transaction", "park_an_old_version", "all checks are spent"): NO_LIMIT,
-    ("transaction", "park_an_old_version", "what is set aside is a half of the log"): (
+    ("transaction", "park_again", "all-checks-are-spent"): NO_LIMIT,
+    ("transaction", "park_an_old_version", "all-checks-are-spent"): NO_LIMIT,
+    ("transaction", "park_an_old_version", "what-is-set-aside-is-a-half-of-the-log"): (
         "the state keeps what is set aside of the newest version only: the need is the only judge of it"
     ),
 }
-"""Of a spec, a step and its need: why it stays though no property breaks without it, where only a human can say."""
+"""Of a spec, a step and a rule: why it stays though no property breaks without it, where only a human can say."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Guard:
 
     spec: str
     step: str
-    because: str
+    rule: str
     why: Why
     says: tuple[str, ...]  # the properties that break; else the needs that refuse in its place, or the argument
 
@@ -82,8 +82,8 @@ class Guard:
 def audit(spec: Spec) -> Iterator[Guard]:
     """Every need of every action and deviation."""
     for step in steps(spec):
-        for because in step.needs:
-            yield step.without(because)
+        for rule in step.needs:
+            yield step.without(rule)
 
 
 def steps(spec: Spec) -> list[_Step]:
@@ -120,26 +120,18 @@ class _Step:
     @cached_property
     def needs(self) -> tuple[str, ...]:
         """Its needs, in the order of the text, those that are always met here among them."""
-        heard = _Heard()
-        token = waived.set(heard)
-        try:
-            of = theory(self.spec, self.weak, None)
-            with symbolic.read(of.reading):
-                symbolic.ways(self.step, of.before, symbolic.unknown_arguments(self.step))
-        finally:
-            waived.reset(token)
-        return tuple(heard.needs)
+        return tuple(dict.fromkeys(need.rule for need in needs(self.step)))
 
-    def without(self, because: str) -> Guard:
+    def without(self, rule: str) -> Guard:
         """What becomes of it without a need."""
 
         def guard(why: Why, *says: str) -> Guard:
-            return Guard(self.spec.name, self.step.__name__, because, why, says)
+            return Guard(self.spec.name, self.step.__name__, rule, why, says)
 
-        change = _Change(self.spec, self.step, because)
+        change = _Change(self.spec, self.step, rule)
         if not change.refusals:
             return guard("implied")
-        broken = self.broken(because)
+        broken = self.broken(rule)
         if broken:
             return guard("load-bearing", *(name.replace("_", " ") for name in broken))
         if change.makes_no_difference():
@@ -148,38 +140,27 @@ class _Step:
             return guard("judges the event alone")
         if change.hides_an_anomaly():
             return guard("tells an anomaly")
-        argument = ARGUED.get((self.spec.name, self.step.__name__, because))
+        argument = ARGUED.get((self.spec.name, self.step.__name__, rule))
         return guard("argued", argument) if argument else guard("unneeded")
 
-    def broken(self, because: str) -> tuple[str, ...]:
+    def broken(self, rule: str) -> tuple[str, ...]:
         """The properties that break without a need, each shown by an example; by the design, if any does."""
         for obligations in self.obligations:
-            asked = [replace(o, dropped=(self.step, because)) for o in obligations]
+            asked = [replace(o, dropped=(self.step, rule)) for o in obligations]
             if counterexamples.refuted(asked, WINDOW, VALUES):
                 return tuple(dict.fromkeys(o.invariant for o in asked if counterexamples.refuted([o], WINDOW, VALUES)))
         return ()
 
 
-class _Heard(frozenset[str]):
-    """Hears of every need that is asked whether it is waived, and waives none."""
-
-    def __init__(self) -> None:
-        self.needs: dict[str, None] = {}
-
-    def __contains__(self, because: object) -> bool:
-        self.needs[str(because)] = None
-        return False
-
-
 class _Change:
     """A step with and without a need, wherever what is left of the invariants holds."""
 
-    def __init__(self, spec: Spec, step: Step, because: str) -> None:
+    def __init__(self, spec: Spec, step: Step, rule: str) -> None:
         weak = bool(spec.deviations)
         self.spec = spec
         self.step = step
-        self.because = because
-        self.theories = partial(theory, spec, weak), partial(theory, spec, weak, dropped=(step, because))
+        self.rule = rule
+        self.theories = partial(theory, spec, weak), partial(theory, spec, weak, dropped=(step, rule))
         self.here, self.there = (one(None) for one in self.theories)
         self.known = (*self.here.known, *self.here.tried(step))
 
@@ -187,7 +168,7 @@ class _Change:
     def refusals(self) -> list[Way]:
         """The ways on which the need refuses."""
         ways = self.here.ways(self.step)[1]
-        return [w for w in ways if isinstance(w.outcome, Refused) and w.outcome.because == self.because]
+        return [w for w in ways if isinstance(w.outcome, Refused) and w.outcome.rule == self.rule]
 
     def makes_no_difference(self) -> bool:
         """Whether it is proved that the step accepts the same without the need."""
@@ -198,9 +179,9 @@ class _Change:
         refused = z3.Or([z3.And(way.facts) for way in self.refusals])
         found: dict[str, None] = {}
         for way in reversed(self.there.ways(self.step)[1]):
-            new = isinstance(way.outcome, Refused) and way.outcome.because not in found
+            new = isinstance(way.outcome, Refused) and way.outcome.rule not in found
             if new and ask((*self.known, refused, *way.facts), work=WORK).said != "unsat":
-                found[way.outcome.because] = None
+                found[way.outcome.rule] = None
         return tuple(found)
 
     def leaves_no_mark(self) -> bool:
@@ -288,8 +269,8 @@ def page(found: Mapping[str, Audited]) -> str:
     """All guards, by spec."""
     parts = [INTRODUCTION]
     for name, audited in found.items():
-        rows = "\n".join(f"| {g.step} | {g.because} | {g.why} | {'; '.join(g.says)} |" for g in audited.guards)
-        parts.append(f"## {name}\n\n<!-- {audited.digest} -->\n\n| step | need | | |\n|---|---|---|---|\n{rows}\n")
+        rows = "\n".join(f"| {g.step} | {g.rule} | {g.why} | {'; '.join(g.says)} |" for g in audited.guards)
+        parts.append(f"## {name}\n\n<!-- {audited.digest} -->\n\n| step | rule | | |\n|---|---|---|---|\n{rows}\n")
     return "\n".join(parts)
 
 
@@ -354,7 +335,7 @@ def main() -> int:
     unneeded = [g for audited in found.values() for g in audited.guards if g.why == "unneeded"]
     sys.stdout.write(summary(found))
     for g in unneeded:
-        sys.stdout.write(f"{g.spec}: {g.step}: nothing breaks without “{g.because}”: strengthen the spec, or drop it\n")
+        sys.stdout.write(f"{g.spec}: {g.step}: nothing breaks without “{g.rule}”: strengthen the spec, or drop it\n")
     return 1 if unneeded else 0
 
 

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Literal
 
-from gapless.spec.catalog import Spec
+from gapless.spec.catalog import Spec, made_of
 
 Kind = Literal["a missing guard", "a wrong comparison", "a forgotten field"]
 
@@ -71,9 +71,10 @@ def _mistakes(function: ast.FunctionDef) -> Iterator[tuple[Kind, ast.expr, str, 
     """The mistakes in one function: of which kind, in place of which part, in words, and what stands there."""
     for node in ast.walk(function):
         match node:
-            case ast.Call(func=ast.Name(id="require"), keywords=keywords):
-                because = next(ast.literal_eval(k.value) for k in keywords if k.arg == "because")
-                yield "a missing guard", node, f"without “{because}”", "None"
+            case ast.Call(func=ast.Name(id="require"), args=[_, rule]):
+                yield "a missing guard", node, f"without {ast.literal_eval(rule)}", "None"
+            case ast.Call(func=ast.Name(id="applies" | "assume"), args=[condition]):
+                yield "a missing guard", node, f"whether or not {ast.unparse(condition)}", "None"
             case ast.Call(func=ast.Name(id="replace"), keywords=keywords):
                 for forgotten in keywords:
                     kept = [k for k in keywords if k is not forgotten]
@@ -121,28 +122,12 @@ def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:
 @cache
 def behind_steps(spec: Spec) -> dict[str, frozenset[str]]:
     """Of every function that steps are made of: the names of the actions and deviations that call it."""
-    steps = [*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations)]
     used: dict[str, set[str]] = {}
-    for step in steps:
-        for name in _called_by(spec.module, step.__name__):
-            used.setdefault(name, set()).add(step.__name__)
+    for step in (*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations)):
+        for function in made_of(step):
+            if function.__module__ == spec.module.__name__:
+                used.setdefault(function.__name__, set()).add(step.__name__)
     return {name: frozenset(by) for name, by in used.items()}
-
-
-def _called_by(module: ModuleType, name: str) -> set[str]:
-    """The functions of a module that a function of it calls, and those that they call, itself included."""
-    own = {n for n, f in vars(module).items() if isinstance(f, FunctionType) and f.__module__ == module.__name__}
-    reached, new = set[str](), {name}
-    while new:
-        reached |= new
-        new = {other for one in new for other in _names(vars(module)[one].__code__)} & own - reached
-    return reached
-
-
-def _names(code: CodeType) -> set[str]:
-    """The names that a function looks up, its lambdas' included."""
-    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*map(_names, inner))
 
 
 @cache

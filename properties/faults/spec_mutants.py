@@ -187,12 +187,12 @@ def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profil
     try:
         return spec.actions[action](state, *args)
     except Refused as refusal:
-        reason = refusal.because
+        reason = refusal.rule
     for deviation in spec.stand_ins(action, profile) if profile else ():
         try:
             return deviation.step(state, *args), deviation.step.__name__
         except Refused as refusal:
-            reason += refusal.because
+            reason += refusal.rule
     return reason
 
 

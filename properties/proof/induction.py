@@ -49,7 +49,7 @@ class Theory:
     """A spec as Z3 knows it: any state before a step, the invariants of it, and the ways through every step.
 
     With `weak`, the steps that a real broker takes count too, and `WEAK_INVARIANTS` are all that holds. `reading` says
-    how quantifiers are read; `dropped`, a step and a need, that this step does not have this need.
+    how quantifiers are read; `dropped`, a step and a rule, that this step does not need it.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Obligation:
     steps: tuple[Step, ...] = ()  # that are taken
     holds: Predicate | None = None  # the invariant or step property
     states: int = 1  # that it looks at: one, or the two before and after a step
-    dropped: tuple[Step, str] | None = None  # a step, and the need that it shall not have
+    dropped: tuple[Step, str] | None = None  # a step, and the rule that it shall not need
     subject: str = ""  # what it is about, where that is no spec
 
     @property

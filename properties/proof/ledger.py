@@ -70,6 +70,9 @@ class Ledger(BaseModel):
     schema_: int = Field(default=1, alias="schema")
     z3: str
     digests: dict[str, str] = Field(description="of the definitions, by spec")
+    assumed: dict[str, tuple[str, ...]] = Field(
+        default={}, description="of the environment, by spec: proofs build on it"
+    )
     obligations: list[Entry]
     seconds: float
 
@@ -202,6 +205,7 @@ def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda
     return Ledger(
         z3=z3.get_version_string(),
         digests={name: digest(name) for name in names},
+        assumed={name: SPECS[name].assumptions for name in names if name in SPECS and SPECS[name].assumptions},
         obligations=[
             found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
             for name in names

@@ -205,7 +205,7 @@ def _same(of: Kernel, why: int, state: dict[str, Any], outcome: Any) -> Any:
     if why == 0 and not isinstance(outcome, Refused):
         return symbolic.same_state(type(of.spec.initial)(**state), outcome)
     refused = why > 0 and isinstance(outcome, Refused)
-    return z3.BoolVal(refused and of.reasons[why - 1].because == outcome.because)
+    return z3.BoolVal(refused and of.reasons[why - 1].rule == f"{of.spec.name}/{outcome.rule}")
 
 
 # -- 64 bits -------------------------------------------------------------------------------------------------------

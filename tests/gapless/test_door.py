@@ -9,20 +9,16 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from gapless import UsageError, check
-from gapless.cli import app
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import schema
-from tests.support.stores import Record, StoreBuilder, recording
+from tests.support.command_line import gapless
+from tests.support.rocketmq.recordings import recording
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record
 
 ANSI = "\x1b"
-
-
-def gapless(*arguments: str | Path) -> Result:
-    """The command line, in this process: a process of its own would take most of a second to start."""
-    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 @pytest.fixture

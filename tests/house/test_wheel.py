@@ -101,7 +101,7 @@ def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
     assert len(names) == len(set(names)), "a file is in the wheel twice"
     assert {name for name in names if ".dist-info/" not in name} == shipped_files()
     assert {"gapless/py.typed", "gapless/spec/language.py", "gapless/traces/sources/rocketmq/__init__.py"} <= set(names)
-    assert any(name.startswith("gapless/traces/templates/") for name in names)
+    assert any(name.startswith("gapless/traces/report/templates/") for name in names)
 
 
 def test_a_project_with_a_spec_of_its_own_keeps_it(theirs: Path) -> None:

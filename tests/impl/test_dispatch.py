@@ -28,10 +28,10 @@ from gapless.impl.store.segments import Segments
 from gapless.properties.faults import dispatch
 from gapless.properties.faults.implementation import Fault
 from gapless.spec.language import Refused as SpecRefused
-from tests.support import stores
 from tests.support.dispatching import FILE, Judge, Run, entries_in, log_of, memory_queues, numbered
-from tests.support.stores import Record, properties
-from tests.support.test_stores import COUNTS
+from tests.support.rocketmq import stores
+from tests.support.rocketmq.recordings import COUNTS, recording
+from tests.support.rocketmq.stores import Record, properties
 
 MIXED = [(topic, queue) for _ in range(12) for topic, queue in (("a", 0), ("b", 0), ("a", 0), ("a", 1), ("c", 7))]
 
@@ -42,7 +42,7 @@ MIXED = [(topic, queue) for _ in range(12) for topic, queue in (("a", 0), ("b", 
 @pytest.mark.parametrize("name", COUNTS)
 def test_entries_are_those_that_the_broker_wrote(name: str) -> None:
     """Every entry of the recording's consume queues, byte by byte; and every record has one, by the plain reader."""
-    store = stores.recording(name)
+    store = recording(name)
     disk = RealDisk(store)
     (log_size,) = set(disk.names("commitlog").values())
     log = CommitLog(Segments.load(disk, "commitlog", log_size))

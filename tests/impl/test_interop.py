@@ -16,7 +16,8 @@ from tests.interop.damage import plant
 from tests.interop.files import Contents, changes, overwritten
 from tests.interop.remoting import Consumed
 from tests.interop.written import Message, differences
-from tests.support.stores import Record, StoreBuilder, properties
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record, properties
 
 QUEUE = ("orders", 1)
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""The implementation's log and queues, against the plain reader and writer of `tests.support.stores`."""
+"""The implementation's log and queues, against the plain reader and writer of `tests.support.rocketmq.stores`."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from gapless.impl.store.errors import Damaged, NotAStore, Refused, WrongFileSize
 from gapless.impl.store.log import CommitLog
 from gapless.impl.store.queues import BLANK_SLOT, Queues
 from gapless.impl.store.segments import Segments
-from tests.support import stores
+from tests.support.rocketmq import store_builder, stores
 
 FILE = 4096
 ALWAYS = 1 << 62  # ms: nothing is doubted that was stored before
@@ -177,7 +177,7 @@ def test_tag_codes_are_javas(text: str) -> None:
     assert records.tag_code(text) == code == kernels.java_hash(data, 0, len(data))
 
 
-@given(stores.records())
+@given(store_builder.records())
 def test_any_record_of_a_broker_is_read(record: stores.Record) -> None:
     data = np.frombuffer(stores.encode(record), np.uint8)
     found, (record, _) = records.decode(data, 0), stores.fields(bytes(data), 0)  # with its checksum

@@ -36,8 +36,7 @@ from gapless.impl.workloads.threaded import FAULTS, Ran
 from gapless.impl.workloads.workload import ClientLog, Workload
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import schema
-from tests.impl.test_store import LAB
-from tests.support import stores
+from tests.support.rocketmq.recordings import LAB, recording
 
 SMALL = Settings(file_size=8192, queue_file_size=400, batch_records=8, pre_allocate=False)
 ALL = frozenset(FAULTS)
@@ -537,7 +536,7 @@ def test_what_was_sent_before_an_interruption_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["odd_clients", "lmq", "midlife", *LAB])
 def test_a_brokers_store_that_we_went_on_with_is_told_as_it_is(tmp_path: Path, name: str) -> None:
-    shutil.copytree(stores.recording(name), tmp_path / "store")
+    shutil.copytree(recording(name), tmp_path / "store")
     with Recorder(tmp_path / "recorded.parquet") as taken:
         with Store.open(tmp_path / "store", recorder=taken) as store:
             for number in range(40):

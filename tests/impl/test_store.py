@@ -17,12 +17,11 @@ from gapless.impl.store.core import Settings
 from gapless.impl.store.errors import Damaged, InUse, NotAStore, Refused, Stopped, WrongFileSize
 from gapless.impl.store.records import Messages
 from gapless.impl.store.store import Store
-from tests.support import stores
+from tests.support.rocketmq import stores
+from tests.support.rocketmq.recordings import COUNTS, LAB, recording
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
-RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in stores.RECORDINGS.glob("*.tar.xz"))
 DELETED = {"temp", "gone", "ghost"}  # topics of the lab, with messages left in the log
-LAB = [f"lab/{name}" for name in ("made_anew", "quick_stop", "rebuilt", "delays_changed", "blank_slots")]
 
 
 def fill(store: Store, count: int, queues: int = 3) -> list[tuple[str, int, bytes]]:
@@ -136,11 +135,11 @@ def test_a_torn_tail_is_cut_off_and_never_comes_back(tmp_path: Path) -> None:
 
 
 def copied(name: str, folder: Path) -> Path:
-    shutil.copytree(stores.recording(name), folder / "store")
+    shutil.copytree(recording(name), folder / "store")
     return folder / "store"
 
 
-@pytest.mark.parametrize("name", [*RECORDINGS, *LAB])
+@pytest.mark.parametrize("name", [*COUNTS, *LAB])
 def test_a_brokers_store_is_read_appended_to_and_passes(tmp_path: Path, name: str) -> None:
     store = copied(name, tmp_path)
     before, records, clean = entries(store), stores.read_log(store), not (store / "abort").exists()
@@ -181,7 +180,7 @@ def test_a_brokers_store_that_is_not_to_be_written_to(
 
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
-@pytest.mark.parametrize("name", [*RECORDINGS, *LAB[:3]])  # delay levels changed in the fourth, the fifth has blanks
+@pytest.mark.parametrize("name", [*COUNTS, *LAB[:3]])  # delay levels changed in the fourth, the fifth has blanks
 def test_queues_built_anew_are_the_same_to_the_byte(tmp_path: Path, name: str, workers: int) -> None:
     store = copied(name, tmp_path)
     before, start = entries(store), int(min(path.name for path in (store / "commitlog").iterdir()))

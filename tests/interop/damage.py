@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.interop.written import Written
-from tests.support.stores import ENTRY, Queue, encode, fields, queue_files
+from tests.support.rocketmq.stores import ENTRY, Queue, encode, fields, queue_files
 
 WHERE = 30  # the number of the message that is hit: in the first log file, which no recovery reads after a clean stop
 NUMBER = 20  # where a record has its number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.stores import ENTRY, Queue
+from tests.support.rocketmq.stores import ENTRY, Queue
 
 UNUSED = bytes(ENTRY.size)
 

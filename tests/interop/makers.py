@@ -11,8 +11,8 @@ from gapless.impl.store.records import Messages
 from gapless.impl.store.store import Store
 from tests.interop.broker import LOG_FILE, QUEUE_FILE
 from tests.interop.written import Message, Written
-from tests.support import stores
-from tests.support.stores import Queue, Record
+from tests.support.rocketmq import stores
+from tests.support.rocketmq.stores import Queue, Record
 
 TOPICS = {"orders": 4, "payments": 2, "audit-log": 1}  # a broker takes messages for names of [%|a-zA-Z0-9_-]+ only
 EMPTY = ("orders", 2)  # a queue with neighbours on both sides, and no message

@@ -16,8 +16,8 @@ from tests.interop.makers import write
 from tests.interop.remoting import Consumed
 from tests.interop.rounds import Step, name_of
 from tests.interop.written import Written, differences
-from tests.support import stores
-from tests.support.stores import Queue
+from tests.support.rocketmq import stores
+from tests.support.rocketmq.stores import Queue
 
 WE = "we read"
 AT_ONCE = 32  # messages a read

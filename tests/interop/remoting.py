@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support import stores
-from tests.support.stores import Queue, Record
+from tests.support.rocketmq import stores
+from tests.support.rocketmq.stores import Queue, Record
 
 PULL, UPDATE_TOPIC, SEARCH_BY_TIME, MAX_NUMBER, MIN_NUMBER, SEND = 11, 17, 29, 30, 31, 310  # request codes
 OK, RETRY_AT_ONCE = 0, 20  # what is answered

@@ -18,8 +18,8 @@ from tests.interop.damage import Planted
 from tests.interop.files import Contents, changes, overwritten
 from tests.interop.remoting import SEARCH_BY_TIME, Client, Consumed
 from tests.interop.written import Message, Written, differences
-from tests.support import stores
-from tests.support.stores import Queue
+from tests.support.rocketmq import stores
+from tests.support.rocketmq.stores import Queue
 
 ROOT = Path(__file__).parent.parent.parent
 NEW_TOPIC = "refunds"

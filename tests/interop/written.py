@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from tests.interop.remoting import Consumed
-from tests.support.stores import Queue, Record
+from tests.support.rocketmq.stores import Queue, Record
 
 BROKER = "the broker hands out"
 FROM_BROKER = frozenset({"CLUSTER", "MSG_REGION", "TRACE_ON"})  # properties that it adds to what it is sent

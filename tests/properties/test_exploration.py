@@ -23,9 +23,9 @@ from gapless.properties.exploration.bounds import BOUNDS, WITH_DEVIATIONS, Bound
 from gapless.properties.exploration.search import Explored, explore
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
-from gapless.spec.language import Map, Refused
+from gapless.spec.language import APPLIES, Map, Refused
 from gapless.traces.replay.kernels import kernel
-from tests.gapless.test_door import gapless
+from tests.support.command_line import gapless
 
 # Of each spec: its states and transitions within the bound, the states beyond it, and the steps that were tried.
 PINNED = {
@@ -101,13 +101,17 @@ def test_with_deviations_the_weak_invariants_are_left(name: str, with_deviations
 
 
 NEVER_UNMET = {
-    ("queue", "settle", "an entry follows the blank slots"),  # only a deviation leaves it unmet
+    ("queue", "settle", "entry-follows-the-blank-slots"),  # only a deviation leaves it unmet
 }
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_every_need_is_refused_somewhere(name: str, explored: dict[str, Explored]) -> None:
-    needs = {(name, reason.step, reason.because) for reason in kernel(name).reasons if reason.step == reason.action}
+    needs = {
+        (name, reason.step, reason.rule.partition("/")[2])
+        for reason in kernel(name).reasons
+        if reason.step == reason.action
+    }
     assert needs
     assert needs - NEVER_UNMET == {(name, *refused) for refused in explored[name].refused}
 
@@ -116,24 +120,24 @@ def test_every_need_is_refused_somewhere(name: str, explored: dict[str, Explored
 # The many deviations of the transaction are tried with too few numbers for that.
 MET = {
     "checkpoint": {
-        ("consume_an_op_that_is_still_needed", "the op is in the log, and not done with"),
-        ("consume_an_op_that_is_still_needed", "the half cursor has passed all that the op names"),
+        ("consume_an_op_that_is_still_needed", "op-is-in-the-log-and-not-done-with"),
+        ("consume_an_op_that_is_still_needed", "half-cursor-has-passed-all-that-the-op-names"),
     },
-    "log": {("append_after_the_clock_stepped_back", "the clock does not step back")},
-    "queue": {("append_to_a_queue_made_anew", "the numbers of a queue follow one another")},
+    "log": {("append_after_the_clock_stepped_back", "clock-does-not-step-back")},
+    "queue": {("append_to_a_queue_made_anew", "numbers-of-a-queue-follow-one-another")},
     "op_batch": {
-        ("stop_with_entries_waiting", "an entry waits"),
-        ("wait_for_another_interval", "no entry waits longer than the interval"),
-        ("wait_for_another_interval", "the clock does not step back"),
+        ("stop_with_entries_waiting", APPLIES),
+        ("wait_for_another_interval", "no-entry-waits-longer-than-the-interval"),
+        ("wait_for_another_interval", "clock-does-not-step-back"),
     },
     "coordinator": set(),
-    "permits": {("rest_in_a_deadlock", "a permit is free")},
+    "permits": set(),
 }
 
 
 @pytest.mark.parametrize("name", MET)
 def test_every_need_of_a_deviation_too(name: str, with_deviations: dict[str, Explored]) -> None:
-    needs = {(reason.step, reason.because) for reason in kernel(name).reasons}
+    needs = {(reason.step, reason.rule.partition("/")[2]) for reason in kernel(name).reasons}
     assert needs - MET[name] == set(with_deviations[name].refused)
 
 
@@ -290,12 +294,12 @@ def module(name: str, source: str | ast.Module) -> Spec:
     return Spec(made)
 
 
-def without(name: str, because: str) -> Spec:
+def without(name: str, rule: str) -> Spec:
     """A spec that has lost a guard."""
     tree = ast.parse(getsource(SPECS[name].module))
     for function in tree.body:
         if isinstance(function, ast.FunctionDef):
-            kept = [line for line in function.body if not (is_guard(line) and because in ast.unparse(line))]
+            kept = [line for line in function.body if not (is_guard(line) and rule in ast.unparse(line))]
             function.body = kept
     assert ast.unparse(tree) != ast.unparse(ast.parse(getsource(SPECS[name].module)))
     return module(SPECS[name].module.__name__, tree)
@@ -309,7 +313,7 @@ def is_guard(line: ast.stmt) -> bool:
 
 
 def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
-    found = explore(without("queue", "the entry points at its message"), BOUNDS["queue"])
+    found = explore(without("queue", "entry-points-at-its-message"), BOUNDS["queue"])
     assert found.result == "breaks"
     assert summary.story(found) == [
         "queue breaks an_entry_is_its_message after 2 steps.",
@@ -325,28 +329,28 @@ def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "because", "sentence", "steps"),
+    ("name", "rule", "sentence", "steps"),
     [
-        ("log", "the bytes are on disk", "positions_are_ordered", 1),
-        ("log", "what was flushed survives", "positions_are_ordered", 5),
-        ("log", "the log is not open yet", "nothing_acknowledged_is_lost", 2),
-        ("queue", "no entry before it is missing", "an_entry_is_its_message", 3),
-        ("transaction", "a decision came before the op", "an_op_follows_a_decision", 2),
-        ("checkpoint", "the half cursor passes no undecided half", "what_the_half_cursor_passes_is_resolved", 3),
-        ("op_batch", "no op names the half yet", "a_half_is_named_once", 2),
-        ("dispatch", "no other worker is at the queue", "one_worker_is_at_the_queue_unless_they_may_overlap", 5),
-        ("ring", "the ring has room for the batch", "a_slot_holds_the_batch_that_belongs_there", 4),
-        ("half_cache", "the eldest leaves", "a_cached_half_stands_in_the_line", 6),
-        ("half_cache", "a half in the cache is found", "a_half_that_is_cached_is_found", 4),
-        ("coordinator", "a slot is free", "the_active_stay_within_the_limit", 5),
-        ("coordinator", "every active transaction comes back", "no_active_transaction_is_forgotten", 5),
-        ("permits", "a permit is free", "no_more_requests_are_out_than_permits", 1),
-        ("permits", "nobody waits while a permit is free", "nobody_waits_for_a_free_permit", 3),
-        ("broker", "the final is on disk", "what_consumers_saw_survives_every_crash", 7),
+        ("log", "bytes-are-on-disk", "positions_are_ordered", 1),
+        ("log", "what-was-flushed-survives", "positions_are_ordered", 5),
+        ("log", "log-is-not-open-yet", "nothing_acknowledged_is_lost", 2),
+        ("queue", "no-entry-before-it-is-missing", "an_entry_is_its_message", 3),
+        ("transaction", "decision-came-before-the-op", "an_op_follows_a_decision", 2),
+        ("checkpoint", "half-cursor-passes-no-undecided-half", "what_the_half_cursor_passes_is_resolved", 3),
+        ("op_batch", "no-op-names-the-half-yet", "a_half_is_named_once", 2),
+        ("dispatch", "no-other-worker-is-at-the-queue", "one_worker_is_at_the_queue_unless_they_may_overlap", 5),
+        ("ring", "ring-has-room-for-the-batch", "a_slot_holds_the_batch_that_belongs_there", 4),
+        ("half_cache", "eldest-leaves", "a_cached_half_stands_in_the_line", 6),
+        ("half_cache", "half-in-the-cache-is-found", "a_half_that_is_cached_is_found", 4),
+        ("coordinator", "slot-is-free", "the_active_stay_within_the_limit", 5),
+        ("coordinator", "every-active-transaction-comes-back", "no_active_transaction_is_forgotten", 5),
+        ("permits", "permit-is-free", "no_more_requests_are_out_than_permits", 1),
+        ("permits", "nobody-waits-while-a-permit-is-free", "nobody_waits_for_a_free_permit", 3),
+        ("broker", "final-is-on-disk", "what_consumers_saw_survives_every_crash", 7),
     ],
 )
-def test_what_is_broken_is_found(name: str, because: str, sentence: str, steps: int) -> None:
-    found = explore(without(name, because), BOUNDS[name])
+def test_what_is_broken_is_found(name: str, rule: str, sentence: str, steps: int) -> None:
+    found = explore(without(name, rule), BOUNDS[name])
     assert found.result == "breaks"
     assert found.broken
     assert (found.broken.sentence, len(found.broken.path)) == (sentence, steps)
@@ -379,21 +383,21 @@ class State:
 
 def walk(s, to):
     """One step."""
-    require(s.at != 3, because="it is not stuck", otherwise="")
-    require(to == s.at + 1 or s.at + to == 11, because="it goes one step", otherwise="")
+    require(s.at != 3, "it-is-not-stuck", because="it is not stuck", otherwise="")
+    require(to == s.at + 1 or s.at + to == 11, "it-goes-one-step", because="it goes one step", otherwise="")
     return replace(s, at=to)
 
 
 def leap(s, to):
     """Far."""
-    require(s.at == 0, because="it begins", otherwise="")
-    require(to == 5, because="it knows where", otherwise="")
+    require(s.at == 0, "it-begins", because="it begins", otherwise="")
+    require(to == 5, "it-knows-where", because="it knows where", otherwise="")
     return replace(s, at=to)
 
 
 def fly(s, to):
     """Nobody does."""
-    require(s.at > 90, because="it is very far", otherwise="")
+    require(s.at > 90, "it-is-very-far", because="it is very far", otherwise="")
     return s
 
 
@@ -560,8 +564,8 @@ def test_the_command_says_the_same_as_json(explored: dict[str, Explored]) -> Non
 
 
 def test_the_command_tells_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = {**SPECS, "queue": without("queue", "the entry points at its message")}
-    monkeypatch.setattr("gapless.cli.SPECS", broken)
+    broken = {**SPECS, "queue": without("queue", "entry-points-at-its-message")}
+    monkeypatch.setattr("gapless.commands.explore.SPECS", broken)
     ran = gapless("explore", "log", "queue")
     assert ran.exit_code == 1
     assert "queue breaks an_entry_is_its_message after 2 steps." in ran.stdout

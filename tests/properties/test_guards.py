@@ -21,7 +21,7 @@ from gapless.properties.faults.guard_audit import (
     summary,
 )
 from gapless.spec.catalog import SPECS, Spec
-from tests.support.toys import toy
+from tests.support.toy_spec import toy
 
 AGAIN = "run `python -m gapless.properties.faults.guard_audit --write`"
 
@@ -45,15 +45,15 @@ def test_the_readme_sums_it_up(found: dict[str, Audited]) -> None:
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_every_need_is_on_the_page(spec: Spec, found: dict[str, Audited]) -> None:
-    needs = [(step.step.__name__, because) for step in guard_audit.steps(spec) for because in step.needs]
-    assert needs == [(guard.step, guard.because) for guard in found[spec.name].guards], AGAIN
+    needs = [(step.step.__name__, rule) for step in guard_audit.steps(spec) for rule in step.needs]
+    assert needs == [(guard.step, guard.rule) for guard in found[spec.name].guards], AGAIN
 
 
 def test_a_sample_is_audited_again_and_comes_to_the_same(found: dict[str, Audited]) -> None:
     every = [(spec, step) for spec in SPECS.values() for step in guard_audit.steps(spec)]
     every.sort(key=lambda one: hashlib.sha256(f"{one[0].name} {one[1].step.__name__}".encode()).digest())
     for spec, step in every[:3]:
-        again = [step.without(because) for because in step.needs]
+        again = [step.without(rule) for rule in step.needs]
         assert again == [guard for guard in found[spec.name].guards if guard.step == step.step.__name__], AGAIN
 
 
@@ -61,16 +61,16 @@ def test_every_guard_bears_load_or_has_its_reason(found: dict[str, Audited]) -> 
     every = [guard for audited in found.values() for guard in audited.guards]
     assert not [guard for guard in every if guard.why == "unneeded"]
     assert all(guard.says for guard in every if guard.why in {"load-bearing", "argued"})
-    argued = {(guard.spec, guard.step, guard.because) for guard in every if guard.why == "argued"}
+    argued = {(guard.spec, guard.step, guard.rule) for guard in every if guard.why == "argued"}
     assert argued == set(ARGUED), "nothing is argued that a property shows"
 
 
 def test_a_guard_that_protects_nothing_is_told(tmp_path: Path) -> None:
-    assert {(guard.because, guard.why, guard.says) for guard in audit(toy(tmp_path))} == {
-        ("there is more", "load-bearing", ("the count goes up",)),
-        ("there is not less", "implied", ()),
-        ("there is not too much", "unneeded", ()),
-        ("it is so", "judges the event alone", ()),
+    assert {(guard.rule, guard.why, guard.says) for guard in audit(toy(tmp_path))} == {
+        ("there-is-more", "load-bearing", ("the count goes up",)),
+        ("there-is-not-less", "implied", ()),
+        ("there-is-not-too-much", "unneeded", ()),
+        ("it-is-so", "judges the event alone", ()),
     }
 
 
@@ -82,4 +82,4 @@ def test_the_command_fails_where_a_guard_protects_nothing(
     monkeypatch.setattr(guard_audit, "read", lambda _text: {"toy": Audited(digest(spec), tuple(audit(spec)))})
     monkeypatch.setattr(sys, "argv", ["guards"])
     assert guard_audit.main() == 1
-    assert "toy: add: nothing breaks without “there is not too much”" in capsys.readouterr().out
+    assert "toy: add: nothing breaks without “there-is-not-too-much”" in capsys.readouterr().out

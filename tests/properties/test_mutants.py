@@ -9,7 +9,7 @@ from gapless.properties.faults import operators, spec_mutants
 from gapless.properties.faults.operators import Fault
 from gapless.properties.faults.spec_mutants import BAR, Judged, judge, judged, sample, share_caught
 from gapless.spec.catalog import SPECS, Spec
-from tests.support.toys import toy
+from tests.support.toy_spec import toy
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
@@ -30,7 +30,7 @@ def test_faults_are_planted_in_every_step(spec: Spec) -> None:
 def test_a_fault_is_what_it_says() -> None:
     spec = SPECS["queue"]
     by_name = {fault.name: fault for fault in operators.faults(spec)}
-    fault = by_name["append: without “the numbers of a queue follow one another”"]
+    fault = by_name["append: without numbers-of-a-queue-follow-one-another"]
     append = operators.planted(spec, fault).actions["append"]
     assert append(spec.initial, 7, 1, 10, 1, 0).end == 8
     fault = by_name["append: number == s.end → number <= s.end"]
@@ -59,13 +59,13 @@ def by_name(spec: Spec, name: str) -> Judged:
 
 def test_each_check_catches_what_is_its_to_catch() -> None:
     spec = SPECS["log"]
-    assert by_name(spec, "flush: without “the bytes are written”").refuted == "flush: positions_are_ordered"
+    assert by_name(spec, "flush: without bytes-are-written").refuted == "flush: positions_are_ordered"
     assert by_name(spec, "open: s.file_size == 0 → s.file_size == 0 + 1").never == "open"
-    assert by_name(spec, "append: without “the body has its checksum”").by == ("explored",)
+    assert by_name(spec, "append: without body-has-its-checksum").by == ("explored",)
 
 
 def test_a_fault_that_changes_nothing_is_proved_to_and_counts_for_nobody(tmp_path: Path) -> None:
-    found = by_name(toy(tmp_path), "add: without “there is not less”")
+    found = by_name(toy(tmp_path), "add: without there-is-not-less")
     assert found.same
     assert not found.caught
     assert not found.makes_a_difference
@@ -73,7 +73,7 @@ def test_a_fault_that_changes_nothing_is_proved_to_and_counts_for_nobody(tmp_pat
 
 def test_a_fault_that_nobody_notices_survives(tmp_path: Path) -> None:
     spec = toy(tmp_path)
-    found = [by_name(spec, name) for name in ("add: forgets idle=more", "add: without “there is not too much”")]
+    found = [by_name(spec, name) for name in ("add: forgets idle=more", "add: without there-is-not-too-much")]
     assert not any(one.caught or one.same for one in found)
     assert share_caught(found) == 0
     assert by_name(spec, "add: forgets count=s.count + more").refuted == "add: the_count_goes_up"

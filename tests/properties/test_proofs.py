@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,7 +23,8 @@ from gapless.properties.proof.symbolic import Reading, Unknown, UnknownMap, numb
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Refused, all_between, greatest
-from tests.traces.test_kernels import walks
+from tests.support.command_line import gapless_process
+from tests.support.walks import walks
 
 WORK = 1_000_000  # Z3's own measure of work: about 0.4 s. No obligation of ours may cost more
 EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
@@ -71,7 +70,7 @@ def refuted(spec: Spec) -> list[counterexamples.Result]:
 
 def test_a_counterexample_is_the_smallest_and_is_told_as_a_story() -> None:
     """Without the need that bytes are on disk, a producer is told a lie."""
-    spec = changed(SPECS["log"], "    require(to <= s.flushed, because", "    require(to <= s.end, because")
+    spec = changed(SPECS["log"], "        to <= s.flushed,\n", "        to <= s.end,\n")
     found = {result.obligation.invariant: result for result in refuted(spec)}
     assert list(found) == ["positions_are_ordered"]
     result = found["positions_are_ordered"]
@@ -89,7 +88,7 @@ def test_a_counterexample_is_the_smallest_and_is_told_as_a_story() -> None:
 
 FAULTS = {
     "an entry may be left out": (
-        ("queue", "number == s.indexed,\n        because='no entry", "number >= s.indexed,\n        because='no entry"),
+        ("queue", "number == s.indexed,\n        'no-entry", "number >= s.indexed,\n        'no-entry"),
         ("index", "an_entry_is_its_message"),
     ),
     "the first entry need not be written": (
@@ -119,7 +118,7 @@ def test_a_fault_in_a_step_is_refuted_there(fault: str) -> None:
 
 
 def test_a_step_that_cannot_happen_is_noticed() -> None:
-    spec = changed(SPECS["log"], "    require(s.flushed <= to, because", "    require(s.end < to, because")
+    spec = changed(SPECS["log"], "        s.flushed <= to,\n", "        s.end < to,\n")
     found = {(r.obligation.step, r.obligation.invariant, r.verdict) for r in refuted(spec)}
     assert found == {("flush", induction.CAN_HAPPEN, "refuted")}
 
@@ -207,7 +206,7 @@ def agree(step: Callable[..., Any], state: Any, args: tuple[int, ...]) -> None:
     outcome = called(step, state, args)
     assert isinstance(outcome, Refused) is not taken[0].accepted
     if isinstance(outcome, Refused):
-        assert taken[0].outcome.because == outcome.because
+        assert taken[0].outcome.rule == outcome.rule
         return
     same = symbolic.same_state(taken[0].outcome, symbolic.symbolic(outcome))
     assert induction.ask((*taken[0].facts, z3.Not(same))).said == "unsat"
@@ -425,14 +424,9 @@ def test_the_exit_code_is_that_of_the_worst() -> None:
     assert ledger_of() == 3
 
 
-def gapless(*args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gapless", *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-
 def test_the_command_proves_and_writes_json(tmp_path: Path) -> None:
     out = tmp_path / "ledger.json"
-    done = gapless("prove", "op_batch", "joining", "--json", str(out))
+    done = gapless_process("prove", "op_batch", "joining", "--json", str(out))
     assert done.returncode == 0, done.stderr
     entries = json.loads(out.read_text())["obligations"]
     assert {"spec", "invariant", "step", "result", "ms"} <= set(entries[0])
@@ -443,9 +437,9 @@ def test_the_command_proves_and_writes_json(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_it_does_not_know() -> None:
-    unknown = gapless("prove", "joining", "--work", "1", "--fresh")
+    unknown = gapless_process("prove", "joining", "--work", "1", "--fresh")
     assert unknown.returncode == 3
     assert "unknown" in unknown.stdout
-    nobody = gapless("prove", "op_bacth")
+    nobody = gapless_process("prove", "op_bacth")
     assert nobody.returncode == 2
-    assert "no such spec: op_bacth (log, queue" in nobody.stderr
+    assert "no such spec: op_bacth (broker, checkpoint" in nobody.stderr

@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.spec import ring
-from gapless.spec.catalog import SPECS, Spec, rule_id
-from gapless.spec.language import Map, Refused, waived
+from gapless.spec import language, ring
+from gapless.spec.catalog import SPECS, Spec, rule, spec_from, waiving
+from gapless.spec.language import APPLIES, ASSUMED, Map, Refused, assume, waived
 from gapless.spec.ring import Batch
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.rules import rules
-from tests.traces.test_kernels import broker, walks
+from tests.support.walks import broker, walks
 
 SPEC_LIST = tuple(SPECS.values())
 STEPS = 14  # of a walk
+IDS = Path(__file__).with_name("rule_ids.txt")
 
 
 def named(spec: Spec) -> str:
@@ -108,15 +109,15 @@ def test_likely_steps_keep_the_invariants_too(spec: Spec) -> None:
 
 LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     "log": (
-        "the bytes are on disk",
+        "bytes-are-on-disk",
         [("open", (0, 100)), ("append", (0, 50, 0, 1, 1, 1, 1, 1)), ("acknowledge", (50,))],
     ),
     "queue": (
-        "the entry points at its message",
+        "entry-points-at-its-message",
         [("open", (0, 0)), ("append", (0, 1, 7, 91, 0)), ("index", (0, 8, 91, 0))],
     ),
     "dispatch": (
-        "every entry before the commit position is written",
+        "every-entry-before-the-commit-position-is-written",
         [
             ("open", (0, 1)),
             ("scan", (0,)),
@@ -128,17 +129,17 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         ],
     ),
     "ring": (
-        "the ring has room for the batch",
+        "ring-has-room-for-the-batch",
         [("open", (1,)), ("cut", (0,)), ("cut", (1,)), ("decode", (0,)), ("decode", (1,))],
     ),
-    "transaction": ("a decision came before the op", [("open", (0, 0, 0)), ("prepare", (0, 7)), ("mark", (0,))]),
+    "transaction": ("decision-came-before-the-op", [("open", (0, 0, 0)), ("prepare", (0, 7)), ("mark", (0,))]),
     "checkpoint": (
-        "the half cursor stays within the halves of the log",
+        "half-cursor-stays-within-the-halves-of-the-log",
         [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],
     ),
-    "half_cache": ("the half is written before it is put into the cache", [("open", (0, 1)), ("put", (0,))]),
+    "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 1)), ("put", (0,))]),
     "broker": (
-        "the final is on disk",
+        "final-is-on-disk",
         [
             ("open", (1,)),
             ("prepare", (0, 0, 7, 3)),
@@ -150,14 +151,14 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         ],
     ),
     "op_batch": (
-        "no op names the half yet",
+        "no-op-names-the-half-yet",
         [("open", (0, 0)), ("enqueue", (0, 2, 1)), ("enqueue", (0, 2, 1))],
     ),
     "coordinator": (
-        "a slot is free",
+        "slot-is-free",
         [("open", (1,)), ("admit", ()), ("admit", ()), ("begin", (0, 0, 9)), ("begin", (1, 0, 9))],
     ),
-    "permits": ("a permit is free", [("open", (1, 0)), ("acquire", (0,)), ("acquire", (1,))]),
+    "permits": ("permit-is-free", [("open", (1, 0)), ("acquire", (0,)), ("acquire", (1,))]),
 }
 
 
@@ -165,7 +166,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
 def test_an_invariant_that_loses_its_guard_is_broken(spec: Spec) -> None:
     """Without *the bytes are on disk*, an acknowledgement may be a lie; without the numbers' order, an entry may."""
     guard, steps = LOST[spec.name]
-    guards = {guard, "the half is in the log, and not done with"}  # or there would be nothing to advance over
+    guards = {guard, "half-is-in-the-log-and-not-done-with"}  # or there would be nothing to advance over
     token = waived.set(frozenset(guards))
     try:
         state = spec.initial
@@ -232,12 +233,50 @@ def test_the_page_of_specs_names_every_step() -> None:
         assert row.endswith(f"| {', '.join(spec.actions)} |")
 
 
+def test_a_rule_keeps_its_id() -> None:
+    """Users ignore rules by their ids: what is listed beside this test stays, whatever becomes of sentences."""
+    assert sorted(rule.id for rule in rules()) == IDS.read_text(encoding="utf-8").split()
+
+
+def test_a_rule_is_asked_for_by_its_id() -> None:
+    assert rule("queue/entry-points-at-its-message").because == "the entry points at its message"
+    for wrong in ("queue/entry-points", "entry-points-at-its-message", "kafka/entry-points-at-its-message"):
+        with pytest.raises(LookupError, match="no spec states a rule"):
+            rule(wrong)
+
+
+def test_a_rule_that_is_waived_in_one_spec_holds_in_another() -> None:
+    held = SPECS["log"].initial
+    with waiving("log", frozenset({"queue/bytes-are-written"})), pytest.raises(Refused):
+        SPECS["log"].actions["flush"](held, 1)
+    with waiving("log", frozenset({"log/bytes-are-written"})):
+        assert SPECS["log"].actions["flush"](held, 1).flushed == 1
+
+
+def test_a_case_distinction_and_an_assumption_are_no_rules() -> None:
+    with pytest.raises(Refused) as refused:
+        SPECS["log"].deviations[0].step(SPECS["log"].initial, *(0,) * 8)
+    assert refused.value.rule == APPLIES
+    with pytest.raises(Refused) as refused:
+        assume(1 > 2, because="the disk keeps what it stored")  # noqa: PLR0133
+    assert refused.value.rule == ASSUMED
+    assert not {APPLIES, ASSUMED} & {rule.id.partition("/")[2] for rule in rules()}
+
+
 def test_every_need_is_a_rule_with_a_reason() -> None:
     known = {rule.id: rule for rule in rules()}
     for name in SPECS:
         for reason in kernel(name).reasons:
-            rule = known.get(rule_id(name, reason.because))
-            assert rule or reason.step != reason.action, reason
+            assert reason.rule in known or reason.step != reason.action, reason
     assert len(known) == len(rules())
     assert all(rule.otherwise and rule.source for rule in rules())
     assert not any(rule.because.endswith(".") for rule in rules())
+
+
+def test_specs_are_found_by_what_they_state() -> None:
+    folder = Path(ring.__file__).parent
+    stating = {path.stem for path in folder.glob("*.py") if "\nACTIONS = (" in path.read_text(encoding="utf-8")}
+    assert list(SPECS) == sorted(stating)
+    assert spec_from(ring) == SPECS["ring"]
+    with pytest.raises(ValueError, match=r"language is no spec: it has no INITIAL and no ACTIONS and no INVARIANTS"):
+        spec_from(language)

@@ -21,8 +21,8 @@ from gapless.impl.store.queues import Queues
 from gapless.impl.store.segments import Segments
 from gapless.spec import dispatch as spec
 from gapless.spec.language import Number
-from tests.support import stores
-from tests.support.stores import Entry, Record, properties
+from tests.support.rocketmq import stores
+from tests.support.rocketmq.stores import Entry, Record, properties
 
 FILE = 8192
 OF_NUMBERS = (

@@ -8,69 +8,53 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from gapless import check
-from gapless.spec.catalog import PROFILES, SPECS, Spec, rule_id
-from gapless.traces.check import Check, Input
+from gapless.spec.catalog import PROFILES, SPECS, Spec
+from gapless.traces.check import Input, InputCheck
 from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
 from gapless.traces.events import schema
-from gapless.traces.events.schema import Event
 from gapless.traces.judging import batches
 from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.exact import Event as Step
 from gapless.traces.report.values import Source
-from gapless.traces.report.verdict_table import Rows
-from gapless.traces.rules import REFUSED, SEEN
+from gapless.traces.report.verdict_table import TableRows
+from gapless.traces.rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.sources.event_files.source import SOURCE
-from tests.traces.test_kernels import EVERY_PROFILE, EVERY_SPEC, drawing, walk
+from tests.support.event_files import (
+    LOG,
+    ODD,
+    QUEUE,
+    Told,
+    append,
+    cut,
+    in_log,
+    index,
+    opened,
+    record,
+    step,
+    table_in,
+    told_of,
+)
+from tests.support.walks import EVERY_PROFILE, EVERY_SPEC, drawing, walk
 
 FEWER = settings(max_examples=max(1, settings().max_examples // 3))
-
-Told = Callable[[int], Event]
-"""An event that still has to learn its position."""
-
-
-def step(action: str, *args: int, spec: str = "queue", trace: str = "TopicTest/3", **more: Any) -> Told:
-    named = dict(zip(SPECS[spec].parameters[action], args, strict=True))
-    return lambda at: Event(source="a", spec=spec, trace=trace, position=at, action=action, args=named, **more)
-
-
-def opened(number: int = 0, start: int = 0, **more: Any) -> Told:
-    return step("open", number, start, **more)
-
-
-def append(number: int, position: int, **more: Any) -> Told:
-    return step("append", number, 1, position, 340, 0, **more)
-
-
-def index(number: int, position: int, **more: Any) -> Told:
-    return step("index", number, position, 340, 0, **more)
-
-
-def record(position: int, *, time: int = 9, size: int = 100, **more: Any) -> Told:
-    return step("append", position, size, position, 1, 1, 1, 1, time, **({"spec": "log", "trace": "commitlog"} | more))
-
-
-def in_log(action: str, *args: int, **more: Any) -> Told:
-    return step(action, *args, **({"spec": "log", "trace": "commitlog"} | more))
 
 
 class Judged:
     """What is said of one file: its part of the report."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: InputCheck) -> None:
         self.check = check
 
     @property
@@ -88,11 +72,16 @@ class Judged:
 
 
 def check_events(
-    path: Path, options: Options, *, trace: str | None = None, engine: Engine | None = None, table: Rows | None = None
+    path: Path,
+    options: Options,
+    *,
+    trace: str | None = None,
+    engine: Engine | None = None,
+    table: TableRows | None = None,
 ) -> Judged:
     """A file of events, held against the specs. Raises Unreadable."""
     wanted = replace(options, trace=trace, listed=table is not None)
-    check = Check(Input(path, path, SOURCE), wanted, options.profile)
+    check = InputCheck(Input(path, path, SOURCE), wanted, options.profile)
     check._judge(EventFile(path, path, wanted, table), engine or Local(1))
     return Judged(check)
 
@@ -112,20 +101,6 @@ def only_rule(judged: Judged) -> str:
     assert judged.source.verdict == "departs"
     assert judged.total == finding.count
     return str(finding.needs)
-
-
-QUEUE = [opened(), append(0, 0), append(1, 340), index(0, 0), index(1, 340), step("settle", 680)]
-LOG = [
-    in_log("open", 0, 1024),
-    record(0),
-    record(100),
-    in_log("flush", 200),
-    in_log("acknowledge", 100),
-    in_log("roll", 200, 824, 1),
-    record(1024),
-    in_log("crash", 1024),
-    in_log("checkpoint", 9),
-]
 
 
 # -- good traces ---------------------------------------------------------------------------------------------------
@@ -203,7 +178,7 @@ def test_broken_traces_depart_with_place_and_story(
     line = "line" if suffix == ".ndjson" else "row"
     number = row + 2 if suffix == ".ndjson" else row
     assert (finding.where.file, finding.where.offset, finding.position) == (f"events{suffix}", number, row)
-    assert finding.rule == rule_id(finding.spec, rule)
+    assert SPECS[finding.spec].rules[finding.rule].because == rule
     assert finding.story[0].endswith(f"departs at events{suffix}, {line} {number}.")
     again = f"gapless explain {tmp_path}/events{suffix} --trace {finding.trace} --profile strict"
     assert finding.story[-1] == f"Again: {again}"
@@ -253,7 +228,7 @@ def test_what_a_profile_allows_is_counted_and_changes_no_verdict(tmp_path: Path)
 def test_ignored_rules_and_other_topics_do_not_count(tmp_path: Path) -> None:
     broken = [*QUEUE[:4], index(1, 680), *LOG[:3]]
     assert (
-        checked(tmp_path, broken, ignored=frozenset({"the entry points at its message"})).source.verdict == "conforms"
+        checked(tmp_path, broken, ignored=frozenset({"queue/entry-points-at-its-message"})).source.verdict == "conforms"
     )
     judged = checked(tmp_path, broken, topic="TopicTest")
     assert (judged.source.verdict, judged.traces) == ("departs", 2)
@@ -284,7 +259,7 @@ def test_a_refusal_that_the_model_shares_conforms(tmp_path: Path) -> None:
 
 def test_a_broker_that_refuses_what_is_allowed_departs(tmp_path: Path) -> None:
     judged = checked(tmp_path, [opened(), append(0, 0), append(1, 340, outcome="refused")])
-    assert only_rule(judged) == REFUSED
+    assert only_rule(judged) == OF_EVENTS[REFUSED][0]
     (finding,) = judged.findings
     assert finding.here["end"] == 1
     assert any(line.startswith("  1. append(number=0,") and line.endswith("end 0 → 1") for line in finding.story)
@@ -295,10 +270,10 @@ def test_a_broker_may_refuse_what_only_a_deviation_or_an_ignored_rule_allows(tmp
     anew = [*QUEUE[:4], append(0, 680, outcome="refused"), index(1, 340)]
     assert checked(tmp_path, anew, "rocketmq").source.verdict == "conforms"
     entry = [*QUEUE[:4], index(1, 680, outcome="refused")]
-    ignored = frozenset({"the entry points at its message"})
+    ignored = frozenset({"queue/entry-points-at-its-message"})
     assert checked(tmp_path, entry, ignored=ignored).source.verdict == "conforms"
     allowed = [opened(), append(0, 0, outcome="refused")]
-    assert checked(tmp_path, allowed, ignored=frozenset({REFUSED})).source.verdict == "conforms"
+    assert checked(tmp_path, allowed, ignored=frozenset({f"queue/{REFUSED}"})).source.verdict == "conforms"
 
 
 @pytest.mark.parametrize(
@@ -354,13 +329,13 @@ def test_what_the_broker_saw_is_compared_with_the_model(tmp_path: Path) -> None:
     ]
     assert checked(tmp_path, seen).source.verdict == "conforms"
     judged = checked(tmp_path, [*seen, append(1, 340, saw={"end": 3, "indexed": 0})])
-    assert only_rule(judged) == SEEN
+    assert only_rule(judged) == OF_EVENTS[SEEN][0]
     (finding,) = judged.findings
     assert finding.here == {"end": 2, "end seen": 3}
     assert any(line.endswith("taken, and then seen otherwise") for line in finding.story)
     assert any(line.startswith("  1. append(number=0,") for line in finding.story), "the step that made the value"
     assert (
-        checked(tmp_path, [*seen, append(1, 340, saw={"end": 3})], ignored=frozenset({SEEN})).source.verdict
+        checked(tmp_path, [*seen, append(1, 340, saw={"end": 3})], ignored=frozenset({f"queue/{SEEN}"})).source.verdict
         == "conforms"
     )
 
@@ -441,7 +416,7 @@ def test_both_readings_of_a_file_say_the_same(
     assert compiled.anomalies == plain.anomalies
     assert [finding.story for finding in compiled.findings] == [finding.story for finding in plain.findings]
     assert compiled.events == plain.events
-    assert compiled.total == sum(offer.because is not None for offer in offers)
+    assert compiled.total == sum(offer.rule is not None for offer in offers)
 
 
 def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Judged:
@@ -481,7 +456,7 @@ def test_an_interrupted_check_tells_what_it_has(tmp_path: Path, monkeypatch: pyt
     assert checked(tmp_path, [*QUEUE, *exact]).source.verdict == "inconclusive"
     judged = checked(tmp_path, [*QUEUE[:4], index(1, 680), *exact])
     assert only_rule(judged) == "the entry points at its message"
-    assert judged.source.reasons == [f"interrupted after 0 of {judged.bytes:,} bytes"]
+    assert re.match(r"interrupted after 0 of [\d,]+ bytes", judged.source.reasons[0])
 
 
 def test_the_example_of_the_essay_is_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -500,39 +475,6 @@ def test_a_check_says_the_same_twice(tmp_path: Path) -> None:
 
 
 # -- stretches -----------------------------------------------------------------------------------------------------
-
-ODD: list[list[Callable[[str], Told]]] = [
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: index(0, 9, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(1, 0, trace=t)],
-    [lambda t: append(0, 0, trace=t), lambda t: index(0, 0, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="unknown"), lambda t: index(0, 0, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, outcome="refused")],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 1}), lambda t: index(0, 0, trace=t)],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t, saw={"end": 7})],
-    [lambda t: opened(trace=t), lambda t: append(0, 0, trace=t), lambda t: append(0, 340, trace=t)],  # made anew
-    [
-        lambda t: in_log("open", 0, 1024, trace=t),
-        lambda t: record(0, trace=t),
-        lambda t: record(100, trace=t),
-        lambda t: in_log("flush", 200, trace=t, outcome="unknown"),
-        lambda t: in_log("acknowledge", 100, trace=t),
-    ],
-    [lambda t: in_log("open", 0, 1024, trace=t), lambda t: record(0, trace=t), lambda t: record(200, trace=t)],
-]
-"""Traces of every kind: good, broken, without a beginning, refused, unknown, seen."""
-
-
-def told_of(kinds: Iterable[int], *, mingled: int) -> list[Told]:
-    """Traces of these kinds; an event of each in turn, for as many at a time as are `mingled`."""
-    traces = [[make(f"T/{number}") for make in ODD[kind]] for number, kind in enumerate(kinds)]
-    groups = [traces[low : low + mingled] for low in range(0, len(traces), mingled)]
-    return [event for group in groups for turn in zip_longest(*group) for event in turn if event is not None]
-
-
-def cut(path: Path, rows: int) -> None:
-    """The same Parquet file in row groups of so many rows."""
-    parquet.write_table(parquet.read_table(path), path, row_group_size=rows)
 
 
 @pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])
@@ -553,7 +495,7 @@ def test_stretches_change_nothing(
     if suffix == ".parquet":
         cut(path, rows)
     whole, pieces = (
-        (check_events(path, Options(split=split), table=Rows(made(folder / name), "0")), table_in(folder / name))
+        (check_events(path, Options(split=split), table=TableRows(made(folder / name), "0")), table_in(folder / name))
         for name, split in (("whole", 1 << 30), ("pieces", size))
     )
     assert pieces == whole
@@ -563,12 +505,6 @@ def test_stretches_change_nothing(
 def made(folder: Path) -> Path:
     folder.mkdir()
     return folder
-
-
-def table_in(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a verdict table, in an order of their own."""
-    rows = [row for path in folder.glob("*.parquet") for row in parquet.read_table(path).to_pylist()]
-    return sorted(rows, key=lambda row: (row["spec"], row["trace"]))
 
 
 @pytest.mark.parametrize("suffix", [".ndjson", ".parquet"])

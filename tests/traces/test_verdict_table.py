@@ -11,11 +11,10 @@ from pyarrow import parquet
 from gapless import UsageError, check
 from gapless.traces.events import schema
 from gapless.traces.report import verdict_table
-from tests.gapless.test_door import gapless
-from tests.support.damage import Pick, entry_into_the_middle
-from tests.support.stores import recording
-from tests.traces.rocketmq.test_damaged_stores import copy_of
-from tests.traces.test_event_traces import ODD, QUEUE, table_in, told_of
+from tests.support.command_line import gapless
+from tests.support.event_files import ODD, QUEUE, table_in, told_of
+from tests.support.rocketmq.damage import Pick, entry_into_the_middle
+from tests.support.rocketmq.recordings import copy_of, recording
 
 
 def test_a_store_has_a_row_for_its_log_and_every_queue(tmp_path: Path) -> None:

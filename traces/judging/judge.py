@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gapless.spec.catalog import rule_id
 from gapless.traces.events.schema import OUTCOMES, TAKEN
 from gapless.traces.judging.batches import Batch, slices
 from gapless.traces.judging.columns import First, Traces
@@ -106,7 +105,7 @@ class Judge:
         tally.events += int((found.bad_why > 0).sum())
         for why in np.unique(found.bad_why[found.bad_why > 0]).tolist():
             events = batch.events[found.bad_at[found.bad_why == why]]
-            refused.setdefault(of.reasons[why - 1].because, []).append(events)
+            refused.setdefault(of.reasons[why - 1].rule, []).append(events)
 
     def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts) -> list[Suspect]:
         """Replay one trace through the plain functions."""
@@ -120,7 +119,7 @@ class Judge:
             except Departs as departs:
                 told = departs.departure(replayed, traces.taken(trace))
                 suspects.append(Suspect(at, replace(told, state=None), departs.also))
-                verdicts.depart(np.array([trace]), np.array([taken.position]), told.because)
+                verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
                 break
             except TooMany:
                 tally.given_up = added(tally.given_up, 1, at)
@@ -141,18 +140,18 @@ class Judge:
         """One cluster for all that break the same rule; of those that a kernel refused, the first is explained."""
         for suspect in suspects:
             assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
-            because = suspect.departure.because
+            rule = suspect.departure.rule
             one = Cluster(1, (suspect,))
-            tally.clusters[because] = tally.clusters[because] + one if because in tally.clusters else one
-        for because, some in refused.items():
+            tally.clusters[rule] = tally.clusters[rule] + one if rule in tally.clusters else one
+        for rule, some in refused.items():
             events = np.concatenate(some)
             events = events[np.argsort(traces.row[events], kind="stable")]
             events, first = self._explained(traces, events)
             if first is not None:
                 others = tuple(Suspect(traces.first(event)) for event in events[1:TRACES].tolist())
                 cluster = Cluster(len(events), (first, *others))
-                tally.clusters[because] = tally.clusters[because] + cluster if because in tally.clusters else cluster
-                verdicts.depart(traces.of[events], traces.position[events], because)
+                tally.clusters[rule] = tally.clusters[rule] + cluster if rule in tally.clusters else cluster
+                verdicts.depart(traces.of[events], traces.position[events], rule)
 
     def _explained(self, traces: Traces, events: Ints) -> tuple[Ints, Suspect | None]:
         """The events from the first on that the plain functions refuse too, and why they do."""
@@ -187,12 +186,12 @@ class _Verdicts:
         self.position = np.zeros(count, np.int64)
         self.rules: list[str] = []
 
-    def depart(self, some: npt.NDArray[np.integer[Any]], positions: Ints, because: str) -> None:
-        """These traces depart: where, and which need is not met."""
+    def depart(self, some: npt.NDArray[np.integer[Any]], positions: Ints, rule: str) -> None:
+        """These traces depart: where, and which rule is broken."""
         self.verdict[some] = verdict_table.VERDICTS.index("departs")
         self.rule[some] = len(self.rules)
         self.position[some] = positions
-        self.rules.append(rule_id(self.traces.spec.name, because))
+        self.rules.append(rule)
 
     def give_up(self, trace: int) -> None:
         """Nobody can say whether this trace departs."""

@@ -55,7 +55,7 @@ class Tally:
 
     `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
     that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
-    nobody saw, by action · `anomalies`: by deviation · `clusters`: by the need that is not met · `unopened`: traces
+    nobody saw, by action · `anomalies`: by deviation · `clusters`: by the rule that is broken · `unopened`: traces
     that do not begin as they must · `given_up`: traces with too many possible states · `falls`: the first event that
     stands behind a later one.
     """
@@ -83,9 +83,9 @@ class Tally:
             self.inferred[action] = self.inferred.get(action, 0) + count
         for name, seen in other.anomalies.items():
             self.deviate(name, seen[0], _moved(seen[1], rows))
-        for because, cluster in other.clusters.items():
+        for rule, cluster in other.clusters.items():
             moved = cluster.moved(rows)
-            self.clusters[because] = self.clusters[because] + moved if because in self.clusters else moved
+            self.clusters[rule] = self.clusters[rule] + moved if rule in self.clusters else moved
         if other.unopened:
             self.unopened = added(self.unopened, other.unopened[0], _moved(other.unopened[1], rows))
         if other.given_up:

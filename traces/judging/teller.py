@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapless.spec.catalog import SPECS, Spec, rule_id
+from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.judging.columns import First
 from gapless.traces.judging.tallies import Cluster, Tally
 from gapless.traces.options import Options
@@ -132,11 +132,11 @@ class Teller:
             where=self.recorded.steps,
             again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}" + self._asked(),
         )
-        if departure.because == SEEN:
+        if departure.rule == f"{spec}/{SEEN}":
             call = 2 + len(departure.steps)  # a title and an empty line come before the steps
             lines[call] = f"{lines[call].removesuffix('refused')}taken, and then seen otherwise"
         return Finding(
-            rule=rule_id(spec, departure.because), severity="violation", spec=spec, trace=trace,
+            rule=departure.rule, severity="violation", spec=spec, trace=trace,
             source=shown(self.path),
             position=first.at.position, where=Where(file=file, offset=number),
             message=f"{trace}: {departure.event[0]} at {kind} {number}, not so: {departure.because}",
@@ -161,7 +161,7 @@ def anomaly(
     deviation = next(d for d in SPECS[spec].deviations if d.step.__name__ == name)
     sentence = name.replace("_", " ")
     return Finding(
-        rule=rule_id(spec, sentence), severity="anomaly", spec=spec, trace=shown(trace), source=shown(source),
-        position=position, where=where, message=f"{sentence} ({deviation.seen})", needs=sentence,
+        rule=SPECS[spec].rule_of(deviation.step).id, severity="anomaly", spec=spec, trace=shown(trace),
+        source=shown(source), position=position, where=where, message=f"{sentence} ({deviation.seen})", needs=sentence,
         otherwise="nothing: this is legal, and counted", here={}, story=[], count=count, traces=[shown(trace)],
     )  # fmt: skip

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import signature
 
-from gapless.spec.catalog import SPECS, State
-from gapless.spec.language import Map, Refused, waived
+from gapless.spec.catalog import SPECS, State, waiving
+from gapless.spec.language import Map, Refused
 from gapless.traces.replay.kernels import Reason, kernel
 from gapless.traces.replay.notation import Change, by_name, call_of, changes, column, told
 
@@ -33,13 +34,15 @@ class Step:
 class Departure:
     """A refused event: everything that a report needs to tell why, as data.
 
-    `because` and `otherwise` are the need and what follows from breaking it; `here` the values it looks at; `steps`
-    the accepted events that made those values; `left_out` how many events do not matter.
+    `rule` is the id of the rule that is broken (SPEC/RULE), `because` what is needed, and `otherwise` what follows
+    from breaking it; `here` the values it looks at; `steps` the accepted events that made those values; `left_out` how
+    many events do not matter.
     """
 
     spec: str
     event: Event
     number: int
+    rule: str
     because: str
     otherwise: str
     here: dict[str, int]
@@ -73,15 +76,13 @@ def replay(
     ignored: frozenset[str] = frozenset(),
 ) -> Outcome:
     """Take every event from `state` on, up to the first that is refused."""
-    of = SPECS[spec]
     outcome = Outcome(state)
     history: deque[tuple[Event, State]] = deque(maxlen=REMEMBERED)
     number = 0
-    token = waived.set(ignored)
-    try:
+    with waiving(spec, ignored):
         for event in events:
             try:
-                after, deviation = of.step(outcome.state, event[0], named(spec, event), profile)
+                after, deviation = SPECS[spec].step(outcome.state, event[0], named(spec, event), profile)
             except Refused as refusal:
                 outcome.departure = _departure(spec, history, number, outcome.state, event, refusal)
                 return outcome
@@ -91,16 +92,14 @@ def replay(
             outcome.covered[event[0]] = outcome.covered.get(event[0], 0) + 1
             if deviation:
                 outcome.deviations[deviation] = outcome.deviations.get(deviation, 0) + 1
-    finally:
-        waived.reset(token)
     return outcome
 
 
 def _departure(
     spec: str, history: Sequence[tuple[Event, State]], taken: int, state: State, event: Event, refusal: Refused
 ) -> Departure:
-    args = named(spec, event)
-    reason = reason_of(spec, event[0], refusal.because)
+    args, rule = named(spec, event), f"{spec}/{refusal.rule}"
+    reason = _reason_of(spec, event[0], rule)
     looked_at = {(name, _value(key, args, state)) for name, key in reason.fields} if reason else set()
     steps = _that_made(history, taken, state, looked_at)
     here = {name: value for name, value in args.items() if not reason or name in reason.arguments}
@@ -109,6 +108,7 @@ def _departure(
         spec=spec,
         event=event,
         number=taken + 1,
+        rule=rule,
         because=refusal.because,
         otherwise=refusal.otherwise,
         here=here,
@@ -118,12 +118,9 @@ def _departure(
     )
 
 
-def reason_of(spec: str, action: str, because: str) -> Reason | None:
+def _reason_of(spec: str, action: str, rule: str) -> Reason | None:
     """What the kernel compiler knows of a need: which fields it looks at."""
-    for reason in kernel(spec).reasons:
-        if reason.step == action and reason.because == because:
-            return reason
-    return None
+    return next((r for r in kernel(spec).reasons if (r.step, r.rule) == (action, rule)), None)
 
 
 def _value(key: str, args: Mapping[str, int], state: State) -> int | None:
@@ -172,20 +169,14 @@ def call(spec: str, event: Event) -> str:
 
 def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
     """Every step of a trace up to the first that is refused, a line each, with what it changed."""
-    of = SPECS[spec]
-    state, lines = of.initial, []
-    token = waived.set(ignored)
-    try:
+    state, lines = SPECS[spec].initial, []
+    with waiving(spec, ignored), suppress(Refused):  # whose story is told with the finding
         for event in events:
-            after, deviation = of.step(state, event[0], named(spec, event), profile)
+            after, deviation = SPECS[spec].step(state, event[0], named(spec, event), profile)
             note = f" ({deviation.replace('_', ' ')})" if deviation else ""
             note += " (inferred from its op)" if event[0] == "roll_back" else ""
             lines.append((call(spec, event), told(changes(state, after)) + note))
             state = after
-    except Refused:
-        pass  # its story is told with the finding
-    finally:
-        waived.reset(token)
     width = column(lines)
     return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(lines, 1)]
 

@@ -26,8 +26,8 @@ import numpy.typing as npt
 import platformdirs
 
 from gapless.spec import forking
-from gapless.spec.catalog import SPECS, Spec
-from gapless.spec.language import Refused, reader, waived
+from gapless.spec.catalog import SPECS, Spec, waiving
+from gapless.spec.language import Refused, reader
 
 Ints = npt.NDArray[np.int64]
 
@@ -169,6 +169,7 @@ class Reason:
 
     action: str
     step: str  # the action's name, or that of the deviation that was tried in its place
+    rule: str  # its id, SPEC/RULE
     because: str
     otherwise: str
     reads: Reads
@@ -276,7 +277,8 @@ class _Writer:
         return grow(tree, indent)
 
     def refusal(self, action: str, step: str, leaf: Any, indent: str) -> str:
-        self.reasons.append(Reason(action, step, leaf.outcome.because, leaf.outcome.otherwise, _reads(leaf.asked)))
+        refused, rule = leaf.outcome, f"{self.spec.name}/{leaf.outcome.rule}"
+        self.reasons.append(Reason(action, step, rule, refused.because, refused.otherwise, _reads(leaf.asked)))
         return f"{indent}why = {len(self.reasons)}\n"
 
     def effect(self, leaf: Any, indent: str) -> str:
@@ -490,23 +492,20 @@ class Kernel:
 
 
 def kernel(name: str, ignored: frozenset[str] = frozenset()) -> Kernel:
-    """The kernel of the spec `name`, with the needs in `ignored` (by their sentence) left out.
+    """The kernel of the spec `name`, without the rules in `ignored`.
 
     What is ignored of other specs makes no other kernel: there is less to compile.
     """
     whole = _kernel(name, frozenset())
-    return _kernel(name, ignored & {reason.because for reason in whole.reasons})
+    return _kernel(name, ignored & {reason.rule for reason in whole.reasons})
 
 
 @cache
 def _kernel(name: str, ignored: frozenset[str]) -> Kernel:
     spec = SPECS[name]
-    token = waived.set(ignored)
-    try:
+    with waiving(name, ignored):
         writer = _Writer(spec)
         source = writer.source()
-    finally:
-        waived.reset(token)
     return Kernel(spec, tuple(writer.reasons), source, _compiled(name, source))
 
 

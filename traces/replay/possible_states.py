@@ -7,12 +7,11 @@ an unknown outcome, then every state that is still possible is kept; and what th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple
 
-from gapless.spec.catalog import Spec, State
-from gapless.spec.language import Refused, waived
+from gapless.spec.catalog import Spec, State, waiving
+from gapless.spec.language import Refused
 from gapless.traces.judging.columns import Taken
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Step, named, replay
@@ -68,7 +67,8 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         state, here = self.world.state, self._here(spec)
         steps = tuple(replayed.makers(path, [name for name in here if name in spec.scalars]))
         return Departure(
-            spec.name, event, len(path) + 1, self.rule, OF_EVENTS[self.rule], here, steps, len(path) - len(steps), state
+            spec.name, event, len(path) + 1, f"{spec.name}/{self.rule}", *OF_EVENTS[self.rule],
+            here, steps, len(path) - len(steps), state,
         )  # fmt: skip
 
     def _here(self, spec: Spec) -> dict[str, int]:
@@ -106,7 +106,7 @@ class Replay:
                 rule = REFUSED
         if not after:
             raise Departs(rule, self.number, taken, before[0], self._also())
-        if taken.saw is not None and SEEN not in self.options.ignored:
+        if taken.saw is not None and not self._ignores(SEEN):
             seen = [w for w in after if all(getattr(w.state, name) == value for name, value in taken.saw.items())]
             if not seen:
                 raise Departs(SEEN, self.number, taken, after[0], self._also())
@@ -122,7 +122,7 @@ class Replay:
         """The worlds after the step, where it can be taken."""
         found = []
         action, args = taken.event[0], named(self.spec.name, taken.event)
-        with _waiving(self.options.ignored):
+        with waiving(self.spec.name, self.options.ignored):
             for world in self.worlds:
                 try:
                     state, deviation = self.spec.step(world.state, action, args, self.options.profile)
@@ -134,13 +134,16 @@ class Replay:
 
     def _refuses(self, world: World, taken: Taken) -> bool:
         """Whether the design refuses the step too: with all its needs, and whatever real brokers allow themselves."""
-        if REFUSED in self.options.ignored:
+        if self._ignores(REFUSED):
             return True
         try:
             self.spec.actions[taken.event[0]](world.state, *taken.event[1])
         except Refused:
             return True
         return False
+
+    def _ignores(self, rule: str) -> bool:
+        return f"{self.spec.name}/{rule}" in self.options.ignored
 
     def _also(self) -> tuple[str, ...]:
         """What the story must say of the states that it does not tell."""
@@ -172,7 +175,7 @@ class Replay:
         """The last step that changed each of the wanted fields."""
         last: dict[str, Step] = {}
         state = self.spec.initial
-        with _waiving(self.options.ignored):
+        with waiving(self.spec.name, self.options.ignored):
             for number, event in enumerate(path, 1):
                 after, _ = self.spec.step(state, event[0], named(self.spec.name, event), self.options.profile)
                 changes = [(n, called(getattr(state, n)), called(getattr(after, n))) for n in self.spec.scalars]
@@ -180,16 +183,6 @@ class Replay:
                 last |= {name: Step(number, event, changed) for name, _, _ in changed if name in wanted}
                 state = after
         return sorted(dict.fromkeys(last.values()), key=lambda step: step.number)
-
-
-@contextmanager
-def _waiving(ignored: frozenset[str]) -> Iterator[None]:
-    """Let the needs in `ignored` pass."""
-    token = waived.set(ignored)
-    try:
-        yield
-    finally:
-        waived.reset(token)
 
 
 def _distinct(worlds: list[World], integers: Sequence[str]) -> list[World]:

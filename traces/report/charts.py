@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from rich.cells import cell_len
-
-from gapless.traces.report.values import Transactions
 
 BARS = 20  # of one chart: what is beyond shares a bar with its neighbours
 LABEL = 22  # cells of a label on a page; its description has all of it, up to:
 NAME = 200
-
-OUTCOMES = ("committed", "rolled back", "undecided", "parked")
-"""The outcomes that have a colour of their own; any other is grey."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +36,42 @@ class Bar:
 
 @dataclass(frozen=True)
 class Chart:
-    """Bars below one another, and what they count. Its units are pixels, roughly: 13 to a letter's height."""
+    """Bars below one another, and what they count. Its units are pixels, roughly: 13 to a letter's height.
+
+    `tones`: colours by name (`TONES` of the text, classes of the page); where there are any, every other name is grey,
+    and a terminal draws the chart too.
+    """
 
     name: str  # of its place on the page
     title: str
-    unit: tuple[str, str]  # one, many
+    unit: tuple[str, str]  # one, several
     by: str
-    bars: Sequence[Bar]
+    counts: Sequence[tuple[str, int]]
+    tones: Mapping[str, str] = field(default_factory=dict)
 
     width = 480
     row = 24
     letter = 8.5
+
+    @cached_property
+    def bars(self) -> list[Bar]:
+        """As many as a page has room for."""
+        return self.folded(BARS)
+
+    def folded(self, most: int) -> list[Bar]:
+        """At most so many bars, the last of them for all that is left; none if there is nothing to count."""
+        counts = list(self.counts)
+        if len(counts) > most:
+            rest = counts[most - 1 :]
+            counts[most - 1 :] = [(f"{len(rest):,} other {self.title.lower()}", sum(count for _, count in rest))]
+        total, longest = sum(count for _, count in counts), max((count for _, count in counts), default=0)
+        if longest <= 0:  # no share can be said
+            return []
+        other = "other" if self.tones else ""
+        return [
+            Bar(clipped(name, NAME), count, share(count, total), max(count, 0) / longest, self.tones.get(name, other))
+            for name, count in counts
+        ]
 
     @property
     def total(self) -> int:
@@ -78,50 +99,16 @@ class Chart:
         return "; ".join(f"{bar.name}: {bar.count:,} ({bar.share})" for bar in self.bars)
 
 
-def charts(told: Transactions) -> list[Chart]:
-    """What a store's transactions are like, as four pictures; one without bars has nothing to count."""
-    transactions, ops = ("transaction", "transactions"), ("op", "ops")
-    decided, checked, named = told.decided_within, told.back_checks, told.batches
-    return [
-        Chart("outcomes", "Outcomes", transactions, "by what became of it", outcomes(told)),
-        Chart("time", "Time to decision", transactions, "by the time that it took, up to", histogram(decided, span)),
-        Chart("checks", "Back-checks", transactions, "by how often its half was put back", histogram(checked)),
-        Chart("batches", "Halves per op", ops, "by the halves named in one, up to", histogram(named, "{:,}".format)),
-    ]
-
-
-def outcomes(told: Transactions, most: int = BARS) -> list[Bar]:
-    """Transactions by what became of them, in the order in which they are told; the last of many outcomes as one."""
-    names = list(told.outcomes.items())
-    if len(names) > most:
-        rest = names[most - 1 :]
-        names[most - 1 :] = [(f"{len(rest):,} other outcomes", sum(count for _, count in rest))]
-    return _bars(names, [name.replace(" ", "-") if name in OUTCOMES else "other" for name, _ in names])
-
-
-def histogram(counts: Mapping[int, int], bound: Callable[[int], str] | None = None) -> list[Bar]:
-    """A bar for each value, or for a few side by side. With `bound`, which words one, values are upper bounds."""
+def histogram(counts: Mapping[int, int], bound: Callable[[int], str] | None = None) -> list[tuple[str, int]]:
+    """Counts by value, or by a few values side by side. With `bound`, which words one, values are upper bounds."""
     values = sorted(counts)
     together = -(-len(values) // BARS)
     groups = [values[n : n + together] for n in range(0, len(values), together or 1)]
-    names = [bound(group[-1]) if bound else _range(group) for group in groups]
-    return _bars([(name, sum(counts[v] for v in group)) for name, group in zip(names, groups, strict=True)])
+    return [(bound(group[-1]) if bound else _range(group), sum(counts[v] for v in group)) for group in groups]
 
 
 def _range(values: Sequence[int]) -> str:
     return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,}–{values[-1]:,}"
-
-
-def _bars(counts: Sequence[tuple[str, int]], tones: Sequence[str] = ()) -> list[Bar]:
-    """The bars; none if there is nothing to count, for then no share can be said."""
-    total, longest = sum(count for _, count in counts), max((count for _, count in counts), default=0)
-    if longest <= 0:
-        return []
-    tones = tones or [""] * len(counts)
-    return [
-        Bar(clipped(name, NAME), count, share(count, total), max(count, 0) / longest, tone)
-        for (name, count), tone in zip(counts, tones, strict=True)
-    ]
 
 
 # -- words and letters ---------------------------------------------------------------------------------------------

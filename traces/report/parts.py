@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gapless.traces.report.values import Finding, Mark
+from gapless.traces.report.values import Finding, Mark, ReportRow
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     import pyarrow as pa
@@ -34,7 +34,7 @@ class Parts:
     coverage: dict[str, int] = field(default_factory=dict)
     not_exercised: list[str] = field(default_factory=list)
     anomalies: dict[str, int] = field(default_factory=dict)
-    rows: dict[str, list[Any]] = field(default_factory=dict)
+    rows: dict[str, Sequence[ReportRow]] = field(default_factory=dict)
     queues: int = 0  # all of them; `rows` may tell of fewer
     marks: list[Mark] = field(default_factory=list)
     life: list[str] = field(default_factory=list)

@@ -6,9 +6,17 @@ These models are the `--json` output; `schema` is raised when a key changes its 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 VerdictName = Literal["conforms", "inconclusive", "unreadable", "departs"]
 Severity = Literal["violation", "anomaly"]
@@ -77,72 +85,15 @@ class Counts(Model):
     by_spec: dict[str, int] = {}
 
 
-class QueueRow(Model):
-    """One queue in numbers, for the report's table."""
+class ReportRow(Model):
+    """A row that one source adds to a report: of a queue, say. Each source has models of its own for its rows.
 
-    source: str
-    topic: str
-    queue: int
-    messages: int
-    first: int
-    end: int
-    indexed: int
-    verdict: VerdictName
-
-
-class Transactions(Model):
-    """The transactions of one store in numbers: what became of them, how long it took, how ops were batched.
-
-    A *renewal* is a half that the check service put back. Histograms have a count per upper bound or value.
+    `part` is the key of the report under which such rows stand.
     """
 
-    source: str
-    transactions: int = Field(description="how many there are: a half with all its versions is one")
-    halves: int = Field(description="half records, renewals included")
-    renewals: int = Field(description="of these, put back with a raised counter")
-    finals: int
-    ops: int = Field(description="op records")
-    marks: int = Field(description="half numbers named in them")
-    parked: int
-    outcomes: dict[str, int] = Field(description="transactions by what became of them: committed, rolled back, …")
-    decided_within: dict[int, int] = Field(
-        description="committed and rolled-back transactions by ms from the first half to the final or op: at most this"
-    )
-    back_checks: dict[int, int] = Field(description="transactions by how often their half was put back")
-    batches: dict[int, int] = Field(description="op records by the half numbers named in one: at most this many")
-    half_cursor: int | None = Field(default=None, description="None where the store has none")
-    half_end: int = Field(description="exclusive end of the half numbers in the log")
-    op_cursor: int | None = None
-    op_end: int
-
-
-class Client(Model):
-    """What a client log says was asked and answered, and how much of it could be held against the store."""
+    part: ClassVar[str]
 
     source: str
-    path: str
-    lines: int
-    sends: int = Field(description="messages sent, those in batches and halves included")
-    acknowledged: int = Field(description="of these, answered with a place in the log")
-    unknown: int = Field(description="of these, never answered: either may be true")
-    expired: int = Field(default=0, description="acknowledged, and below the log's start now: not judged")
-    decisions: int = Field(description="commits and rollbacks that were asked for")
-    back_checks: int = Field(description="back-checks that clients received")
-
-
-class Coordinator(Model):
-    """One recorded transaction coordinator in numbers, as its log and its answers have them."""
-
-    source: str
-    trace: str
-    loads: int = Field(description="how often it was loaded")
-    begun: int = Field(description="transactions that began")
-    ignored: int = Field(description="requests to begin that nobody answered, at the limit")
-    committed: int
-    aborted: int
-    timed_out: int = Field(description="of these, aborted by the coordinator's own clock")
-    rejected: int = Field(description="records that were written, and answered with an error")
-    most_active: int = Field(description="at once")
 
 
 class Mark(Model):
@@ -168,23 +119,53 @@ class Report(Model):
     not_exercised: list[str] = Field(
         default=[], description="rules without evidence, and which evidence would exercise them"
     )
-    anomalies: dict[str, int] = Field(default={}, description="what the profile gave away, by deviation")
+    anomalies: dict[str, int] = Field(default={}, description="deviations that the profile allowed, by name")
     findings: list[Finding]
     findings_total: int
-    queues: list[QueueRow] = []
-    transactions: list[Transactions] = []
-    clients: list[Client] = []
-    coordinators: list[Coordinator] = []
+    parts: dict[str, list[SerializeAsAny[ReportRow]]] = Field(
+        default={},
+        description="rows of the sources, such as `queues`; in JSON and as attributes they stand beside the rest",
+    )
     marks: list[Mark] = []
     life: list[str] = Field(default=[], description="of the one transaction that was asked for, a line for each step")
     seconds: float
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _gathered(cls, given: Any) -> Any:
+        """The rows of the sources, which stand beside the other keys, in one place, and of their own models."""
+        if not isinstance(given, dict):
+            return given
+        models = {row.part: row for row in ReportRow.__subclasses__()}
+        found = {name: given[name] for name in given if name in models} | given.get("parts", {})
+        parts = {name: [models[name].model_validate(row) for row in rows] for name, rows in found.items()}
+        return {key: value for key, value in given.items() if key not in models} | {"parts": parts}
+
+    @model_serializer(mode="wrap")
+    def _spread(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The opposite: a key for each kind of row."""
+        spread: dict[str, Any] = {}
+        for key, value in dump(self).items():
+            spread |= value if key == "parts" else {key: value}
+        return spread
+
+    def __getattr__(self, name: str) -> list[Any]:
+        """The rows of one kind: `report.queues`."""
+        parts: dict[str, list[Any]] = self.__dict__.get("parts", {})
+        if name in parts:
+            return parts[name]
+        raise AttributeError(f"a report has no {name!r}")
+
     @property
     def exit_code(self) -> int:
         """0 conforms, 1 departs, 2 unreadable, 3 inconclusive."""
         return EXIT_CODES[self.verdict]
+
+    def as_json(self) -> str:
+        """The report as `--json` writes it."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
     @property
     def violations(self) -> list[Finding]:

@@ -35,7 +35,7 @@ SCHEMA = pa.schema(COLUMNS)
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """The rows of one source in a table that is being written. It travels to whoever judges."""
 
     folder: Path
@@ -66,9 +66,9 @@ class Table:
     unfinished: Path
     wanted: bool = True
 
-    def rows(self, source: str) -> Rows:
+    def rows(self, source: str) -> TableRows:
         """The rows of one source, which goes by that name in the table's files."""
-        return Rows(self.unfinished, source)
+        return TableRows(self.unfinished, source)
 
     def discard(self) -> None:
         """Nobody shall see it: it is not whole."""

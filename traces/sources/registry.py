@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from gapless.traces.report.sections import PRESENTATIONS
 from gapless.traces.sources.source import Source
 
 GROUP = "gapless.sources"
@@ -20,7 +21,9 @@ OURS = (  # in the order in which they are asked whether a path is theirs
 def sources() -> tuple[Source, ...]:
     """Every source; those of other packages first, so that a file of theirs is not taken for one of ours."""
     theirs = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    return tuple(entry.load() for entry in (*theirs, *OURS))
+    found: tuple[Source, ...] = tuple(entry.load() for entry in (*theirs, *OURS))
+    PRESENTATIONS.update({source.kind: source.presentation for source in found})
+    return found
 
 
 def recognised(path: Path) -> tuple[Source, Path] | None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
 from gapless.traces.report.parts import Parts
+from gapless.traces.report.sections import Presentation
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
-    from gapless.traces.report.verdict_table import Rows
+    from gapless.traces.report.verdict_table import TableRows
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Source(Protocol):
 
     kind: str
     """Its name in reports."""
+    presentation: Presentation
+    """How reports show it."""
     profile: str
     """Whose deviations count as anomalies, unless the user names a profile."""
     warms: frozenset[str]
@@ -69,7 +72,7 @@ class Source(Protocol):
     def prepare(self, options: Options) -> None:
         """Load what every check of this kind needs, before the clock starts and workers are forked."""
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: Rows | None) -> Recording:
+    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
         """Open what `recognise` found; the report calls it `path`, and tasks write verdicts into `table`.
 
         Raises Unreadable, NothingThere.

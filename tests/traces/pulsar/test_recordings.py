@@ -7,17 +7,23 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from gapless.cli import app
 from gapless.traces.check import check
 from gapless.traces.events import schema
 from gapless.traces.report.values import Finding, Report
-from tests.support.pulsar import BROKEN, CLEAN, NAMES, Line, changed, copied, lines_of, manifest, recording, written
-
-
-def gapless(*words: object) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+from tests.support.command_line import gapless
+from tests.support.pulsar_recordings import (
+    BROKEN,
+    CLEAN,
+    NAMES,
+    Line,
+    changed,
+    copied,
+    lines_of,
+    manifest,
+    recording,
+    written,
+)
 
 
 def departure(report: Report) -> Finding:

@@ -15,8 +15,9 @@ from shutil import which
 import pytest
 
 from gapless import check
-from tests.support.damage import Pick, entry_zeroed, wrong_magic
-from tests.support.stores import BLANK, Record, StoreBuilder, log_files, queue_files, varied
+from tests.support.rocketmq.damage import Pick, entry_zeroed, wrong_magic
+from tests.support.rocketmq.store_builder import StoreBuilder, varied
+from tests.support.rocketmq.stores import BLANK, Record, log_files, queue_files
 
 ROOT = Path(__file__).parents[3]
 CONFORMS, DEPARTS, UNREADABLE, INCONCLUSIVE = range(4)

@@ -36,8 +36,9 @@ from gapless.traces.sources.rocketmq.clients.client_log import (
 )
 from gapless.traces.sources.rocketmq.store import bytes as native
 from gapless.traces.sources.rocketmq.store.directory import client_log_beside
-from tests.support.stores import PREPARED, ROLLED_BACK, SCHEDULE_TOPIC, digest, read_log, recording_with_client
-from tests.support.test_stores import COUNTS, HALF
+from tests.support.rocketmq.recordings import COUNTS, recording_with_client
+from tests.support.rocketmq.stores import PREPARED, ROLLED_BACK, SCHEDULE_TOPIC, digest, read_log
+from tests.support.rocketmq.transactions import HALF
 
 ESSAY = Path(__file__).parents[3] / "traces" / "README.md"
 RESULTS = {"ok": OK, "fail": FAIL, "unknown": UNKNOWN, "none": NONE}

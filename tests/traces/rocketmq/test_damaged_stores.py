@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gapless import Report, check
-from tests.support.damage import (
+from tests.support.rocketmq.damage import (
     CLEAN_FAULTS,
     FAULTS,
     FILE_FAULTS,
@@ -26,21 +26,13 @@ from tests.support.damage import (
     Place,
     Where,
     clock_stepped_back,
+    name_of,
     queue_emptied_from_here,
     queue_missing,
 )
-from tests.support.stores import (
-    PREPARED,
-    Entry,
-    Record,
-    StoreBuilder,
-    builders,
-    read_log,
-    recording,
-    varied,
-    varied_store,
-)
-from tests.support.test_stores import COUNTS
+from tests.support.rocketmq.recordings import COUNTS, copy_of, recording, varied_store
+from tests.support.rocketmq.store_builder import StoreBuilder, builders, varied
+from tests.support.rocketmq.stores import PREPARED, Entry, Record, read_log
 
 PLACES: tuple[Place, ...] = ("first", "last", "file start", "file end", "any")
 LONGEST_STORY = 25  # lines
@@ -59,11 +51,6 @@ CASES = (
     *product(FILE_FAULTS, ("normal", "kill9"), PLACES[-1:]),
     *product(CLEAN_FAULTS, ("pop_retry", "lmq", "v4", "normal_533"), PLACES[-1:]),
 )
-
-
-def name_of(value: object) -> str:
-    """How a case is called in the list of tests."""
-    return getattr(value, "__name__", str(value).replace(" ", "-"))
 
 
 @pytest.mark.parametrize(("fault", "store", "place"), CASES, ids=name_of)
@@ -103,14 +90,6 @@ def bytes_at(store: Path, where: Where) -> bytes:
     """What lies at a place; nothing where there is no such file."""
     file = store / where.file
     return file.read_bytes()[where.offset : where.offset + where.length] if file.exists() else b""
-
-
-def copy_of(store: str, room: Path) -> Path:
-    """A store to damage: a recording, with the settings beside it, or a varied one of our own by its seed."""
-    kind, _, seed = store.partition(" ")
-    if kind == "varied":
-        return shutil.copytree(varied_store(int(seed)), room / "store")
-    return shutil.copytree(recording(kind).parent, room / kind) / "store"
 
 
 # What is whole

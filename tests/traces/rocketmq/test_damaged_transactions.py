@@ -4,21 +4,21 @@ What is planted is held to the plain judge of `transactions.py` first: otherwise
 nobody can find.
 """
 
-import lzma
-import shutil
 from dataclasses import replace
-from functools import cache
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from gapless import Finding, Report, check
 from gapless.traces.rules import rules
 from gapless.traces.sources.rocketmq.places import SENTENCES
-from tests.support.damage import LEGAL_WITH_FILES, Pick, Place
-from tests.support.damage_transactions import (
+from tests.support.rocketmq.damage import LEGAL_WITH_FILES, Pick, Place, name_of
+from tests.support.rocketmq.recordings import WITH_CLIENTS, copy_of
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import log_files, read_log
+from tests.support.rocketmq.transaction_broker import VERSIONS, TransactionBroker
+from tests.support.rocketmq.transaction_damage import (
     BATCH_FAULTS,
     CLIENT_FAULTS,
     CLIENT_LOG,
@@ -35,11 +35,8 @@ from tests.support.damage_transactions import (
     Span,
     TransactionBench,
 )
-from tests.support.stores import RECORDINGS, StoreBuilder, log_files, read_log, recording
-from tests.support.transactions import (
-    VERSIONS,
+from tests.support.rocketmq.transactions import (
     Departure,
-    TransactionBroker,
     client_log,
     counter_of,
     cursors,
@@ -47,7 +44,6 @@ from tests.support.transactions import (
     finals,
     halves,
     key_of,
-    lived,
     ops,
     parked,
 )
@@ -62,8 +58,6 @@ PROMISES = (  # rules of queues that only a client log exercises
 )
 
 # Recordings whose client log is at hand, too.
-CLIENTS = RECORDINGS / "clients"
-WITH_CLIENTS = sorted(file.name.partition(".")[0] for file in CLIENTS.glob("*.ndjson.xz"))
 
 
 def those_heard(*recordings: str) -> list[str]:
@@ -92,11 +86,6 @@ LEGAL_CASES = (
     *product(LEGAL + LEGAL_WITH_CLIENTS, those_heard("odd_clients", "lmq"), (True,)),
     *product(LEGAL_WITH_FILES, ("midlife",), (False,)),
 )
-
-
-def name_of(value: object) -> str:
-    """How a case is called in the list of tests."""
-    return getattr(value, "__name__", str(value).replace(" ", "-"))
 
 
 # What is planted
@@ -168,7 +157,7 @@ def test_a_broken_promise_is_found_where_it_lies(fault: Fault, store: str, place
 
 
 def test_every_sentence_is_about_a_need_that_there_is() -> None:
-    assert SENTENCES.keys() <= {rule.because for rule in rules() if rule.spec == "transaction"}
+    assert SENTENCES.keys() <= {rule.id for rule in rules()}
 
 
 def assert_found(fault: Fault, store: Path, pick: Pick) -> None:
@@ -316,29 +305,3 @@ def assert_not_accused(report: Report) -> None:
 
 
 # Where it comes from
-
-
-def copy_of(store: str, room: Path, *, client: bool) -> Path:
-    """A store to damage, with or without its client log: a recording, or a life of our own by version and seed."""
-    version, _, seed = store.partition(" ")
-    folder = _written(version, int(seed)) if seed else recording(store).parent
-    copy = shutil.copytree(folder, room / "copy")
-    log = copy / CLIENT_LOG
-    if not client:
-        log.unlink(missing_ok=True)
-    elif not log.exists():
-        log.write_bytes(lzma.decompress((CLIENTS / f"{store}.ndjson.xz").read_bytes()))
-    return copy / "store"
-
-
-@cache
-def _written(version: str, seed: int) -> Path:
-    """The folder of a life, written once."""
-    _ROOMS.append(TemporaryDirectory(prefix="gapless-lives-"))
-    room = Path(_ROOMS[-1].name)
-    (known,) = (known for known in VERSIONS if known == version)
-    lived(seed, version=known).write(room)
-    return room
-
-
-_ROOMS: list[TemporaryDirectory[str]] = []  # they go when Python ends

@@ -9,8 +9,10 @@ import pytest
 
 from gapless import check
 from gapless.traces.sources.rocketmq.joining import transactions as joining
-from tests.support.stores import COMMITTED, Record, StoreBuilder, properties, queue_files
-from tests.support.transactions import BROKER, CLIENT, COUNTER, GROUP, HALF, IMMUNITY, OP, ORIGIN, PARK
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import COMMITTED, Record, properties, queue_files
+from tests.support.rocketmq.transaction_broker import BROKER, CLIENT
+from tests.support.rocketmq.transactions import COUNTER, GROUP, HALF, IMMUNITY, OP, ORIGIN, PARK
 
 FILE = 1 << 16  # bytes of a log file
 KEY = {"UNIQ_KEY": "K"}

@@ -10,8 +10,8 @@ import pytest
 
 from gapless import check
 from gapless.spec.catalog import SPECS
-from tests.support.stores import PREPARED, read_log, recording, recording_with_client
-from tests.support.test_stores import COUNTS
+from tests.support.rocketmq.recordings import COUNTS, recording, recording_with_client
+from tests.support.rocketmq.stores import PREPARED, read_log
 
 OF_QUEUES = {deviation.step.__name__ for deviation in SPECS["queue"].deviations}
 LAB = {
@@ -39,19 +39,6 @@ def test_a_recording_conforms_with_all_that_it_holds(name: str) -> None:
     assert PREPARED  # records with this flag have no queue, and `is_queued` knows
 
 
-TRANSACTIONS = {  # halves, of them put back, finals, ops, halves named in ops, parked: as the recordings' README has it
-    "normal": (1246, 450, 563, 15, 747, 80),
-    "normal_533": (1246, 448, 553, 18, 731, 84),
-    "v4": (1182, 382, 559, 732, 732, 68),
-    "kill9": (1297, 499, 602, 26, 733, 81),
-    "unclean": (1205, 416, 552, 15, 680, 71),
-    "concurrent": (1215, 418, 550, 18, 734, 75),
-    "immunity": (901, 503, 347, 33, 456, 31),
-    "midlife": (600, 256, 245, 23, 342, 45),
-    "odd_clients": (252, 90, 163, 78, 223, 22),
-    "lmq": (101, 41, 35, 6, 51, 9),
-    "pop_retry": (34, 11, 17, 5, 21, 2),
-}
 ODD = {  # what only these recordings hold
     "v4": {"write_one_alone": 732},
     "immunity": {"put_back_while_immune": 73, "commit_an_old_version": 11, "roll_back_an_old_version": 3},
@@ -61,13 +48,13 @@ ODD = {  # what only these recordings hold
 
 
 @pytest.mark.parametrize("client", [False, True])
-@pytest.mark.parametrize("name", TRANSACTIONS)
+@pytest.mark.parametrize("name", COUNTS)
 def test_the_transactions_of_a_recording_are_all_found(name: str, client: bool) -> None:  # noqa: FBT001 - a case
     report = check([recording_with_client(name) if client else recording(name)])
     assert (report.verdict, report.exit_code) == ("conforms", 0), report.model_dump_json(indent=1)
     (found,) = report.transactions
     counts = (found.halves, found.renewals, found.finals, found.ops, found.marks, found.parked)
-    assert counts == TRANSACTIONS[name]
+    assert counts == COUNTS[name][1:]
     assert sum(found.outcomes.values()) == found.transactions == sum(found.back_checks.values())
     assert sum(found.batches.values()) == found.ops
     assert ODD.get(name, {}).items() <= report.anomalies.items()

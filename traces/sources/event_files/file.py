@@ -25,11 +25,11 @@ from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.report.parts import Parts
-from gapless.traces.sources.event_files.source import PROFILE
+from gapless.traces.sources.event_files import PROFILE
 from gapless.traces.sources.event_files.stretches import Work, among, judge_packed, judge_stretch
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import Rows
+    from gapless.traces.report.verdict_table import TableRows
 
 STRETCH = 16 << 20  # bytes of a file that one task reads
 
@@ -40,7 +40,7 @@ class EventFile:
     What is said of a stretch again counts in place of what was said before.
     """
 
-    def __init__(self, name: Path, path: Path, options: Options, table: Rows | None) -> None:
+    def __init__(self, name: Path, path: Path, options: Options, table: TableRows | None) -> None:
         self.name = name
         self.path = path
         self.options = options

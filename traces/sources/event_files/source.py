@@ -9,19 +9,19 @@ from gapless.traces.engines.engine import Progress
 from gapless.traces.events.files import is_event_file
 from gapless.traces.options import Options
 from gapless.traces.problems import UsageError
-from gapless.traces.sources.source import Beside
+from gapless.traces.report.sections import Presentation
+from gapless.traces.sources.event_files import PROFILE
+from gapless.traces.sources.source import Beside, Recording
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import Rows
-    from gapless.traces.sources.event_files.file import EventFile
-
-PROFILE = Options().profile
+    from gapless.traces.report.verdict_table import TableRows
 
 
 class EventFiles:
     """Files of events, known by their suffix."""
 
     kind = "event-trace"
+    presentation = Presentation("event trace", "event")
     profile = PROFILE
     warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class EventFiles:
     def prepare(self, options: Options) -> None:
         """As `Source` says: the kernels depend on the specs in the file."""
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: Rows | None) -> EventFile:  # noqa: ARG002 - as `Source` says
+    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         from gapless.traces.sources.event_files.file import EventFile  # noqa: PLC0415 - pyarrow loads slowly
 

@@ -20,7 +20,7 @@ from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.kernels import Ints
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import Rows
+    from gapless.traces.report.verdict_table import TableRows
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Work:
     options: Options
     buckets: int
     handed_on: int
-    table: Rows | None
+    table: TableRows | None
 
     def judge(self) -> Judge:
         """A judge of its traces."""

@@ -15,8 +15,8 @@ from gapless.traces.judging.teller import Recorded, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
+from gapless.traces.sources.pulsar import PROFILE, RECORDING
 from gapless.traces.sources.pulsar.recording import recorded
-from gapless.traces.sources.pulsar.source import PROFILE, RECORDING
 from gapless.traces.sources.pulsar.stories import tell_lives
 
 NOT_READ = [

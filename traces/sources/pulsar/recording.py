@@ -12,27 +12,26 @@ import pyarrow as pa
 from gapless.spec.coordinator import Status
 from gapless.traces.engines.engine import Progress
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.report.values import Coordinator
-from gapless.traces.sources.pulsar import history, requests
+from gapless.traces.sources.pulsar import RECORDING, history, requests
 from gapless.traces.sources.pulsar.fitting import misfits
 from gapless.traces.sources.pulsar.history import SPEC, Steps
 from gapless.traces.sources.pulsar.joined import OK, REFUSED, Epoch, coordinators
 from gapless.traces.sources.pulsar.lines import Ints, Lines, read
-from gapless.traces.sources.pulsar.source import RECORDING
+from gapless.traces.sources.pulsar.report import CoordinatorRow
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedSteps:
     """What was read of a recording: its events, and for each row of them the line that tells of it."""
 
     lines: Lines
     batches: list[pa.RecordBatch]
     line: Ints
-    coordinators: list[Coordinator]
+    coordinators: list[CoordinatorRow]
     reasons: list[str]
 
 
-def recorded(path: Path, progress: Progress | None) -> Recording:
+def recorded(path: Path, progress: Progress | None) -> RecordedSteps:
     """The events of a recording, one trace after the other. Raises Unreadable, NothingThere."""
     file = path / RECORDING
     lines = read(file, progress)
@@ -56,10 +55,10 @@ def recorded(path: Path, progress: Progress | None) -> Recording:
         batches.append(history.batch(steps, name, str(path)))
         line.append(steps.line)
     told_by = np.concatenate([np.zeros(0, np.int64), *line])
-    return Recording(lines, batches, told_by, told, list(misfits(lines, found)))
+    return RecordedSteps(lines, batches, told_by, told, list(misfits(lines, found)))
 
 
-def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> Coordinator:
+def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> CoordinatorRow:
     """A coordinator in numbers: what its log says took effect."""
 
     def count(action: str) -> int:
@@ -68,7 +67,7 @@ def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> Co
     to = told.args[SPEC.arguments.index("to")]
     finished = (told.action == SPEC.codes["finish"]) & (told.outcome != REFUSED)
     active = np.cumsum((told.action == SPEC.codes["begin"]).astype(np.int64) - finished)
-    return Coordinator(
+    return CoordinatorRow(
         source=shown(path),
         trace=trace,
         loads=len([epoch for epoch in epochs if epoch.ready]),

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
-from gapless.traces.sources.source import Beside
+from gapless.traces.sources.pulsar import PROFILE, RECORDING
+from gapless.traces.sources.pulsar.report import PRESENTATION
+from gapless.traces.sources.source import Beside, Recording
 
 if TYPE_CHECKING:
-    from gapless.traces.report.verdict_table import Rows
-    from gapless.traces.sources.pulsar.check import CoordinatorCheck
-
-PROFILE = "pulsar"
-RECORDING = "trace.ndjson"  # the file by which a recording is known
+    from gapless.traces.report.verdict_table import TableRows
 
 
 class Pulsar:
     """Recordings of transaction coordinators, known by their `trace.ndjson`."""
 
     kind = "pulsar-recording"
+    presentation = PRESENTATION
     profile = PROFILE
     warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
@@ -37,7 +36,7 @@ class Pulsar:
     def prepare(self, options: Options) -> None:
         """As `Source` says: a recording is short, and its kernels load when they are needed."""
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: Rows | None) -> CoordinatorCheck:  # noqa: ARG002 - as `Source` says
+    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
         from gapless.traces.sources.pulsar.check import CoordinatorCheck  # noqa: PLC0415 - pyarrow loads slowly
 

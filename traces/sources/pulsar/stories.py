@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gapless.spec.catalog import State
-from gapless.spec.language import Refused, waived
+from gapless.spec.catalog import State, waiving
+from gapless.spec.language import Refused
 from gapless.traces.judging.columns import Taken, Traces
 from gapless.traces.judging.tallies import Suspect, Tally
 from gapless.traces.options import Options
@@ -20,11 +20,11 @@ TURNING = ("unload", "recover")  # steps of the coordinator that a story of one 
 
 def tell_lives(traces: Traces, tally: Tally, options: Options) -> None:
     """Let the story of a transaction tell all its life, and when its coordinator was loaded meanwhile."""
-    for because, cluster in tally.clusters.items():
+    for rule, cluster in tally.clusters.items():
         first = cluster.first[0]
         if first.departure is not None:
             told = _life(traces, first, first.departure, options)
-            tally.clusters[because] = replace(cluster, first=(replace(first, departure=told), *cluster.first[1:]))
+            tally.clusters[rule] = replace(cluster, first=(replace(first, departure=told), *cluster.first[1:]))
 
 
 def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Options) -> Departure:
@@ -54,18 +54,15 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
 def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[Taken, State, State]]:
     """The events before `row` that were taken, and the states before and after each."""
     spec, state = traces.spec, traces.spec.initial
-    token = waived.set(options.ignored)
-    try:
-        for taken in traces.taken(trace):
-            if taken.row >= row:
-                return
-            if taken.outcome == "refused":
-                continue
-            try:
+    for taken in traces.taken(trace):
+        if taken.row >= row:
+            return
+        if taken.outcome == "refused":
+            continue
+        try:
+            with waiving(spec.name, options.ignored):
                 after, _ = spec.step(state, taken.event[0], named(spec.name, taken.event), options.profile)
-            except Refused:  # its outcome is unknown, and it was not taken
-                continue
-            yield taken, state, after
-            state = after
-    finally:
-        waived.reset(token)
+        except Refused:  # its outcome is unknown, and it was not taken
+            continue
+        yield taken, state, after
+        state = after

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gapless.spec.catalog import rule
 from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
 from gapless.traces.options import Options
@@ -126,6 +127,9 @@ class StoreCheck:
         return shorter
 
 
+TAG_CODE = rule("queue/entry-has-the-tag-code-of-its-message").id
+
+
 def _other_ends(judged: JudgedStore) -> Iterator[tuple[int, str]]:
     """Where else the log may end, if all that departs lies behind: nobody can be accused of what comes after that.
 
@@ -136,7 +140,7 @@ def _other_ends(judged: JudgedStore) -> Iterator[tuple[int, str]]:
     last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.breaches)
     if judged.store.clean and last_is_refused:
         yield judged.last_record, "what lies behind is no record of it"
-    torn = all(found.spec == "log" or "tag code" in found.because for found in judged.breaches)
+    torn = all(found.spec == "log" or found.rule == TAG_CODE for found in judged.breaches)
     if torn and not judged.store.clean and judged.last_record >= 0:
         yield judged.last_record, "the last record is torn: the broker drops it at its next start"
     if judged.stepped_back >= 0 and judged.ends_in_the_past:

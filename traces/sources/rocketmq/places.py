@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 
-from gapless.spec.catalog import rule_id
+from gapless.spec.catalog import rule
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
@@ -16,7 +16,23 @@ from gapless.traces.sources.rocketmq.segments.reading import Reader, Split
 from gapless.traces.sources.rocketmq.store import files, names, scan
 from gapless.traces.sources.rocketmq.store.directory import ENTRY, Store, queue_files
 
-MISSING = ("no entry before it is missing", "every message has its entry")
+MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
+ELSEWHERE = (rule("queue/entry-points-at-its-message").id, rule("queue/message-of-the-entry-is-in-the-log").id)
+FOLLOWS = (
+    rule("log/record-begins-where-the-last-one-ends").id,
+    rule("log/blank-begins-where-the-last-record-ends").id,
+)
+UNDECIDED = rule("checkpoint/half-cursor-passes-no-undecided-half").id
+BEYOND = (
+    rule("checkpoint/half-cursor-stays-within-the-halves-of-the-log").id,
+    rule("checkpoint/op-cursor-stays-within-the-ops-of-the-log").id,
+)
+NAMED_TWICE = rule("op_batch/no-op-names-the-half-yet").id
+COPIES = (
+    rule("transaction/final-carries-what-its-half-carries").id,
+    rule("transaction/half-is-put-back-as-it-was").id,
+    rule("transaction/half-is-set-aside-as-it-was").id,
+)
 
 
 def finding(
@@ -31,7 +47,7 @@ def finding(
     title = f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
     again = f"gapless explain {shlex.quote(shown(source))} --trace {shlex.quote(trace)}{how}"
     return Finding(
-        rule=rule_id(found.spec, found.because),
+        rule=found.rule,
         severity="violation",
         spec=found.spec,
         trace=trace,
@@ -39,7 +55,7 @@ def finding(
         position=found.position,
         where=Where(file=shown(where.file), offset=where.offset),
         message=f"{message} ({lies[0]})" if lies else message,
-        needs=found.because,
+        needs=departure.because,
         otherwise=departure.otherwise,
         here=departure.here,
         story=story(departure, title=title, also=[f"{line[0].upper()}{line[1:]}." for line in lies], again=again),
@@ -67,10 +83,10 @@ def place(store: Store, found: Breach) -> Where:  # noqa: PLR0911 - one for ever
     departure = found.departure
     args = named(found.spec, departure.event)
     if found.spec == "log":
-        at_the_end = "begins where" in found.because or departure.event[0] in ("checkpoint", "refer")
+        at_the_end = found.rule in FOLLOWS or departure.event[0] in ("checkpoint", "refer")
         at = int(departure.state.end) if at_the_end else args["position"]
         return in_log(store, at)
-    if found.spec == "checkpoint" and "stays within" in found.because and store.cursors:
+    if found.rule in BEYOND and store.cursors:
         return Where(file=store.cursors.file, offset=0)
     if found.spec != "queue":
         return in_log(store, found.position)
@@ -79,7 +95,7 @@ def place(store: Store, found: Breach) -> Where:  # noqa: PLR0911 - one for ever
         return Where(file=f"consumequeue/{found.trace}/{args['base']:020d}", offset=args["length"])
     if action in ("open", "append", "account", "acknowledge"):
         return in_log(store, found.position)
-    if found.because in MISSING:
+    if found.rule in MISSING:
         return slot(store, found.trace, int(departure.state.indexed))
     number = args.get("number", int(departure.state.blank) - 1)  # dispatch that is done names no number, but a blank
     return slot(store, found.trace, number)
@@ -116,16 +132,16 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
             return f"the log ends at {end}, with a record older than the last one that its checkpoint knows"
         if action == "refer":
             return f"the log ends at {end}, and {found.detail} names a record at {args['position']}"
-        if "begins where" in found.because:
+        if found.rule in FOLLOWS:
             return f"nothing follows at {found.departure.state.end}; the log goes on at {args['position']}"
         what = "blank" if action == "roll" else "record"
-        return f"the {what} at {args['position']} breaks the rule: {found.because}"
+        return f"the {what} at {args['position']} breaks the rule: {found.departure.because}"
     state = found.departure.state
     if action == "acknowledge":
         return f"the broker answered that its message {args['number']} lies at {args['position']} ({found.detail})"
     if action == "account":
         return f"no client sent the message at {found.position}, number {args['number']}"
-    if found.because in MISSING:
+    if found.rule in MISSING:
         return f"entry {state.indexed} is missing; its message lies at {found.position}"
     if action == "append":
         return f"the message at {found.position} has number {args['number']} where {state.end} comes next"
@@ -141,56 +157,57 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
         return f"a file of {args['length']} bytes, where all others have {args['full']}"
     if action == "open":
         return f"its first message in the log has number {args['number']}, and the log begins at {args['start']}"
-    return f"breaks the rule: {found.because}"
+    return f"breaks the rule: {found.departure.because}"
 
 
 def _of_transaction(found: Breach, action: str, args: Mapping[str, int]) -> str:
     what = {"check": "the half put back", "commit": "the final", "roll_back": "the op", "mark": "the op"}
-    told = SENTENCES.get(found.because, "{what} at {at} breaks the rule: {because}")
+    told = SENTENCES.get(found.rule, "{what} at {at} breaks the rule: {because}")
     state = found.departure.state
     parent = args.get("parent", args.get("number", -1))
     return told.format(
-        what=what.get(action, "what lies"), at=found.position, because=found.because, phase=called(state.phase),
-        newest=state.newest, limit=state.max_checks, before=state.times[parent], about=parent,
-        **{"number": "?", "half": "?", "times": "?"} | {name: str(value) for name, value in args.items()},
+        what=what.get(action, "what lies"), at=found.position, because=found.departure.because,
+        phase=called(state.phase), newest=state.newest, limit=state.max_checks, before=state.times[parent],
+        about=parent, **{"number": "?", "half": "?", "times": "?"} | {name: str(v) for name, v in args.items()},
     )  # fmt: skip
 
 
 REPLACED = "{what} at {at} is about half {about}, and half {newest} has its place"
-SENTENCES = {  # what is wrong with a transaction, by the need that is not met
-    "the transaction is undecided": "{what} at {at} comes when the transaction is {phase}",
-    "the final names a version of its half": "the final at {at} names a half at {half}, and no version lies there",
-    "the final carries what its half carries": "the final at {at} is not what its half at {half} is",
-    "the producer asked to commit it": "there is a final at {at}, and its producer did not ask for it",
-    "the producer asked to roll it back": "half {number} at {at} has an op, no final, and nobody rolled it back",
-    "the decision names the newest version": REPLACED,
-    "the newest version is put back": REPLACED,
-    "the newest version is set aside": REPLACED,
-    "the counter goes up by one": "the half at {at} was put back with counter {times}, the one before it has {before}",
-    "the half that is put back is in the log": "the half at {at} has counter {times}, and no version before it",
-    "the producer is asked": "the half at {at} was put back, its counter raised to {times}, and nobody was asked",
-    "all checks are spent": "the half was set aside at {at} after {times} checks, where {limit} are allowed",
-    "the commit that was acknowledged has its final": "half {number} was acknowledged as committed, and is not",
-    "the check names a version of its half": "its producer was asked about half {number} at {half}, where none lies",
+OF_RULES = {  # what is wrong with a transaction, by the rule that is broken
+    "transaction-is-undecided": "{what} at {at} comes when the transaction is {phase}",
+    "final-names-a-version-of-its-half": "the final at {at} names a half at {half}, and no version lies there",
+    "final-carries-what-its-half-carries": "the final at {at} is not what its half at {half} is",
+    "producer-asked-to-commit-it": "there is a final at {at}, and its producer did not ask for it",
+    "producer-asked-to-roll-it-back": "half {number} at {at} has an op, no final, and nobody rolled it back",
+    "decision-names-the-newest-version": REPLACED,
+    "newest-version-is-put-back": REPLACED,
+    "newest-version-is-set-aside": REPLACED,
+    "counter-goes-up-by-one": "the half at {at} was put back with counter {times}, the one before it has {before}",
+    "half-that-is-put-back-is-in-the-log": "the half at {at} has counter {times}, and no version before it",
+    "producer-is-asked": "the half at {at} was put back, its counter raised to {times}, and nobody was asked",
+    "all-checks-are-spent": "the half was set aside at {at} after {times} checks, where {limit} are allowed",
+    "commit-that-was-acknowledged-has-its-final": "half {number} was acknowledged as committed, and is not",
+    "check-names-a-version-of-its-half": "its producer was asked about half {number} at {half}, where none lies",
 }
+SENTENCES = {rule(f"transaction/{name}").id: sentence for name, sentence in OF_RULES.items()}
 
 
 def _of_cursors(found: Breach, action: str, args: Mapping[str, int]) -> str:
     state = found.departure.state
-    if "undecided" in found.because:
+    if found.rule == UNDECIDED:
         return f"half {state.half_end - 1} at {found.position} has no op, newer version or parked copy; {found.detail}"
-    if "stays within" in found.because:
+    if found.rule in BEYOND:
         what, end = ("op", state.op_end) if action == "advance_ops" else ("half", state.half_end)
         return f"the {what} cursor is {args['to']}, and those of the log end at {end} ({found.detail})"
-    return f"op {state.op_end - 1} at {found.position} breaks the rule: {found.because}"
+    return f"op {state.op_end - 1} at {found.position} breaks the rule: {found.departure.because}"
 
 
 def _of_ops(found: Breach, action: str, args: Mapping[str, int]) -> str:
-    if action == "enqueue" and "yet" in found.because:
+    if found.rule == NAMED_TWICE:
         return f"the op at {found.position} names half {args['number']} more than once"
     if action == "enqueue":
         return f"the op at {found.position} names half {args['number']}, which is not in the log before it"
-    return f"the op at {found.position} breaks the rule: {found.because}"
+    return f"the op at {found.position} breaks the rule: {found.departure.because}"
 
 
 OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] = {
@@ -214,7 +231,7 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:  # noqa: P
     position, size = args["position"], args["size"]
     if position == size == args["tag"] == 0:
         return ["the entry is all zeros"]
-    if "points at" not in found.because and "is in the log" not in found.because:
+    if found.rule not in ELSEWHERE:
         return []
     return [f"the entry points at {position}, {_at(judged, position)}"]
 
@@ -229,11 +246,7 @@ OF_HALVES = frozenset(  # properties that only a half has, and those that count 
 
 def _differences(store: Store, found: Breach) -> list[str]:
     """In what a renewal, a final or what was set aside differs from its half."""
-    if found.because not in (
-        "the final carries what its half carries",
-        "the half is put back as it was",
-        "the half is set aside as it was",
-    ):
+    if found.rule not in COPIES:
         return []
     args = named("transaction", found.departure.event)
     half_at = found.departure.state.positions[args.get("parent", args["number"])]

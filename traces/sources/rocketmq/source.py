@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from gapless.traces.engines.engine import Progress
 from gapless.traces.options import Options
-from gapless.traces.sources.source import Beside
+from gapless.traces.sources.rocketmq import PROFILE
+from gapless.traces.sources.rocketmq.report import PRESENTATION
+from gapless.traces.sources.source import Beside, Recording
 
-if TYPE_CHECKING:  # a check of something else need not load the kernels
-    from gapless.traces.report.verdict_table import Rows
-    from gapless.traces.sources.rocketmq.check import StoreCheck
-
-PROFILE = "rocketmq"
+if TYPE_CHECKING:
+    from gapless.traces.report.verdict_table import TableRows
 
 
 class RocketMQ:
     """Store directories, known by their `commitlog/`."""
 
     kind = "rocketmq-store"
+    presentation = PRESENTATION
     profile = PROFILE
     warms = frozenset({"log", "queue", "transaction", "checkpoint", "op_batch"})
     beside = frozenset({"config", "client"})
@@ -38,7 +38,7 @@ class RocketMQ:
 
         tasks.load_kernels(options)
 
-    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: Rows | None) -> StoreCheck:
+    def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
         """As `Source` says: settings and client log are found beside the store too."""
         from gapless.traces.sources.rocketmq import check  # noqa: PLC0415 - see above
 

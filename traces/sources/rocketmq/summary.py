@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gapless.spec.catalog import SPECS, rule_id
+from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.teller import anomaly
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
-from gapless.traces.report.values import Finding, Mark, QueueRow, Transactions, Where
-from gapless.traces.rules import rules
-from gapless.traces.sources.rocketmq import places
+from gapless.traces.report.values import Finding, Mark, Where
+from gapless.traces.rules import is_a_need, rules
+from gapless.traces.sources.rocketmq import PROFILE, places
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
+from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import reading
 from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG
-from gapless.traces.sources.rocketmq.source import PROFILE
 from gapless.traces.sources.rocketmq.store import files, scan
 from gapless.traces.sources.rocketmq.store.directory import Store
 from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
@@ -60,17 +60,17 @@ def summary(path: Path, judged: JudgedStore, options: Options, *, interrupted: b
 
 def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding]:
     """One finding for all departures from one rule, and one for every deviation that the profile allows."""
-    clusters: dict[tuple[str, str], list[Breach]] = {}
+    clusters: dict[str, list[Breach]] = {}
     for found in sorted(judged.breaches, key=lambda f: (f.position, f.trace)):
-        clusters.setdefault((found.spec, found.because), []).append(found)
+        clusters.setdefault(found.rule, []).append(found)
     how = f" --profile {options.profile}" if options.profile != PROFILE else ""
     findings = [
         places.finding(
             judged, group[0], source=str(path), how=how,
-            count=len(group) + judged.untold.get((spec, because), 0),
+            count=len(group) + judged.untold.get(broken, 0),
             traces=list(dict.fromkeys(f.trace for f in group))[:TRACES],
         )
-        for (spec, because), group in clusters.items()
+        for broken, group in clusters.items()
     ]  # fmt: skip
     for name, (count, position, trace) in sorted(judged.anomalies.items()):
         spec = next(spec.name for spec in SPECS.values() for d in spec.deviations if d.step.__name__ == name)
@@ -87,7 +87,7 @@ def _traces(judged: JudgedStore) -> int:
     return 1 + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
 
 
-def _transactions(judged: JudgedStore, source: str) -> list[Transactions]:
+def _transactions(judged: JudgedStore, source: str) -> list[TransactionsRow]:
     tally, cursors = judged.transactions, judged.store.cursors
     numbers = tally.numbers
     if not any(numbers.values()):
@@ -98,7 +98,7 @@ def _transactions(judged: JudgedStore, source: str) -> list[Transactions]:
         return {key: count for key, count in sorted(counts.items()) if count}
 
     return [
-        Transactions(
+        TransactionsRow(
             source=source,
             **{name: numbers.get(name, 0) for name in NUMBERS},
             outcomes={name: tally.outcomes[name] for name in BECAME if tally.outcomes.get(name)},
@@ -123,7 +123,7 @@ def _events(judged: JudgedStore, spec: str) -> int:
 
 def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
     """Why nothing, or not enough, was checked. Vacuity is not conformance."""
-    if options.ignored and options.ignored >= {rule.because for rule in rules() if rule.kind.startswith("need of")}:
+    if options.ignored and options.ignored >= {rule.id for rule in rules() if is_a_need(rule)}:
         yield "every rule is ignored: nothing was checked"
     elif not judged.records:
         yield "no record in the log: nothing was checked"
@@ -156,9 +156,7 @@ def _not_exercised(judged: JudgedStore) -> list[str]:
     """Rules without evidence, and what would exercise them."""
     store, found = judged.store, []
     if not judged.counters[scan.C_SEALED]:
-        found.append(
-            f"{rule_id('log', 'the record has the checksum that its properties carry')}: no record carries one"
-        )
+        found.append(f"{rule('log/record-has-the-checksum-that-its-properties-carry').id}: no record carries one")
     if judged.counters[scan.C_SCHEDULED]:
         found.append("delays of single levels: any start may change them, so delivery times are held to whole seconds")
     if judged.counters[scan.C_UNSURE]:
@@ -166,16 +164,12 @@ def _not_exercised(judged: JudgedStore) -> list[str]:
     if store.extended:
         found.append("tag codes in consumequeue_ext: gapless does not read it")
     if store.checkpoint is None:
-        found.append(f"{rule_id('log', 'what was flushed is still in the log')}: there is no checkpoint file")
+        found.append(f"{rule('log/what-was-flushed-is-still-in-the-log').id}: there is no checkpoint file")
     if not store.clean:
         what = "is still running" if store.live else "did not stop in order"
-        found.append(
-            f"{rule_id('queue', 'every message has its entry')}: not up to the log's end, for the broker {what}"
-        )
+        found.append(f"{rule('queue/every-message-has-its-entry').id}: not up to the log's end, for the broker {what}")
     if store.queue_file_size == 0:
-        found.append(
-            f"{rule_id('queue', 'a file of the consume queue has its full length')}: it is not known (--config)"
-        )
+        found.append(f"{rule('queue/file-of-the-consume-queue-has-its-full-length').id}: it is not known (--config)")
     found += _promises_not_exercised(judged)
     found += _transactions_not_exercised(judged)
     for spec, action in (
@@ -195,17 +189,17 @@ def _not_exercised(judged: JudgedStore) -> list[str]:
 
 def _promises_not_exercised(judged: JudgedStore) -> Iterator[str]:
     """What is not known of promises to clients."""
-    sent, said = "a client sent the message", judged.evidence
+    sent, said = rule("queue/client-sent-the-message").id, judged.evidence
     if judged.client is None:
-        for sentence in (*ACKNOWLEDGED, sent):
-            yield f"{rule_id('queue', sentence)}: nobody says what was sent; a client log would (--client)"
+        for name in (*ACKNOWLEDGED, sent):
+            yield f"{name}: nobody says what was sent; a client log would (--client)"
     elif said is not None and not said.complete:
-        yield f"{rule_id('queue', sent)}: the client log has messages without their keys; with all keys it would tell"
+        yield f"{sent}: the client log has messages without their keys; with all keys it would tell"
 
 
 ACKNOWLEDGED = (
-    "the message that was acknowledged is in the log, where the answer said",
-    "the message that was acknowledged is what its producer sent",
+    rule("queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said").id,
+    rule("queue/message-that-was-acknowledged-is-what-its-producer-sent").id,
 )
 
 
@@ -216,20 +210,20 @@ def _transactions_not_exercised(judged: JudgedStore) -> Iterator[str]:
         yield "transaction, checkpoint, op_batch: there is no transaction in the log, or they were not asked for"
         return
     if not store.settings.get("transactionCheckMax"):
-        rule = rule_id("transaction", "all checks are spent")
-        yield f"{rule}: transactionCheckMax is not known; a broker.conf would tell (--config)"
+        name = rule("transaction/all-checks-are-spent").id
+        yield f"{name}: transactionCheckMax is not known; a broker.conf would tell (--config)"
     if not store.settings.get("transactionOpMsgMaxSize"):
-        rule = rule_id("op_batch", "the body ends with the entry that fills it")
-        yield f"{rule}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
-    for sentence in OF_CLIENTS if judged.client is None else ():
-        yield f"{rule_id('transaction', sentence)}: nobody says what producers asked; a client log would (--client)"
+        name = rule("op_batch/body-ends-with-the-entry-that-fills-it").id
+        yield f"{name}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
+    for name in OF_CLIENTS if judged.client is None else ():
+        yield f"{name}: nobody says what producers asked; a client log would (--client)"
     if store.cursors is None or store.cursors.half is None or store.live:
-        rule = rule_id("checkpoint", "the half cursor passes no undecided half")
-        cursors = f"{rule}, checkpoint.advance, checkpoint.advance_ops"
+        name = rule("checkpoint/half-cursor-passes-no-undecided-half").id
+        cursors = f"{name}, checkpoint.advance, checkpoint.advance_ops"
         yield f"{cursors}: how far the check service came is not known; config/consumerOffset.json would tell"
     elif not store.clean:
-        rule = rule_id("checkpoint", "the half cursor has passed all that the op names")
-        yield f"{rule}: the two cursors are written one after the other; those of a broker that stopped in order agree"
+        name = rule("checkpoint/half-cursor-has-passed-all-that-the-op-names").id
+        yield f"{name}: the two cursors are written one after the other; those of a broker that stopped in order agree"
     if judged.covered.get("transaction.roll_back") and judged.client is None:
         yield "transaction.roll_back: every one is inferred, from an op without a final; a client log tells (--client)"
 

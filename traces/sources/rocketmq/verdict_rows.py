@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from gapless.spec.catalog import rule_id
 from gapless.traces.events.schema import ROWS, utf8
 from gapless.traces.problems import shown
 from gapless.traces.report.verdict_table import SCHEMA
@@ -52,9 +51,9 @@ def _rows(judged: JudgedStore) -> Iterator[Row]:
 
 def _transactions(judged: JudgedStore) -> Iterator[Row]:
     """Every transaction, those that depart first."""
-    for name, because, position, events in judged.listed.refused:
+    for name, rule, position, events in judged.listed.refused:
         row = _row("transaction", name, events)
-        yield row | ({"verdict": "inconclusive"} if because is None else _departing("transaction", because, position))
+        yield row | ({"verdict": "inconclusive"} if rule is None else _departing(rule, position))
     for block in judged.listed.accepted:
         block = block[:, block[1].argsort(kind="stable")]  # noqa: PLW2901 - the same, in the order of the log
         names = names_of_records(judged.store, block[1])
@@ -67,14 +66,14 @@ def _row(spec: str, trace: str, events: int) -> Row:
 
 
 def _told(found: Breach | None) -> Row:
-    return {} if found is None else _departing(found.spec, found.because, found.position)
+    return {} if found is None else _departing(found.rule, found.position)
 
 
 def _untold(run: JoinedQueue) -> Row:
     """A queue that is only counted among those that depart: where exactly it does, nobody looked."""
-    because = run.suspect.refusal.because if run.suspect else None
-    return _departing("queue", because, None) if because else {}
+    rule = run.suspect.refusal.rule if run.suspect else None
+    return _departing(rule, None) if rule else {}
 
 
-def _departing(spec: str, because: str, position: int | None) -> Row:
-    return {"verdict": "departs", "rule": rule_id(spec, because), "position": position}
+def _departing(rule: str, position: int | None) -> Row:
+    return {"verdict": "departs", "rule": rule, "position": position}

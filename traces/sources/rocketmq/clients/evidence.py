@@ -22,7 +22,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
-from gapless.traces.report.values import Client
+from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
@@ -55,7 +55,7 @@ class Evidence:
     keys: Ints
     topics: tuple[str, ...]
     complete: bool  # every message that was sent has its key
-    summary: Client
+    summary: ClientRow
 
     @cached_property
     def sent_to(self) -> frozenset[str]:
@@ -75,7 +75,7 @@ def read(path: Path, source: str) -> Evidence:
         keys=distinct(sends.key),
         topics=log.topics,
         complete=log.complete,
-        summary=Client(
+        summary=ClientRow(
             source=shown(source),
             path=shown(path),
             lines=log.lines,
@@ -138,7 +138,7 @@ class Promised:
     """What a segment showed of promises.
 
     `low`, `high`: which sends were looked up · `covered`: accepted steps of `queue` · `doubts`: messages
-    that were refused, the first of them · `more`: how many others there are, by need · `lost`: which sends have no
+    that were refused, the first of them · `more`: how many others there are, by rule · `lost`: which sends have no
     record where the answer said.
     """
 
@@ -206,10 +206,10 @@ def judge_messages(
         refused: Counter[str] = Counter()
         for at in np.flatnonzero(replayed.bad_at >= 0).tolist():
             why = int(replayed.bad_why[at])
-            because = of.reasons[why - 1].because if why > 0 else ""
-            refused[because] += 1
-            if refused[because] > STORIES:
-                more[because] += 1
+            rule = of.reasons[why - 1].rule if why > 0 else ""
+            refused[rule] += 1
+            if refused[rule] > STORIES:
+                more[rule] += 1
                 continue
             subject = messages.subjects[int(rows[scan.SUBJECT, at])]
             doubts.append(DoubtedMessage(subject, pairs.at(2 * at), pairs.at(2 * at + 1), int(lines[at])))

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from gapless.spec.catalog import State
 from gapless.traces.replay.exact import Departure, Event, named
-from gapless.traces.report.values import Client
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.segments.reading import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Subject
 from gapless.traces.sources.rocketmq.store import scan
@@ -36,9 +36,9 @@ class Breach:
         return self.departure.spec
 
     @property
-    def because(self) -> str:
-        """The need that is not met."""
-        return self.departure.because
+    def rule(self) -> str:
+        """The id of the rule that is broken."""
+        return self.departure.rule
 
     @property
     def action(self) -> str:
@@ -91,7 +91,7 @@ class JoinedQueue:
 class Listed:
     """Every transaction and op by itself, where that is wanted; `accepted` and `ops` as in `Judgement`.
 
-    `refused`: name, need (None where it cannot be decided), position, and events before it.
+    `refused`: name, rule (None where it cannot be decided), position, and events before it.
     """
 
     accepted: list[Ints] = field(default_factory=list)
@@ -112,8 +112,8 @@ class JudgedStore:
     evidence: Evidence | None = None  # what the store's clients say
     records: int = 0
     breaches: list[Breach] = field(default_factory=list)
-    untold: dict[tuple[str, str], int] = field(default_factory=dict)  # only counted: by spec and the need of it
-    stories: Counter[tuple[str, str]] = field(default_factory=Counter)  # told and untold ones: see `tell`
+    untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
+    stories: Counter[str] = field(default_factory=Counter)  # told and untold ones, by rule: see `tell`
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     queues: dict[Subject, JoinedQueue] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class JudgedStore:
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Event]] = field(default_factory=list)  # position, spec, trace: see `joint`
-    client: Client | None = None
+    client: ClientRow | None = None
     life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
     listed: Listed = field(default_factory=Listed)
     transactions: Totals = field(default_factory=Totals)
@@ -132,15 +132,15 @@ class JudgedStore:
 
     def tell(self, trace: str, position: int, departure: Departure, detail: str = "") -> None:
         """Add a departure; only count it where enough like it are told."""
-        if not self.is_told_enough(departure.spec, departure.because):
+        if not self.is_told_enough(departure.rule):
             self.find(trace, position, departure, detail)
 
-    def is_told_enough(self, spec: str, because: str) -> bool:
-        """Count a departure of one kind: whether enough like it are told, so that it is only counted."""
-        self.stories[spec, because] += 1
-        enough = self.stories[spec, because] > STORIES
+    def is_told_enough(self, rule: str) -> bool:
+        """Count a departure from one rule: whether enough like it are told, so that it is only counted."""
+        self.stories[rule] += 1
+        enough = self.stories[rule] > STORIES
         if enough:
-            self.leave_untold(spec, because)
+            self.leave_untold(rule)
         return enough
 
     def find(self, trace: str, position: int, departure: Departure, detail: str = "") -> Breach:
@@ -149,9 +149,9 @@ class JudgedStore:
         self.breaches.append(breach)
         return breach
 
-    def leave_untold(self, spec: str, because: str, count: int = 1) -> None:
+    def leave_untold(self, rule: str, count: int = 1) -> None:
         """Only count departures: enough like them are told."""
-        self.untold[spec, because] = self.untold.get((spec, because), 0) + count
+        self.untold[rule] = self.untold.get(rule, 0) + count
 
     def cover(self, spec: str, accepted: Mapping[str, int]) -> None:
         """Count accepted events, by action."""

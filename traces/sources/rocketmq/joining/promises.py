@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
@@ -18,12 +18,12 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALVES
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
-OF_CLIENTS = (  # needs of transactions that only a client log exercises
-    "the producer asked to commit it",
-    "the producer asked to roll it back",
-    "the commit that was acknowledged has its final",
-    "the check names a version of its half",
-    "the half was put back before its producer is asked",
+OF_CLIENTS = (  # rules of transactions that only a client log exercises
+    rule("transaction/producer-asked-to-commit-it").id,
+    rule("transaction/producer-asked-to-roll-it-back").id,
+    rule("transaction/commit-that-was-acknowledged-has-its-final").id,
+    rule("transaction/check-names-a-version-of-its-half").id,
+    rule("transaction/half-was-put-back-before-its-producer-is-asked").id,
 )
 
 
@@ -47,8 +47,8 @@ class Promises:
         self.looked_up[promised.low : promised.high] = True
         self.lost[promised.lost] = True
         self.judged.cover("queue", {name: count for name, count in promised.covered.items() if count})
-        for because, count in promised.more.items():
-            self.judged.leave_untold("queue", because, count)
+        for broken, count in promised.more.items():
+            self.judged.leave_untold(broken, count)
         self.doubts += promised.doubts
 
     def finish(self) -> None:
@@ -81,7 +81,7 @@ class Promises:
         judged.inconclusive.append(
             f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's?"
         )
-        judged.breaches = [found for found in judged.breaches if found.because not in OF_CLIENTS]
+        judged.breaches = [found for found in judged.breaches if found.rule not in OF_CLIENTS]
         judged.client = self.said.summary
         return True
 

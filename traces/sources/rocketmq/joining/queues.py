@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gapless.spec.catalog import SPECS, State
+from gapless.spec.catalog import SPECS, State, rule
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.store import files
 from gapless.traces.sources.rocketmq.store.directory import ENTRY, FARTHEST, queue_files, queue_folders
 
 QUEUE = STEPS["queue"]
-MISSING = "no entry before it is missing"
+MISSING = rule("queue/no-entry-before-it-is-missing").id
 LIGHT = "%LMQ%"  # light queues are in no list of topics
 SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
@@ -95,7 +95,7 @@ class Queues:
         indexed, first = int(found.ends[self.rows["indexed"], n]), int(found.ends[self.rows["first"], n])
         refusal = found.refusals.get(n)
         state = self._state(run, end=run.end)
-        if refusal and refusal.because and claim == run.end == run.indexed:
+        if refusal and refusal.rule and claim == run.end == run.indexed:
             run.suspect = RefusedPiece(split, segment.start, state, refusal)
             run.indexed, run.end = indexed, end
             return
@@ -119,7 +119,7 @@ class Queues:
     def _find(self, subject: Subject, run: JoinedQueue, departure: Departure) -> None:
         run.suspect = None
         position, number = self._position(departure, run), int(departure.state.indexed)
-        if departure.because == MISSING and number not in departure.state.positions.entries and run.pending:
+        if departure.rule == MISSING and number not in departure.state.positions.entries and run.pending:
             waiting = self._appended(self._events(*run.pending, subject), number)
             if waiting:  # the entry has been missing since an earlier piece
                 position = named("queue", waiting)["position"]
@@ -206,7 +206,7 @@ class Queues:
         """Exact replay of the suspects: one story of every kind, and more while they are few."""
         suspects = [(run.suspect, subject) for subject, run in self.judged.queues.items() if run.suspect is not None]
         for suspect, subject in sorted(suspects, key=lambda one: (one[0].start, one[1])):
-            if self.judged.is_told_enough("queue", suspect.refusal.because or ""):
+            if self.judged.is_told_enough(suspect.refusal.rule or ""):
                 continue
             run = self.judged.queues[subject]
             outcome = self._replay(suspect.state, self._events(suspect.split, suspect.start, subject))

@@ -14,7 +14,7 @@ from typing import IO
 
 import numpy as np
 
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, Outcome, life, named, replay
@@ -37,7 +37,7 @@ CHUNK = 1 << 20  # remembered halves that are looked through at once
 LINES = 200  # of a transaction's life that are told
 
 CURSOR = STEPS["checkpoint"]
-UNASKED = "the producer asked to roll it back"
+UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
 ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
 
 
@@ -74,8 +74,8 @@ class Transactions:
         self.refused += judgement.refused
         self.passed.append(judgement.passed)
         self.bad_ops += judgement.bad_ops
-        for because, count in judgement.more_bad_ops.items():
-            self.judged.leave_untold("op_batch", because, count)
+        for broken, count in judgement.more_bad_ops.items():
+            self.judged.leave_untold(broken, count)
         self.early_ops += judgement.early_ops
         self.judged.listed.accepted.append(judgement.listed)
         self.judged.listed.ops.append(judgement.listed_ops)
@@ -209,14 +209,14 @@ class Transactions:
             outcome = self._replay("transaction", events)
             if outcome.departure is None:
                 continue
-            because = outcome.departure.because
+            broken = outcome.departure.rule
             if outcome.departure.event[0] == "acknowledge" and not self.judged.store.clean:
                 unsure += 1
                 self._list(rows, None, outcome)
                 continue
-            self._list(rows, because, outcome, positions)
+            self._list(rows, broken, outcome, positions)
             position = positions[outcome.departure.number - 1]
-            if because == UNASKED:  # no record tells of a rollback
+            if broken == UNASKED:  # no record tells of a rollback
                 number = named("transaction", outcome.departure.event)["number"]
                 position = int(outcome.departure.state.positions[number])
             self.judged.tell(self._name_of(rows), position, outcome.departure)
@@ -226,12 +226,12 @@ class Transactions:
                 "finals are lost, or this is a copy of a running broker, older than its client log"
             )
 
-    def _list(self, rows: Ints, because: str | None, outcome: Outcome, positions: Sequence[int] = ()) -> None:
+    def _list(self, rows: Ints, broken: str | None, outcome: Outcome, positions: Sequence[int] = ()) -> None:
         """Write down that a transaction departs, or that it cannot be decided."""
         if self.options.listed and outcome.departure:
             position = positions[outcome.departure.number - 1] if positions else None
             events = sum(outcome.covered.values()) - 1  # without its opening
-            self.judged.listed.refused.append((self._name_of(rows), because, position, events))
+            self.judged.listed.refused.append((self._name_of(rows), broken, position, events))
 
     def _name_of(self, rows: Ints) -> str:
         """The transaction's name: the key that its producer gave it."""

@@ -44,10 +44,10 @@ def name_of(subject: Subject) -> str:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Where a piece was refused: the event, and why (the sentence), or None where only exact replay can tell."""
+    """Where a piece was refused: the event, and the rule that it breaks, or None where only exact replay can tell."""
 
     event: Event
-    because: str | None
+    rule: str | None
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def _replay_log(
         if replayed.bad_at[0] < 0:
             break
         begin += int(replayed.bad_at[0])
-        refused.append(Refusal(events.at(begin), _because(of, int(replayed.bad_why[0]))))
+        refused.append(Refusal(events.at(begin), _rule(of, int(replayed.bad_why[0]))))
         begin += 1
     return refused, _counts(of, covered), anomalies
 
@@ -253,8 +253,8 @@ def _deviations(of: Kernel, replayed: Replayed) -> list[tuple[str, int, int]]:
     ]
 
 
-def _because(of: Kernel, why: int) -> str | None:
-    return None if why == EXACT else of.reasons[why - 1].because
+def _rule(of: Kernel, why: int) -> str | None:
+    return None if why == EXACT else of.reasons[why - 1].rule
 
 
 def _counts(of: Kernel, covered: Ints) -> dict[str, int]:
@@ -288,7 +288,7 @@ def _queue_pieces(
         indexed=replayed.state[of.spec.scalars.index("indexed")] - origins,
         batches=events.pieces.batches,
         refusals={
-            int(n): Refusal(events.columns.at(int(replayed.bad_at[n])), _because(of, int(replayed.bad_why[n])))
+            int(n): Refusal(events.columns.at(int(replayed.bad_at[n])), _rule(of, int(replayed.bad_why[n])))
             for n in np.flatnonzero(replayed.bad_at >= 0)
         },
     )

@@ -142,7 +142,8 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
     What a record shows is written behind what `room` holds already; of a record that does not fit, nothing is. Arrays
     are taken out of their tuples once: to do so for every record would cost half as much again.
     """
-    b, log, rows, filled, counters, topics = view.data, room.log, room.rows, room.filled, room.counters, room.topics
+    b, log, rows, filled, counters = view.data, room.log, room.rows, room.filled, room.counters
+    subjects, table, names, used = room.topics
     delays, tables = habits.delays, habits.crc_tables
     n, q, p = filled[0], filled[1], view.begin
     why, size = STOPPED, np.int64(0)
@@ -154,10 +155,19 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
         named = _properties(b, r)
         tag = _tag_of(b, r, named, delays)
         after = q
-        if n < log.shape[1] and not r.flags & SYS_OUTSIDE:
-            after = _queue_rows(
-                b, p, Message(view.base + p, size, tag, i64(b, r.time)), r, named, rows, q, topics, habits
-            )
+        if not r.flags & SYS_OUTSIDE:
+            after = np.int64(-1)
+            if n < log.shape[1] and q < rows.shape[1]:
+                subject = _subject_of(b, r.topic, r.topic_end, i32(b, p + 12), subjects, table, names, used)
+                if subject >= 0:
+                    message = Message(view.base + p, size, tag, i64(b, r.time))
+                    inner = (r.flags & SYS_INNER_BATCH) != 0
+                    count = named.inner_count if inner else np.int64(1)
+                    _put_row(rows, q, subject, i64(b, p + 20), count, message, not inner)
+                    after = q + 1
+                    if habits.multi and named.multi < named.multi_end:
+                        topics = subjects, table, names, used
+                        after = _more_rows(b, p, message, r, named, rows, after, topics, habits.light)
         if n >= log.shape[1] or after < 0:
             why, size = FULL, np.int64(0)
             break
@@ -281,40 +291,27 @@ def _put_row(rows: Ints, q: int, subject: int, number: int, count: int, message:
 
 
 @njit(inline="always")
-def _queue_rows(
-    b: Bytes, p: int, message: Message, r: Parts, named: _Properties, rows: Ints, q: int, topics: Topics, habits: Habits
+def _more_rows(
+    b: Bytes, p: int, message: Message, r: Parts, named: _Properties, rows: Ints, q: int, topics: Topics, light: bool
 ) -> int:
-    """Write a row for every queue that the record is in. Returns how many rows there are then, or -1 without room."""
-    if q >= rows.shape[1]:
-        return np.int64(-1)
-    queue = i32(b, p + 12)
-    subject = _subject_of(b, r.topic, r.topic_end, queue, topics)
-    if subject < 0:
-        return np.int64(-1)
-    inner = (r.flags & SYS_INNER_BATCH) != 0
-    _put_row(rows, q, subject, i64(b, p + 20), named.inner_count if inner else np.int64(1), message, not inner)
-    q += 1
-    if (
-        habits.multi
-        and named.multi < named.multi_end
-        and named.offset < named.offset_end
-        and not (r.topic_end - r.topic >= 7 and is_name(b, r.topic, r.topic + 7, RETRY_PREFIX))
-    ):
-        x, y = named.multi, named.offset
-        while x < named.multi_end and y < named.offset_end:
-            xe, slash = _item(b, x, named.multi_end)
-            ye, _slash = _item(b, y, named.offset_end)
-            number = number_in(b, y, ye)
-            if xe > x and number >= 0 and not slash:
-                if q >= rows.shape[1]:
-                    return np.int64(-1)
-                light = habits.light and xe - x >= 5 and is_name(b, x, x + 5, LIGHT_PREFIX)
-                subject = _subject_of(b, x, xe, 0 if light else queue, topics)
-                if subject < 0:
-                    return np.int64(-1)
-                _put_row(rows, q, subject, number, np.int64(1), message, True)  # noqa: FBT003 - by position, in kernels
-                q += 1
-            x, y = xe + 1, ye + 1
+    """Write a row for every further queue that the record is in. Returns how many rows there are then, or -1."""
+    if r.topic_end - r.topic >= 7 and is_name(b, r.topic, r.topic + 7, RETRY_PREFIX):
+        return q
+    x, y = named.multi, named.offset
+    while x < named.multi_end and y < named.offset_end:
+        xe, slash = _item(b, x, named.multi_end)
+        ye, _slash = _item(b, y, named.offset_end)
+        number = number_in(b, y, ye)
+        if xe > x and number >= 0 and not slash:
+            if q >= rows.shape[1]:
+                return np.int64(-1)
+            is_light = light and xe - x >= 5 and is_name(b, x, x + 5, LIGHT_PREFIX)
+            subject = _subject_of(b, x, xe, 0 if is_light else i32(b, p + 12), *topics)
+            if subject < 0:
+                return np.int64(-1)
+            _put_row(rows, q, subject, number, np.int64(1), message, True)  # noqa: FBT003 - by position, in kernels
+            q += 1
+        x, y = xe + 1, ye + 1
     return q
 
 
@@ -329,9 +326,10 @@ def _item(b: Bytes, p: int, e: int) -> tuple[int, bool]:
 
 
 @njit
-def _subject_of(b: Bytes, p: int, e: int, queue: int, topics: Topics) -> int:
-    """The row of (topic `b[p:e]`, `queue`) in `topics.subjects`, made where it is new; -1 where there is no room."""
-    subjects, table, names, used = topics
+def _subject_of(
+    b: Bytes, p: int, e: int, queue: int, subjects: Ints, table: Ints, names: Bytes, used: Ints
+) -> int:  # fmt: skip
+    """The row of (topic `b[p:e]`, `queue`) in `subjects`, made where it is new; -1 where there is no room."""
     h = uint64(14695981039346656037) ^ uint64(queue)
     for i in range(p, e):
         h = (h ^ uint64(b[i])) * uint64(1099511628211)

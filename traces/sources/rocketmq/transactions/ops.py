@@ -221,7 +221,7 @@ def judge_ops(rows: Ints, terms: Terms) -> Judgement:
     totals.numbers |= {"ops": len(ops), "marks": int(counts.sum())}
     totals.batches = by_power_of_two(counts)
     bad = np.flatnonzero(replayed.bad_at >= 0)
-    more = [of.reasons[why - 1].because for why in replayed.bad_why[bad[BAD_OPS:]].tolist() if why > 0]
+    more = [of.reasons[why - 1].rule for why in replayed.bad_why[bad[BAD_OPS:]].tolist() if why > 0]
     return Judgement(
         totals,
         NO_ROWS,

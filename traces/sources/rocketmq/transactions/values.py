@@ -127,7 +127,7 @@ class Judgement:
     refused: list[Ints] = field(default_factory=list)
     passed: Ints = field(default_factory=lambda: NO_ROWS)
     bad_ops: list[Ints] = field(default_factory=list)
-    more_bad_ops: dict[str, int] = field(default_factory=dict)  # those that are not told, by need
+    more_bad_ops: dict[str, int] = field(default_factory=dict)  # those that are not told, by rule
     early_ops: list[tuple[int, int, int]] = field(default_factory=list)
     listed: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
     listed_ops: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))

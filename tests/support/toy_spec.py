@@ -19,10 +19,10 @@ class State:
 
 
 def add(s: State, more: int, honest: bool) -> State:
-    require(0 < more, because="there is more", otherwise="the count goes down")
-    require(0 <= more, because="there is not less", otherwise="the count goes down")
-    require(more < 100, because="there is not too much", otherwise="nobody knows")
-    require(honest, because="it is so", otherwise="somebody is misled")
+    require(0 < more, "there-is-more", because="there is more", otherwise="the count goes down")
+    require(0 <= more, "there-is-not-less", because="there is not less", otherwise="the count goes down")
+    require(more < 100, "there-is-not-too-much", because="there is not too much", otherwise="nobody knows")
+    require(honest, "it-is-so", because="it is so", otherwise="somebody is misled")
     return replace(s, count=s.count + more, idle=more)
 
 

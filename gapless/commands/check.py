@@ -1,0 +1,101 @@
+"""`gapless check`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gapless.commands.options import ClientOption, ConfigOption, Paths, ProfileOption
+from gapless.commands.terminal import Terminal, failed, printing, progress_bar, write
+from gapless.traces.engines import EngineName
+from gapless.traces.report.formats import FORMATS
+
+
+def with_formats(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for every output format, instead of its `**files`."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    formats = [
+        inspect.Parameter(
+            form.option,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[Path | None, typer.Option(help=form.help, show_default=False)],
+        )
+        for form in FORMATS
+    ]
+    command.__signature__ = signature.replace(parameters=[*own, *formats])  # type: ignore[attr-defined]
+    return command
+
+
+@with_formats
+def check(
+    paths: Paths,
+    profile: ProfileOption = None,
+    config: ConfigOption = None,
+    client: ClientOption = None,
+    topic: Annotated[str | None, typer.Option(help="Judge only this topic's queues.", show_default=False)] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Judge only this rule (repeatable).", show_default=False)
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Let this rule be broken (repeatable).", show_default=False)
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Processes, or Spark tasks at a time; default: chosen by input size.", show_default=False
+        ),
+    ] = None,
+    engine: Annotated[EngineName, typer.Option(help="Who does the work; auto is local.")] = "auto",
+    master: Annotated[
+        str | None, typer.Option(help="The Spark cluster; default: local[*].", show_default=False)
+    ] = None,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(help="Make a directory of Parquet files: the verdict of every trace.", show_default=False),
+    ] = None,
+    verbose: Annotated[  # noqa: FBT002 - a flag is what it is
+        bool, typer.Option("--verbose", "-v", help="Show every queue and rule.")
+    ] = False,
+    **files: Path | None,
+) -> None:
+    """Check that every message is in its queue, once, in order, intact, and every transaction decided."""
+    from gapless.traces.check import check as run
+    from gapless.traces.problems import UsageError
+    from gapless.traces.report.text import text
+
+    try:
+        with progress_bar() as progress:
+            report = run(
+                paths,
+                profile=profile and profile.value,
+                config=config,
+                client=client,
+                topic=topic,
+                only=only or (),
+                ignore=ignore or (),
+                jobs=jobs,
+                engine=engine,
+                master=master,
+                verdicts=verdicts,
+                progress=progress,
+            )
+    except UsageError as error:
+        raise failed(str(error)) from None
+    wanted = [(form, path) for form in FORMATS if (path := files[form.option])]
+    with printing(report.exit_code):
+        for form, path in wanted:
+            write(path, form.written(report))
+        if Path("-") not in files.values():
+            text(report, Terminal(highlight=False, soft_wrap=True), verbose=verbose)
+            for form, path in wanted:
+                if form.announced:
+                    print(f"{form.option}: {path}")
+            if verdicts and verdicts.is_dir():
+                print(f"verdicts: {verdicts}")
+    raise typer.Exit(report.exit_code)

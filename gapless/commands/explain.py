@@ -1,0 +1,33 @@
+"""`gapless explain`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gapless.commands.options import ClientOption, ConfigOption, OnePath, ProfileOption
+from gapless.commands.terminal import printing, progress_bar
+
+
+def explain(
+    path: OnePath,
+    trace: Annotated[
+        str, typer.Option(help="commitlog, TOPIC/QUEUE, the key of a transaction, or tc0.", show_default=False)
+    ],
+    profile: ProfileOption = None,
+    config: ConfigOption = None,
+    client: ClientOption = None,
+) -> None:
+    """Tell the shortest story of one trace: where it departs and why, or that it does not."""
+    from gapless.traces.check import check
+    from gapless.traces.problems import shown
+    from gapless.traces.report.sections import explained
+
+    name = profile and profile.value
+    with progress_bar() as progress:
+        report = check([path], profile=name, config=config, client=client, trace=trace, progress=progress)
+    with printing(report.exit_code):
+        for line in explained(report, shown(trace)):
+            print(line)
+    raise typer.Exit(report.exit_code)

@@ -1,0 +1,96 @@
+"""`gapless explore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from gapless.commands.options import JsonOption, Profile
+from gapless.commands.terminal import Terminal, failed, printing, write
+from gapless.spec.catalog import SPECS, Spec
+
+if TYPE_CHECKING:
+    from gapless.properties.exploration.search import Explored
+
+
+def explore(
+    specs: Annotated[
+        list[str] | None, typer.Argument(help="Specs by name, such as queue; all if none is named.", show_default=False)
+    ] = None,
+    profile: Annotated[
+        Profile | None,
+        typer.Option(help="With the known deviations of a broker; without them if none is named.", show_default=False),
+    ] = None,
+    states: Annotated[int, typer.Option(min=1, help="Give up on a spec that has more states.")] = 1_000_000,
+    graph: Annotated[
+        Path | None, typer.Option(help="Draw the states: an .svg of one spec, or an .html page.", show_default=False)
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Try every step in every state within small bounds, and hold all of it against the invariants.
+
+    The bounds are those of properties/exploration/bounds.py. Exit codes: 0 all hold, 1 one is broken, 2 wrong usage,
+    3 a spec has more states than --states allows, or a step that was never possible.
+    """
+    from gapless.properties.exploration import drawing, summary
+    from gapless.properties.exploration.bounds import NoBound, bound_of
+    from gapless.properties.exploration.search import explore as run
+
+    chosen = _chosen(specs or [])
+    found = []
+    try:
+        if graph:
+            drawing.kind(graph, len(chosen))
+        for spec in chosen:
+            bound = bound_of(spec, profile)
+            with _exploring(spec.name) as progress:
+                found.append(run(spec, bound, profile=profile, limit=states, progress=progress))
+    except (NoBound, drawing.NoPicture) as error:
+        raise failed(str(error)) from None
+    code = summary.exit_code(found)
+    with printing(code):
+        if json:
+            write(json, summary.report(found).model_dump_json(by_alias=True, indent=1) + "\n")
+        if graph:
+            write(graph, drawing.svg(found[0]) if graph.suffix == ".svg" else drawing.html(found))
+        if str(json) != "-":
+            _tabled(found)
+            if graph:
+                print(f"graph: {graph}")
+    raise typer.Exit(code)
+
+
+def _tabled(found: Sequence[Explored]) -> None:
+    from gapless.properties.exploration import summary
+
+    console = Terminal(highlight=False, markup=False)
+    console.width = max(console.width, 120)
+    console.print(summary.table(found, ruled=console.is_terminal))
+    for one in found:
+        for lines in (summary.remarks(one), summary.story(one)):
+            if lines:
+                print("", *lines, sep="\n")
+
+
+def _chosen(names: Sequence[str]) -> list[Spec]:
+    """The specs of these names, each once; all if there is none."""
+    for name in names:
+        if name not in SPECS:
+            raise failed(f"there is no spec {name!r}: choose among {', '.join(SPECS)}")
+    return [SPECS[name] for name in dict.fromkeys(names or SPECS)]
+
+
+@contextmanager
+def _exploring(name: str) -> Iterator[Callable[[int, int], None] | None]:
+    """How many states are explored, on a terminal; nothing elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status(f"{name} …") as status:
+        yield lambda explored, known: status.update(f"{name}: {explored:,} of {known:,} states explored")

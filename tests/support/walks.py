@@ -1,0 +1,315 @@
+"""Walks through a spec: events offered to its plain functions one after the other, going on from those that are taken.
+
+Values are drawn from those that matter where the walk is: the state's own, their neighbours, and those that the guards
+compare with. `walks` are the same every time; `walk` asks whoever calls it, such as Hypothesis by `drawing`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+
+import pytest
+from hypothesis import strategies as st
+
+from gapless.spec.catalog import PROFILES, SPECS, Spec, State
+from gapless.spec.language import Refused
+from gapless.traces.replay.exact import Event, named
+from gapless.traces.replay.kernels import kernel
+
+Choose = Callable[[Sequence[int]], int]
+SMALL = (0, 1, 2, 3, 8, 9, 40, 100)
+LIKELY = {"broker": 3 * ("prepare", "flush", "answer", "run", "commit", "dispatch")}
+"""Steps that a walk takes more often: consumers see a message in the eighth step at the earliest."""
+INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """An event offered after `path`, and what the plain functions said: taken or refused."""
+
+    path: tuple[Event, ...]
+    event: Event
+    after: State  # where it is refused, the state before it
+    rule: str | None  # why it is refused
+    deviations: tuple[str, ...]  # those that path and event needed
+
+    @property
+    def taken(self) -> tuple[Event, ...]:
+        """The events that the state is made of."""
+        return self.path if self.rule else (*self.path, self.event)
+
+
+def walk(spec: Spec, profile: str, choose: Choose, *, length: int, edges: Sequence[int] = ()) -> Iterator[Offer]:
+    """Offer `length` events one after the other, going on from those that are taken."""
+    state = spec.initial
+    path: tuple[Event, ...] = ()
+    deviations: tuple[str, ...] = ()
+    names = [*spec.actions, *LIKELY.get(spec.name, ())]
+    for turn in range(length):
+        name = names[choose(range(len(names)))] if turn else names[0]  # unopened, there is little to do
+        near = values_near(spec, state) + tuple(edges)
+        args = tuple(near[choose(range(len(near)))] for _ in spec.parameters[name])
+        if mood := choose(range(4)):  # 0: any arguments; 1: likely ones, but one is beside it; else: likely ones
+            args = likely_arguments(spec, state, name, args)
+            odd = choose(range(len(args))) if args and mood == 1 else -1
+            args = tuple(value + choose((-1, 1)) if at == odd else value for at, value in enumerate(args))
+            args = tuple(max(INT64[0], min(INT64[-1], value)) for value in args)
+        event = (name, args)
+        try:
+            after, deviation = spec.step(state, name, named(spec.name, event), profile)
+        except Refused as refused:
+            yield Offer(path, event, state, f"{spec.name}/{refused.rule}", deviations)
+            continue
+        deviations += (deviation,) if deviation else ()
+        yield Offer(path, event, after, None, deviations)
+        state, path = after, (*path, event)
+
+
+def values_near(spec: Spec, state: State) -> tuple[int, ...]:
+    """Values that the guards may compare with: small ones, their constants, the state's own and the neighbours."""
+    own = {int(getattr(state, field)) for field in spec.scalars}
+    stored = {int(v) for field in spec.maps for v in list(getattr(state, field).entries.values())[-3:]}
+    near = {value + step for value in own | stored for step in (-1, 0, 1)}
+    return tuple(sorted(value for value in near | set(SMALL) | constants(spec) if value in INT64))
+
+
+@cache
+def constants(spec: Spec) -> frozenset[int]:
+    """The numbers that the kernel compares with."""
+    questions = re.findall(r"^ +if (.*):$", kernel(spec.name).source, re.MULTILINE)
+    return frozenset(int(text) for question in questions for text in re.findall(r"\b\d+\b", question))
+
+
+def likely_arguments(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> tuple[int, ...]:
+    """The drawn arguments, but for those that the next step is likely to be taken with."""
+    expected: dict[tuple[str, str], Callable[[], int]] = {
+        ("append", "position"): lambda: state.end if spec.name == "log" else drawn[2],
+        ("append", "claimed"): lambda: state.end,
+        ("append", "number"): lambda: state.end,
+        ("append", "known"): lambda: 1,
+        ("append", "fits"): lambda: 1,
+        ("append", "intact"): lambda: 1,
+        ("append", "sealed"): lambda: 1,
+        ("roll", "position"): lambda: state.end,
+        ("roll", "size"): lambda: state.base + state.file_size - state.end,
+        ("roll", "marked"): lambda: 1,
+        ("index", "number"): lambda: state.indexed,
+        ("index", "position"): lambda: 0 if drawn[1] < 2 else state.positions[state.indexed],  # 0: a blank slot
+        ("index", "size"): lambda: 2**31 - 1 if drawn[1] < 2 else state.sizes[state.indexed],
+        ("index", "tag"): lambda: 0 if drawn[1] < 2 else state.tags[state.indexed],
+        ("expire", "number"): lambda: state.first + (state.first < state.indexed),
+        ("find_file", "full"): lambda: drawn[1],
+        ("acknowledge", "number"): lambda: state.end - 1,
+        ("acknowledge", "position"): lambda: state.positions[state.end - 1],
+        ("acknowledge", "same"): lambda: drawn[2] % 2,
+    } | LIKELY_ARGUMENTS.get(spec.name, nothing_more)(spec, state, drawn)
+    known = (expected.get((action, parameter)) for parameter in spec.parameters[action])
+    values = (value if guess is None else guess() for guess, value in zip(known, drawn, strict=True))
+    return tuple(value if value in INT64 else 0 for value in values)
+
+
+def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for halves, ops and cursors: `drawn` chooses between the newest version and the one before it."""
+    some = drawn[0] if drawn else 0
+    if spec.name == "checkpoint":
+        return {
+            ("half", "number"): lambda: state.half_end,
+            ("resolve", "number"): lambda: state.half_cursor + some % 2,
+            ("advance", "to"): lambda: state.half_cursor + 1,
+            ("op", "number"): lambda: state.op_end,
+            ("op", "reach"): lambda: state.half_cursor + some % 2,
+            ("consume_op", "number"): lambda: state.op_cursor,
+            ("advance_ops", "to"): lambda: state.op_cursor + 1,
+        }
+    if spec.name == "op_batch":
+        return {
+            ("open", "max_size"): lambda: abs(some) % 3,
+            ("open", "interval"): lambda: abs(drawn[1]) % 3,
+            ("enqueue", "length"): lambda: 1 + abs(drawn[1]) % 3,
+            ("enqueue", "known"): lambda: 1,
+            ("write", "count"): lambda: state.count if abs(some) % 3 else 1,
+            ("write", "size"): lambda: state.size if abs(some) % 3 else state.size - state.count + 1,
+            ("write", "last"): lambda: state.longest,
+            ("write", "legible"): lambda: 1,
+            ("write", "listed"): lambda: some % 2,
+            ("tick", "time"): lambda: state.clock + abs(some) % 3,
+        }
+    version = state.newest - (some % 3 == 0)
+    return {
+        ("open", "start"): lambda: max(some, 0),
+        ("open", "max_checks"): lambda: abs(drawn[1]) % 3,
+        ("open", "witnessed"): lambda: int(drawn[2] % 4 == 0),
+        ("ask_to_commit", "number"): lambda: state.newest + some % 2,
+        ("ask_to_roll_back", "number"): lambda: state.newest + some % 2,
+        ("prepare", "number"): lambda: state.newest + 1,
+        ("outlive", "number"): lambda: state.newest + 1,
+        ("check", "number"): lambda: state.newest + 1,
+        ("check", "parent"): lambda: version,
+        ("check", "position"): lambda: max(drawn[2], 0) if drawn[4] % 7 else -1,
+        ("check", "times"): lambda: state.times[version] + 1 if drawn[3] % 5 else 0,
+        ("check", "asked"): lambda: int(drawn[4] % 3 > 0),
+        ("check", "same"): lambda: 1,
+        ("commit", "number"): lambda: version,
+        ("commit", "half"): lambda: state.positions[version],
+        ("commit", "same"): lambda: 1,
+        ("commit", "twice"): lambda: 1,
+        ("roll_back", "number"): lambda: version,
+        ("mark", "number"): lambda: version,
+        ("park", "number"): lambda: version,
+        ("park", "times"): lambda: state.max_checks,
+        ("park", "same"): lambda: 1,
+        ("park", "aged"): lambda: int(drawn[4] % 4 == 0),
+        ("acknowledge", "number"): lambda: version,
+        ("ask_back", "number"): lambda: version,
+        ("ask_back", "half"): lambda: state.positions[version],
+    }
+
+
+def of_dispatch(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for one queue and its workers: `drawn` chooses among the numbers that are not visible."""
+    some = state.committed + abs(drawn[0]) % 3
+    gap = next(n for n in count(state.committed) if state.bits[n] == 0)
+    return {
+        ("open", "overlap"): lambda: drawn[1] % 2,
+        ("scan", "number"): lambda: state.scanned,
+        ("take", "number"): lambda: some,
+        ("write", "number"): lambda: state.at if drawn[0] % 2 else some,
+        ("commit", "to"): lambda: gap,
+        ("flush", "to"): lambda: state.committed,
+        ("crash", "kept"): lambda: gap if drawn[0] % 2 else state.committed,
+    }
+
+
+def of_a_cache(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for halves: one that waits in line, one that is not in the cache, or any near the end of the log."""
+    some = abs(drawn[0])
+    waiting = [half for _, half in sorted(state.line.entries.items())] or [state.end - 1]
+    near = [max(state.end - 1 - some % 3, state.start), state.end - 1, state.flushed - 1]
+    missed = [half for half in near if half not in waiting] or near
+    return {
+        ("open", "capacity"): lambda: 2 - (drawn[1] % 3 == 0),
+        ("append", "number"): lambda: state.end,
+        ("put", "number"): lambda: (
+            next((n for n in near if state.puts[n] == 0), state.end - 1) if some % 5 else near[0]
+        ),
+        ("evict", "number"): lambda: waiting[-(some % 2)],
+        ("hit", "number"): lambda: waiting[-1] if some % 3 else state.end,
+        ("read", "number"): lambda: missed[-1],
+        ("wait", "number"): lambda: missed[0],
+        ("deny", "number"): lambda: state.end + some % 2 - (some % 5 == 0),
+        ("flush", "to"): lambda: state.end - some % 2,
+        ("restart", "kept"): lambda: state.end + (some % 4 > 0),
+    }
+
+
+def of_a_broker(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for one transaction and the end of its log."""
+    written = ("prepare", "check", "commit", "mark", "park")
+    return {
+        **{(action, "position"): lambda: state.end for action in written},
+        ("open", "max_checks"): lambda: abs(drawn[0]) % 3,
+        ("prepare", "number"): lambda: abs(drawn[0]) % 2,
+        ("prepare", "group"): lambda: abs(drawn[2]) % 3,
+        ("check", "times"): lambda: state.checks + 1,
+        ("check", "group"): lambda: state.group + (drawn[2] % 5 == 0),
+        ("commit", "queue"): lambda: state.meant + (drawn[1] % 5 == 0),
+        ("park", "times"): lambda: state.checks,
+        ("flush", "to"): lambda: state.end,
+        ("dispatch", "position"): lambda: state.final,
+        ("crash", "kept"): lambda: state.flushed,
+    }
+
+
+def of_a_ring(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for batches near the pointer."""
+    return {
+        ("open", "slots"): lambda: 1 + drawn[0] % 3,
+        ("cut", "batch"): lambda: state.cut,
+        ("decode", "batch"): lambda: state.next + abs(drawn[0]) % 3,
+        ("dispatch", "batch"): lambda: state.next,
+    }
+
+
+def of_coordinators(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a coordinator: `drawn` chooses between its newest transaction and the one before it."""
+    some = drawn[0] if drawn else 0
+    number = state.end - 1 - (some % 3 == 0)
+    status = int(state.log[number])
+    return {
+        ("open", "limit"): lambda: some % 3,
+        ("recover", "limit"): lambda: some % 4 - 1,
+        ("load", "number"): lambda: number,
+        ("load", "status"): lambda: status,
+        ("begin", "number"): lambda: state.end,
+        ("begin", "life"): lambda: (1, 99, 100, 1000)[drawn[2] % 4],
+        ("hand", "number"): lambda: number,
+        ("add", "number"): lambda: number,
+        ("decide", "number"): lambda: number,
+        ("decide", "to"): lambda: 2 + drawn[1] % 2,
+        ("time_out", "number"): lambda: number,
+        ("time_out", "time"): lambda: state.times[number] + state.lives[number] - drawn[1] % 2,
+        ("finish", "number"): lambda: number,
+        ("finish", "to"): lambda: status + 2,
+        ("acknowledge", "number"): lambda: number,
+        ("acknowledge", "status"): lambda: status,
+    }
+
+
+def of_permits(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a client: requests 0 to 2, and time that passes."""
+    some = (drawn[0] if drawn else 0) % 3
+    numbers = {(action, "number"): lambda: some for action in ("wait", "acquire", "reply", "time_out", "late_reply")}
+    return numbers | {
+        ("open", "permits"): lambda: 1 + some % 2,
+        ("open", "timeout"): lambda: drawn[1] % 3,
+        ("tick", "time"): lambda: state.clock + some,
+        ("rest", "within"): lambda: some % 2,
+    }
+
+
+def nothing_more(_spec: Spec, _state: State, _drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    return {}
+
+
+LIKELY_ARGUMENTS = {
+    **dict.fromkeys(("transaction", "checkpoint", "op_batch"), of_transactions),
+    "dispatch": of_dispatch,
+    "ring": of_a_ring,
+    "half_cache": of_a_cache,
+    "broker": of_a_broker,
+    "coordinator": of_coordinators,
+    "permits": of_permits,
+}
+NOBODY = "nobody"  # a profile that allows no deviation at all
+WALKS = {"transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
+"""Some of their needs are met four steps after the beginning."""
+LONG = {"coordinator": 40, "broker": 40}  # steps of a walk; elsewhere 20
+WALKED = (NOBODY, "rocketmq", "pulsar")  # between them, they meet everything
+
+
+def broker(spec: Spec) -> str:
+    """The profile of the broker whose deviations the spec knows."""
+    return next((name for deviation in spec.deviations for name in sorted(deviation.profiles)), NOBODY)
+
+
+EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NOBODY])
+EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+
+
+def drawing(data: st.DataObject) -> Choose:
+    return lambda options: data.draw(st.sampled_from(options))
+
+
+def walks(spec: Spec, profile: str, count: int = 0) -> list[Offer]:
+    """The same random walks every time, by default as many as meet everything."""
+    chance = random.Random(f"{spec.name} {profile}")
+    return [
+        offer
+        for _ in range(count or WALKS.get(spec.name, 300))
+        for offer in walk(spec, profile, chance.choice, length=LONG.get(spec.name, 20))
+    ]

@@ -1,0 +1,80 @@
+"""A source that somebody else wrote is found through its entry point, and checked by both engines, reports included."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import toy_source
+
+GOOD = "a/0,open,0,0\na/0,append,0,1,0,340,7\na/0,index,0,0,340,7\n"
+BAD = "b/1,open,0,0\nb/1,append,0,1,0,340,7\nb/1,index,0,85,340,7\n"
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder with the toy installed in it, as pip would."""
+    site = tmp_path / "site"
+    info = site / "toy_source-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-source\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[gapless.sources]\ntoy = toy_source:SOURCE\n")
+    (site / "toy_source.py").write_text(Path(toy_source.__file__).read_text())
+    return site
+
+
+def gapless(site: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(site), *sys.path])
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.run(
+        [sys.executable, "-m", "gapless", *map(str, words)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+
+
+def checked(site: Path, file: Path, *words: str) -> dict[str, Any]:
+    report = file.with_suffix(".json")
+    told = gapless(site, "check", file, "--json", report, *words)
+    assert "Traceback" not in told.stdout + told.stderr
+    found: dict[str, Any] = json.loads(report.read_text())
+    assert told.returncode == {"conforms": 0, "departs": 1, "unreadable": 2, "inconclusive": 3}[found["verdict"]]
+    return found
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_a_source_of_somebody_else_is_checked_by_both_engines(engine: str, installed: Path, tmp_path: Path) -> None:
+    file = tmp_path / "steps.csv"
+    file.write_text(GOOD + BAD)
+    found = checked(installed, file, "--engine", engine, "--report", str(tmp_path / "page.html"))
+    assert (found["verdict"], found["profile"], found["engine"]) == ("departs", "strict", engine)
+    assert found["sources"][0]["kind"] == "toy-csv"
+    assert found["counts"] | {"by_spec": None} == {"events": 6, "traces": 2, "queues": 0, "by_spec": None}
+    (finding,) = found["findings"]
+    assert (finding["rule"], finding["trace"]) == ("queue/entry-points-at-its-message", "b/1")
+    assert finding["where"] == {"file": "steps.csv", "offset": 6}
+    assert "b/1" in (tmp_path / "page.html").read_text()
+    file.write_text(GOOD)
+    assert checked(installed, file, "--engine", engine)["verdict"] == "conforms"
+
+
+def test_without_the_package_nobody_knows_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "steps.csv"
+    file.write_text(GOOD)
+    found = checked(tmp_path, file)
+    assert (found["verdict"], found["sources"][0]["kind"]) == ("unreadable", "unknown")
+
+
+def test_a_wrong_path_is_told_what_each_source_expects(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "steps.txt").write_text(GOOD)
+    (reason,) = checked(installed, tmp_path / "steps.txt")["sources"][0]["reasons"]
+    assert "a CSV of queue steps: its name does not end in .csv" in reason
+    assert "a RocketMQ store is one" in reason

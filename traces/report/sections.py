@@ -1,0 +1,126 @@
+"""How a source shows its rows: as sections, which every output format draws in its own way.
+
+A source gives a `Presentation` for the kind of input that it reads. Text and page know nothing else of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gapless.traces.report.charts import Chart
+from gapless.traces.report.values import WORST, Report, VerdictName
+
+Parts = Mapping[str, Sequence[Any]]
+"""The rows of a report by part: `ReportRow`s, each of the model that its source has for that part."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of a section, in several forms: a format chooses among them.
+
+    `line`: a sentence · `cells`: numbers, in the order of the section's header · `lines`: what else a terminal says
+    where entries are few · `figures`: (number, what it counts) · `charts`: drawn where entries are few.
+    """
+
+    source: str
+    name: str = ""  # empty where there is one entry for each source
+    line: str = ""
+    cells: tuple[int | str, ...] = ()
+    verdict: VerdictName | None = None
+    lines: tuple[str, ...] = ()
+    figures: tuple[tuple[str, str], ...] = ()
+    charts: tuple[Chart, ...] = ()
+
+    @property
+    def texts(self) -> list[str]:
+        """The cells as they are shown."""
+        return [f"{cell:,}" if isinstance(cell, int) else cell for cell in self.cells]
+
+    def head(self, report: Report) -> str:
+        """What the entry is about; with its source where the report has several."""
+        if not self.name:
+            return self.source
+        return f"{self.source}: {self.name}" if len(report.sources) > 1 else self.name
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report: a title, and entries below it.
+
+    `header`: of the names and the cells; without it, entries are lines, on a page too · `total`: what the closing
+    sentence and the top of a page count, as (number, noun) · `detail`: a long table, which is folded or left out
+    where it would hide the verdict.
+    """
+
+    name: str  # of its place on a page
+    title: str
+    noun: tuple[str, str]  # of an entry: one, several
+    entries: Sequence[Entry]
+    caption: str = ""
+    header: tuple[str, ...] = ()
+    note: str = ""
+    total: tuple[int, str] = (0, "")
+    detail: bool = False
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """How one kind of input is shown, with all that its source adds to a report.
+
+    `parts`: the keys of its rows in JSON, there even when empty · `conforms`: what `gapless explain` says of a trace
+    that departs nowhere, its name made safe to show.
+    """
+
+    label: str
+    unit: str = "record"  # of what is read
+    by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
+    parts: tuple[str, ...] = ()
+    sections: Callable[[Parts], Iterable[Section]] = lambda _: ()
+    conforms: Callable[[Report, str], Iterable[str]] = lambda report, trace: (
+        f"{trace} conforms: {report.counts.events:,} events.",
+    )
+
+
+PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}
+"""The presentation of each kind of input; the registry of sources adds theirs."""
+
+
+def presentation(kind: str) -> Presentation:
+    """How inputs of this kind are shown; by its name alone where the source that knows it is not there."""
+    return PRESENTATIONS.get(kind, Presentation(kind.replace("-", " ")))
+
+
+def sections(report: Report) -> list[Section]:
+    """What the sources show, but for what is empty: details last, and in each section what is worse first."""
+    verdicts = {source.path: source.verdict for source in report.sources}
+    found = []
+    for shows in PRESENTATIONS.values():
+        for section in shows.sections({**dict.fromkeys(shows.parts, ()), **report.parts}):
+            worse = sorted(section.entries, key=lambda e: -WORST.index(e.verdict or verdicts.get(e.source, WORST[0])))
+            found += [replace(section, entries=worse)] if worse else []
+    return sorted(found, key=lambda section: section.detail)
+
+
+def together(parts: Iterable[Parts]) -> dict[str, list[Any]]:
+    """The rows of several sources, by part; a key for every part that there could be."""
+    found: dict[str, list[Any]] = {name: [] for shows in PRESENTATIONS.values() for name in shows.parts}
+    for one in parts:
+        for name, rows in one.items():
+            found.setdefault(name, []).extend(rows)
+    return found
+
+
+def explained(report: Report, trace: str) -> Iterator[str]:
+    """What `gapless explain` says of one trace of one source: its stories, or that it departs nowhere."""
+    told = [finding for finding in report.violations if finding.trace == trace]
+    if not told and report.verdict == "departs":
+        yield f"{trace} does not depart by itself; what does is another trace: gapless check tells of it."
+    for finding in told:
+        yield from (*finding.story, "")
+    source, topic = report.sources[0], trace.rpartition("/")[0]
+    for line in (*source.reasons, *(note for note in source.notes if topic and topic in note)):
+        yield f"{source.path}: {line}"
+    if report.verdict == "conforms":
+        yield from presentation(source.kind).conforms(report, trace)

@@ -1,0 +1,212 @@
+"""A report for a terminal or a pipe: `text`. What does not fit is counted, and said to be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from gapless.traces.report.charts import BARS, Bar, blocks, clipped
+from gapless.traces.report.sections import Entry, Section, presentation, sections
+from gapless.traces.report.values import Finding, Report, VerdictName
+from gapless.traces.report.wording import (
+    allowed,
+    by_reason,
+    cleaned,
+    left,
+    line_kind,
+    plural,
+    sentence,
+    size,
+    some,
+    story_of,
+)
+
+# Without `verbose`: what lets verdict and story be seen without scrolling.
+FEW_ROWS = 24  # of a long table, on a terminal
+FEW_REASONS = 4
+STORIES = 20
+NOTES = 5
+FEW_ENTRIES = 3  # of which all that is known is told; of more, one line each
+FEW_LINES = 24
+FEW_OUTCOMES = 6
+
+STYLES = {"conforms": "green", "departs": "red", "unreadable": "magenta", "inconclusive": "yellow"}
+LINE_STYLES = {"title": "bold", "refused": "bold red", "needs": "yellow", "again": "cyan"}
+TONES = {"committed": "green", "rolled-back": "blue", "undecided": "yellow", "parked": "magenta", "other": ""}
+ASCII = str.maketrans(
+    {"→": "->", "·": "-", "×": "x", "…": "...", "–": "-", "’": "'"}
+    | dict.fromkeys("█▉▊▋▌", "#")
+    | dict.fromkeys("▍▎▏", "|")
+)
+
+
+def text(report: Report, console: Console, *, verbose: bool = False) -> None:
+    """Tell the report on a terminal or into a pipe; the verdict is the last line, and the stories are next to it.
+
+    `verbose`: every queue, every note, every story and every rule that was not exercised. Without it, long tables are
+    for terminals, for what conforms and for few rows. No line is wrapped: the width changes nothing.
+    """
+    report = cleaned(report)
+    told = sections(report)
+    parts = (
+        _sources(report, verbose=verbose),
+        *(_table(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if s.detail),
+        *(_entries(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if not s.detail),
+        _not_exercised(report, verbose=verbose),
+        _allowed(report, verbose=verbose),
+        _findings(report, verbose=verbose),
+    )
+    for part in parts:
+        if part:
+            for line in (*part, Text()):
+                _say(console, line)
+    _say(console, Text.assemble(_verdict(report.verdict), f": {sentence(report, told)}"))
+
+
+def _say(console: Console, line: Text) -> None:
+    try:
+        line.plain.encode(console.encoding)
+    except UnicodeEncodeError:
+        line = Text(line.plain.translate(ASCII).encode("ascii", "backslashreplace").decode())
+    console.print(line, soft_wrap=True, highlight=False)
+
+
+def _verdict(verdict: VerdictName) -> tuple[str, str]:
+    return verdict, f"bold {STYLES[verdict]}"
+
+
+def _more(count: int, one: str, many: str = "") -> list[Text]:
+    """How many are left out, if any are."""
+    return [Text(f"and {plural(count, f'more {one}', many and f'more {many}')} (--verbose)")] if count else []
+
+
+def _sources(report: Report, *, verbose: bool) -> list[Text]:
+    lines = []
+    for source in report.sources:
+        shows = presentation(source.kind)
+        about = [shows.label]
+        if source.kind != "unknown":
+            about += [plural(source.records, shows.unit), size(source.bytes), left(source)]
+        line = Text.assemble((source.path, "bold"), f": {', '.join(filter(None, about))}: ", _verdict(source.verdict))
+        notes = source.notes if verbose else source.notes[:NOTES]
+        lines.append(line)
+        lines += [Text(f"  reason: {reason}", STYLES[source.verdict]) for reason in source.reasons]
+        lines += [Text(f"  note: {note}") for note in notes]
+        lines += [Text("  ") + more for more in _more(len(source.notes) - len(notes), "note")]
+    return lines
+
+
+# -- what sources show ---------------------------------------------------------------------------------------------
+
+
+def _table(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
+    """The table of a detail."""
+    few = len(section.entries) <= FEW_ROWS and report.verdict == "conforms"
+    if not (verbose or (terminal and few)):
+        return []
+    rows = [(entry.head(report), *entry.texts) for entry in section.entries]
+    widths = [max(map(cell_len, column)) for column in zip(section.header, *rows, strict=True)]
+    told = [Text(_aligned(section.header, widths), "bold")]
+    for row, entry in zip(rows, section.entries, strict=True):
+        told.append(Text(_aligned(row, widths)))
+        if entry.verdict:
+            told[0].plain = f"{_aligned(section.header, widths)}  verdict"
+            told[-1].append("  ").append(entry.verdict, STYLES[entry.verdict])
+    return told
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """A name and numbers in columns."""
+    gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+    return "  ".join([row[0] + gaps[0], *(gap + cell for cell, gap in zip(row[1:], gaps[1:], strict=True))])
+
+
+def _entries(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
+    """A line for each entry; where there are few, all that is known of them."""
+    told = section.entries if verbose else section.entries[:FEW_LINES]
+    lines: list[Text] = []
+    for entry in told:
+        lines.append(Text.assemble((entry.head(report), "bold"), f": {entry.line}"))
+        if verbose or len(section.entries) <= FEW_ENTRIES:
+            lines += _outcomes(entry, BARS if verbose else FEW_OUTCOMES, terminal=terminal)
+            lines += [Text(f"  {line}") for line in entry.lines]
+    return lines + _more(len(section.entries) - len(told), *section.noun)
+
+
+def _outcomes(entry: Entry, most: int, *, terminal: bool) -> Iterator[Text]:
+    """The charts that have colours, in columns; a pipe gets the same words without the bars."""
+    for chart in entry.charts:
+        if chart.tones:
+            yield from _bars(chart.folded(most), terminal=terminal)
+
+
+def _bars(bars: Sequence[Bar], *, terminal: bool) -> Iterator[Text]:
+    names = [clipped(bar.name, 40) for bar in bars]
+    wide, far = max(map(cell_len, names), default=0), max((len(f"{bar.count:,}") for bar in bars), default=0)
+    for name, bar in zip(names, bars, strict=True):
+        gap = " " * (wide - cell_len(name))
+        line = Text(f"  {name}{gap}  {bar.count:>{far},}  {bar.share:>6}")
+        if terminal and bar.count:
+            line.append(f"  {blocks(bar.length)}", TONES[bar.tone])
+        yield line
+
+
+# -- what was found ------------------------------------------------------------------------------------------------
+
+
+def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
+    groups = by_reason(report.not_exercised)
+    if not groups:
+        return []
+    count = plural(len(report.not_exercised), "rule or step", "rules or steps")
+    if len(groups) > FEW_REASONS and not verbose:
+        return [Text(f"{count} not exercised (--verbose lists them)", "dim")]
+    lines = [Text(f"{count} not exercised:", "dim")]
+    return lines + [Text(f"  {rules}: {reason}" if reason else f"  {rules}", "dim") for rules, reason in groups]
+
+
+def _allowed(report: Report, *, verbose: bool) -> list[Text]:
+    """What the profile allowed, by kind, with the first of each; `verbose`: and its story."""
+    if not report.anomalies:
+        return []
+    lines = [Text(f"the {report.profile} profile gave away, counted and not judged:", "bold yellow")]
+    for count, what, first in allowed(report):
+        at = f", first in {first.trace} at {_place(report, first)}" if first else ""
+        lines.append(Text.assemble((f"  {count:,} × ", "yellow"), f"{what}{at}"))
+        if verbose and first:
+            lines += _story(first)
+    return lines
+
+
+def _place(report: Report, finding: Finding) -> str:
+    source = f"{finding.source}: " if len(report.sources) > 1 else ""
+    return f"{source}{finding.where.file}+{finding.where.offset}"
+
+
+def _findings(report: Report, *, verbose: bool) -> list[Text]:
+    found = report.violations
+    told = found if verbose else found[:STORIES]
+    lines: list[Text] = []
+    for number, finding in enumerate(told, 1):
+        lines += _finding(number, finding, _place(report, finding))
+    if len(told) < len(found):
+        lines += [Text(), Text(f"{plural(len(found) - len(told), 'more story', 'more stories')} (--verbose)")]
+    return lines[1:]
+
+
+def _finding(number: int, finding: Finding, place: str) -> Iterator[Text]:
+    yield Text()
+    yield Text.assemble((f"{number}. ", "bold red"), (finding.message, "bold"))
+    yield Text(f"   {place} ({finding.rule})")
+    if finding.count > 1:
+        yield Text(f"   {finding.count:,} like this, in {some(finding.traces) or finding.trace}")
+    yield Text()
+    yield from _story(finding)
+
+
+def _story(finding: Finding) -> Iterable[Text]:
+    for n, line in enumerate(story_of(finding)):
+        yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(line_kind(n, line), ""))

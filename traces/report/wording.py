@@ -1,0 +1,120 @@
+"""The words that text and page share: numbers, the closing sentence, stories, and names that cannot be trusted.
+
+Names come from stores and may hold anything. They are shown, never obeyed: by a terminal, by rich or by a browser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from gapless.traces.problems import shown
+from gapless.traces.report.charts import clipped
+from gapless.traces.report.sections import Section, presentation
+from gapless.traces.report.values import WORST, Finding, Report, Source, VerdictName
+
+WORST_FIRST: tuple[VerdictName, ...] = WORST[::-1]
+
+
+def sentence(report: Report, sections: Iterable[Section]) -> str:
+    """How much was checked, and how, in one sentence."""
+    how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
+    read = [source.records for source in report.sources if not presentation(source.kind).by_trace]
+    judged = [plural(sum(read), "record"), plural(report.counts.queues, "queue")]
+    if not read:
+        judged = [plural(report.counts.traces, "trace")]
+    judged += [plural(*section.total) for section in sections if section.total[0]]
+    done = ", ".join([*judged, plural(report.counts.events, "event")])
+    return f"{violations(report)}{done} checked in {duration(report.seconds)} ({how})"
+
+
+def violations(report: Report) -> str:
+    """How many violations there are, as the beginning of a sentence; empty where there are none."""
+    told = len(report.violations)
+    total = max(report.findings_total, told)
+    if not total:
+        return ""
+    stories = f" in {plural(told, 'story', 'stories')}" if told != total else ""
+    return f"{plural(total, 'violation')}{stories}; "
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 record`, `4,897 records`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def size(count: int) -> str:
+    """Bytes as a person reads them: `4.0 MiB`."""
+    amount = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            break
+        amount /= 1024
+    return f"{amount:,.1f} {unit}" if count >= 1024 else plural(count, "byte")
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person reads them."""
+    return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.0f} s"
+
+
+def left(source: Source) -> str:
+    """How the broker left its store."""
+    return {True: "clean", False: "unclean", None: ""}[source.clean]
+
+
+def by_reason(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Rules that are not exercised for the same reason, put together: (rules, reason)."""
+    groups: dict[str, list[str]] = {}
+    for line in lines:
+        rule, _, reason = line.partition(": ")
+        groups.setdefault(reason, []).append(rule)
+    return [(", ".join(rules), reason) for reason, rules in groups.items()]
+
+
+def allowed(report: Report) -> list[tuple[int, str, Finding | None]]:
+    """The deviations that the profile allowed: how often, what, and the first of them if the report has it."""
+    firsts = {finding.needs: finding for finding in reversed(report.findings) if finding.severity == "anomaly"}
+    names = [(count, name.replace("_", " ")) for name, count in report.anomalies.items()]
+    return [(count, firsts[what].message if what in firsts else what, firsts.get(what)) for count, what in names]
+
+
+def story_of(finding: Finding) -> list[str]:
+    """The story; of a violation that has none, all that is known."""
+    if finding.story or finding.severity == "anomaly":
+        return finding.story
+    here = ", ".join(f"{name}={value}" for name, value in finding.here.items())
+    return [f"Needs: {finding.needs}.", *([f"Here: {here}."] if here else []), f"Otherwise {finding.otherwise}."]
+
+
+LineKind = Literal["title", "step", "refused", "needs", "again", ""]
+
+
+def line_kind(number: int, line: str) -> LineKind:
+    """What a line of a story is, so that the eye finds the step that was refused."""
+    if re.match(r"\s+\d+\. ", line):
+        return "refused" if line.endswith(" refused") else "step"
+    if line.startswith("Again: "):
+        return "again"
+    if re.match(r"\w+ needs: ", line):
+        return "needs"
+    return "title" if number == 0 and " departs at " in line else ""
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few names of a cluster."""
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+
+
+def cleaned(report: Report, longest: int = 1 << 30) -> Report:
+    """The report with control characters escaped in every text, wherever it comes from, and long texts cut."""
+    return Report.model_validate(_cleaned(report.model_dump(by_alias=True), longest))
+
+
+def _cleaned(value: Any, longest: int) -> Any:
+    if isinstance(value, str):
+        return clipped(value if value.isprintable() else shown(value), longest)
+    if isinstance(value, dict):
+        return {_cleaned(key, 1 << 30): _cleaned(item, longest) for key, item in value.items()}
+    return [_cleaned(item, longest) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,253 @@
+"""What a report says of stores: their queues, their transactions, and what clients were promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from gapless.traces.report.charts import Chart, histogram, reached, span
+from gapless.traces.report.sections import Entry, Parts, Presentation, Section
+from gapless.traces.report.values import Report, ReportRow, VerdictName
+from gapless.traces.report.wording import plural
+
+
+class QueueRow(ReportRow):
+    """One queue in numbers, for the report's table."""
+
+    part: ClassVar[str] = "queues"
+
+    topic: str
+    queue: int
+    messages: int
+    first: int
+    end: int
+    indexed: int
+    verdict: VerdictName
+
+
+class TransactionsRow(ReportRow):
+    """The transactions of one store in numbers: what became of them, how long it took, how ops were batched.
+
+    A *renewal* is a half that the check service put back. Histograms have a count per upper bound or value.
+    """
+
+    part: ClassVar[str] = "transactions"
+
+    transactions: int = Field(description="how many there are: a half with all its versions is one")
+    halves: int = Field(description="half records, renewals included")
+    renewals: int = Field(description="of these, put back with a raised counter")
+    finals: int
+    ops: int = Field(description="op records")
+    marks: int = Field(description="half numbers named in them")
+    parked: int
+    outcomes: dict[str, int] = Field(description="transactions by what became of them: committed, rolled back, …")
+    decided_within: dict[int, int] = Field(
+        description="committed and rolled-back transactions by ms from the first half to the final or op: at most this"
+    )
+    back_checks: dict[int, int] = Field(description="transactions by how often their half was put back")
+    batches: dict[int, int] = Field(description="op records by the half numbers named in one: at most this many")
+    half_cursor: int | None = Field(default=None, description="None where the store has none")
+    half_end: int = Field(description="exclusive end of the half numbers in the log")
+    op_cursor: int | None = None
+    op_end: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether the store holds nothing of any transaction."""
+        return not (self.transactions or self.halves or self.finals or self.ops or self.parked)
+
+
+class ClientRow(ReportRow):
+    """What a client log says was asked and answered, and how much of it could be held against the store."""
+
+    part: ClassVar[str] = "clients"
+
+    path: str
+    lines: int
+    sends: int = Field(description="messages sent, those in batches and halves included")
+    acknowledged: int = Field(description="of these, answered with a place in the log")
+    unknown: int = Field(description="of these, never answered: either may be true")
+    expired: int = Field(default=0, description="acknowledged, and below the log's start now: not judged")
+    decisions: int = Field(description="commits and rollbacks that were asked for")
+    back_checks: int = Field(description="back-checks that clients received")
+
+
+# -- sections ------------------------------------------------------------------------------------------------------
+
+TONES = {"committed": "committed", "rolled back": "rolled-back", "undecided": "undecided", "parked": "parked"}
+SELDOM = ("never", "once", "twice")  # put back so often: counted one by one, and all else together
+
+
+def sections(parts: Parts) -> list[Section]:
+    """What stores add to a report."""
+    transactions = [row for row in parts["transactions"] if not row.empty]
+    return [
+        Section(
+            "transactions",
+            "Transactions",
+            ("store with transactions", "stores with transactions"),
+            [_transactions(row) for row in transactions],
+            caption="what became of them, how long it took, how ops were batched",
+            header=(
+                "",
+                "transactions",
+                "halves",
+                "put back",
+                "finals",
+                "ops",
+                "marks",
+                "parked",
+                "half cursor",
+                "op cursor",
+            ),
+            total=(sum(row.transactions for row in transactions), "transaction"),
+        ),
+        Section(
+            "clients",
+            "What clients were promised",
+            ("client log", "client logs"),
+            [_client(row) for row in parts["clients"]],
+            caption="and how much of it could be held against the store",
+            header=(
+                "client log",
+                "lines",
+                "messages sent",
+                "acknowledged",
+                "expired since",
+                "never answered",
+                "decisions",
+                "back-checks",
+            ),
+            note="An acknowledged message must lie in the log where the answer says, unless it has expired since. What "
+            "was never answered may lie there or not.",
+        ),
+        Section(
+            "queues",
+            "Queues",
+            ("queue", "queues"),
+            [_queue(row) for row in parts["queues"]],
+            caption=plural(len(parts["queues"]), "row"),
+            header=("queue", "messages", "first number", "end", "entries up to"),
+            detail=True,
+        ),
+    ]
+
+
+def _queue(row: QueueRow) -> Entry:
+    numbers = (row.messages, row.first, row.end, row.indexed)
+    return Entry(row.source, f"{row.topic}/{row.queue}", cells=numbers, verdict=row.verdict)
+
+
+def _client(row: ClientRow) -> Entry:
+    expired = f" ({row.expired:,} expired since)" if row.expired else ""
+    sent = f"{plural(row.sends, 'message')} sent, {row.acknowledged:,} acknowledged{expired}"
+    asked = f"{plural(row.decisions, 'decision')}, {plural(row.back_checks, 'back-check')}"
+    numbers = (row.lines, row.sends, row.acknowledged, row.expired, row.unknown, row.decisions, row.back_checks)
+    return Entry(row.source, row.path, f"{sent}, {row.unknown:,} never answered; {asked}", numbers)
+
+
+def _transactions(row: TransactionsRow) -> Entry:
+    cursors = (cursor(row.half_cursor, row.half_end), cursor(row.op_cursor, row.op_end))
+    numbers = (row.transactions, row.halves, row.renewals, row.finals, row.ops, row.marks, row.parked)
+    return Entry(
+        row.source,
+        line=", ".join(_held(row)),
+        cells=(*numbers, *cursors),
+        lines=(*_spread(row), f"half cursor {cursors[0]}, op cursor {cursors[1]}"),
+        figures=(
+            _figure(row.transactions, "transaction"),
+            (f"{row.halves:,}", f"{'half' if row.halves == 1 else 'halves'}, {row.renewals:,} of them put back"),
+            _figure(row.finals, "final"),
+            (f"{row.ops:,}", f"{'op' if row.ops == 1 else 'ops'} with {plural(row.marks, 'mark')}"),
+            (f"{row.parked:,}", "parked"),
+            (cursors[0], f"{'no ' * (row.half_cursor is None)}half cursor"),
+            (cursors[1], f"{'no ' * (row.op_cursor is None)}op cursor"),
+        ),
+        charts=charts(row),
+    )
+
+
+def cursor(at: int | None, end: int) -> str:
+    """How far a cursor is: `1,131 of 1,205`."""
+    return f"– of {end:,}" if at is None else f"{at:,} of {end:,}"
+
+
+def _figure(count: int, noun: str) -> tuple[str, str]:
+    return f"{count:,}", noun if count == 1 else f"{noun}s"
+
+
+def charts(row: TransactionsRow) -> tuple[Chart, ...]:
+    """What a store's transactions are like, as four pictures; one without bars has nothing to count."""
+    unit = ("transaction", "transactions")
+    times, checks, sizes = (
+        histogram(row.decided_within, span),
+        histogram(row.back_checks),
+        histogram(row.batches, "{:,}".format),
+    )
+    return (
+        Chart("outcomes", "Outcomes", unit, "by what became of it", [*row.outcomes.items()], TONES),
+        Chart("time", "Time to decision", unit, "by the time that it took, up to", times),
+        Chart("checks", "Back-checks", unit, "by how often its half was put back", checks),
+        Chart("batches", "Halves per op", ("op", "ops"), "by the halves named in one, up to", sizes),
+    )
+
+
+def _held(row: TransactionsRow) -> Iterator[str]:
+    """What lies in a store for the sake of transactions."""
+    yield plural(row.transactions, "transaction")
+    yield plural(row.halves, "half", "halves") + (f" ({row.renewals:,} put back)" if row.renewals else "")
+    yield plural(row.finals, "final")
+    yield f"{plural(row.ops, 'op')} with {plural(row.marks, 'mark')}" if row.ops else plural(0, "op")
+    if row.parked:
+        yield f"{row.parked:,} parked"
+
+
+def _spread(row: TransactionsRow) -> Iterator[str]:
+    """How long decisions took, how often halves were put back, how ops were batched."""
+    if times := reached(row.decided_within):
+        yield "decided: " + ", ".join(f"{part} within {span(bound)}" for part, bound in times)
+    if often := ", ".join(_times(row.back_checks)):
+        yield f"put back: {often}"
+    if sizes := reached(row.batches):
+        yield "halves per op: " + ", ".join(f"{part} at most {bound:,}" for part, bound in sizes)
+
+
+def _times(counts: Mapping[int, int]) -> Iterator[str]:
+    """How many were put back how often: `700 never, 50 once, 40 twice, 6 up to 15 times`."""
+    for times, word in enumerate(SELDOM):
+        if counts.get(times):
+            yield f"{counts[times]:,} {word}"
+    if often := {times: count for times, count in counts.items() if times >= len(SELDOM) and count}:
+        yield f"{sum(often.values()):,} up to {plural(max(often), 'time')}"
+
+
+# -- one trace -----------------------------------------------------------------------------------------------------
+
+
+def conforms(report: Report, trace: str) -> Iterator[str]:
+    """What `gapless explain` says of a queue, a transaction, an op or the log that departs nowhere."""
+    queues: Sequence[QueueRow] = report.queues
+    for row in queues:
+        yield (
+            f"{row.topic}/{row.queue} conforms: numbers from {row.first} up to, not including, {row.end}; "
+            f"{row.messages:,} messages in the log; entries up to, not including, {row.indexed}."
+        )
+    source = report.sources[0]
+    if not queues and trace.startswith("RMQ_SYS_TRANS_"):
+        yield f"{trace} conforms, if there is such an op: {source.records:,} records were read."
+    elif report.life:
+        (outcome,) = report.transactions[0].outcomes or ("without a half",)
+        yield from (f"transaction {trace} conforms: {outcome}.", "", *report.life)
+    elif trace == "commitlog":
+        yield f"commitlog conforms: {source.records:,} records in {source.bytes:,} bytes of files."
+
+
+PRESENTATION = Presentation(
+    "RocketMQ store",
+    by_trace=False,
+    parts=("queues", "transactions", "clients"),
+    sections=sections,
+    conforms=conforms,
+)
