@@ -31,7 +31,7 @@ def scan(path: str) -> None:
     tasks.load_kernels(Options())
     began = time.perf_counter()
     store, space = directory.open_store(Path(path)), files.Space()
-    readers = (reading.Reader(store, split, space) for split in reading.splits(store))
+    readers = (reading.SplitReader(store, split, space) for split in reading.splits(store))
     records = sum(scanned.columns.count for reader in readers for scanned in reader.segments())
     answer(time.perf_counter() - began, records)
 

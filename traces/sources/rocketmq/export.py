@@ -20,7 +20,7 @@ from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments import reading
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
-from gapless.traces.sources.rocketmq.segments.reading import Columns, Reader
+from gapless.traces.sources.rocketmq.segments.reading import Columns, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, log_events, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
@@ -50,7 +50,7 @@ def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
     store = judged.store
     limited = replace(store, limit=min(judged.end, store.limit))
     for split in reading.splits(limited):
-        for scanned in Reader(limited, split).segments():
+        for scanned in SplitReader(limited, split).segments():
             if scanned.start >= judged.end:
                 continue
             ready = [joint for joint in waiting if joint[0] <= scanned.start]

@@ -12,7 +12,7 @@ from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.segments import reading
-from gapless.traces.sources.rocketmq.segments.reading import Reader, Split
+from gapless.traces.sources.rocketmq.segments.reading import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import files, names, scan
 from gapless.traces.sources.rocketmq.store.directory import ENTRY, Store, queue_files
 
@@ -279,7 +279,7 @@ def _at(judged: JudgedStore, position: int) -> str:
 
 
 def _record_at(store: Store, split: Split, position: int) -> str:
-    for columns, low, high, *_ in Reader(store, split).segments():
+    for columns, low, high, *_ in SplitReader(store, split).segments():
         if not low <= position < high:
             continue
         starts = columns.log[scan.POSITION]

@@ -145,7 +145,7 @@ def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
 def _is_garbage(store: Store) -> bool:
     """Whether there are bytes in the log that are no record: zeros are nothing, anything else is not ours."""
     for split in reading.splits(store):
-        window = files.Window(split.file)
+        window = files.FileWindow(split.file)
         window.read(split.low, split.high)
         if window.data[: window.have].any():
             return True

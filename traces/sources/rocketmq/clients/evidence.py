@@ -22,6 +22,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
+from gapless.traces.sources.rocketmq.clients import requests
 from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -71,7 +72,7 @@ def read(path: Path, source: str) -> Evidence:
     sends = log.sends
     return Evidence(
         said=_said(log),
-        sends=_placed(sends, sends.result == client_log.OK),
+        sends=_placed(sends, sends.result == requests.OK),
         keys=distinct(sends.key),
         topics=log.topics,
         complete=log.complete,
@@ -80,9 +81,9 @@ def read(path: Path, source: str) -> Evidence:
             path=shown(path),
             lines=log.lines,
             sends=int(sends.count.sum()),
-            acknowledged=int(sends.count[sends.result == client_log.OK].sum()),
-            unknown=int(sends.count[sends.result == client_log.UNKNOWN].sum()),
-            decisions=int((log.ends.decision != client_log.UNDECIDED).sum()),
+            acknowledged=int(sends.count[sends.result == requests.OK].sum()),
+            unknown=int(sends.count[sends.result == requests.UNKNOWN].sum()),
+            decisions=int((log.ends.decision != requests.UNDECIDED).sum()),
             back_checks=len(log.checks),
         ),
     )
@@ -104,14 +105,12 @@ def _placed(sends: Sends, answered: Truths) -> Ints:
 
 def _said(log: ClientLog) -> Ints:
     """Decisions that were asked for, those that were acknowledged, and back-checks that came in, by key."""
-    from gapless.traces.sources.rocketmq.clients import client_log  # noqa: PLC0415 - as above
-
     ends, checks = log.ends, log.checks
     parts = []
     for what, mine in (
-        (COMMIT, ends.decision == client_log.COMMIT),
-        (ROLL_BACK, ends.decision == client_log.ROLL_BACK),
-        (COMMIT_TOLD, (ends.decision == client_log.COMMIT) & (ends.result == client_log.OK)),
+        (COMMIT, ends.decision == requests.COMMIT),
+        (ROLL_BACK, ends.decision == requests.ROLL_BACK),
+        (COMMIT_TOLD, (ends.decision == requests.COMMIT) & (ends.result == requests.OK)),
     ):
         count = int(mine.sum())
         parts.append(np.stack([ends.key[mine], ends.position[mine], np.full(count, what), ends.number[mine]]))

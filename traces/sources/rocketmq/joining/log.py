@@ -19,8 +19,8 @@ from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import Promises
-from gapless.traces.sources.rocketmq.joining.queues import Queues
-from gapless.traces.sources.rocketmq.joining.transactions import Transactions
+from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.reading import Split
 from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, Refusal, Segment, SplitResult
@@ -39,8 +39,8 @@ class StoreJudge:
         self.options = options
         self.evidence = evidence
         self.judged = JudgedStore(store, end=store.start, evidence=evidence)
-        self.queues = Queues(self.judged, options)
-        self.transactions = Transactions(self.judged, options)
+        self.queues = JoinedQueues(self.judged, options)
+        self.transactions = JoinedTransactions(self.judged, options)
         self.promises = Promises(self.judged, options)
         self.log: State = SPECS["log"].initial
         self.held: list[Held] = []  # behind a gap: old bytes or not?

@@ -17,7 +17,7 @@ from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore, RefusedPiece
 from gapless.traces.sources.rocketmq.segments import reading
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
-from gapless.traces.sources.rocketmq.segments.reading import Reader, Split
+from gapless.traces.sources.rocketmq.segments.reading import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store import files
 from gapless.traces.sources.rocketmq.store.directory import ENTRY, FARTHEST, queue_files, queue_folders
@@ -29,7 +29,7 @@ SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
 
 
-class Queues:
+class JoinedQueues:
     """The runs of all queues; `beyond` are entries behind a queue's last message that point beyond the log."""
 
     def __init__(self, judged: JudgedStore, options: Options) -> None:
@@ -150,7 +150,7 @@ class Queues:
     def _events(self, split: Split, start: int, subject: Subject) -> list[Event]:
         """One queue's events in the segment that begins at `start`, read again."""
         again = replace(split, low=start - split.file.base, exact=True)
-        for scanned in Reader(self.store, again).segments():
+        for scanned in SplitReader(self.store, again).segments():
             return queue_events(self.store, scanned.columns).of_subject(subject)
         return []
 
@@ -192,7 +192,7 @@ class Queues:
         """All events of one queue, read again; of its entries, only those of messages from position `anew` on."""
         counts = False
         for split in reading.splits(self.store):
-            for scanned in Reader(self.store, split).segments():
+            for scanned in SplitReader(self.store, split).segments():
                 if scanned.start >= self.judged.end:
                     return
                 for event in queue_events(self.store, scanned.columns).of_subject(subject):

@@ -20,7 +20,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, Outcome, life, named, replay
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments import reading
-from gapless.traces.sources.rocketmq.segments.reading import Reader
+from gapless.traces.sources.rocketmq.segments.reading import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import name_of_record
@@ -41,7 +41,7 @@ UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
 ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
 
 
-class Transactions:
+class JoinedTransactions:
     """The transactions of a store as far as its segments have been joined."""
 
     def __init__(self, judged: JudgedStore, options: Options) -> None:
@@ -159,7 +159,7 @@ class Transactions:
             begin, end = split.file.base + split.low, split.file.base + split.high
             if end <= low or high < begin or not ((spans[0] < end) & (begin <= spans[1])).any():
                 continue
-            for scanned in Reader(self.judged.store, split).segments():
+            for scanned in SplitReader(self.judged.store, split).segments():
                 steps = scanned.columns.steps
                 steps = steps[:, steps[PLACE] < self.judged.end]
                 of_mark = (steps[KIND] == MARK) & among(steps[NAMES], numbers)

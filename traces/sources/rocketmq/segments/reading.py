@@ -17,7 +17,7 @@ from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import LogFile, Store
-from gapless.traces.sources.rocketmq.store.files import LARGEST, SLACK, Space, Window, begins, header_at
+from gapless.traces.sources.rocketmq.store.files import LARGEST, SLACK, FileWindow, Space, begins, header_at
 from gapless.traces.sources.rocketmq.transactions import rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
@@ -156,7 +156,7 @@ class Scanned(NamedTuple):
     blank: Event | None  # the blank behind its last record, if it was reached
 
 
-class Reader:
+class SplitReader:
     """Scans one split into segments."""
 
     def __init__(self, store: Store, split: Split, space: Space | None = None, *, keys: bool = False) -> None:
@@ -164,7 +164,7 @@ class Reader:
         self.space = space
         self.keys = keys  # whether the keys of all records are wanted
         self.file = split.file
-        self.window = Window(split.file, space)
+        self.window = FileWindow(split.file, space)
         known = bool(store.settings)
         self.habits = scan.Habits(
             delays=np.array(store.delays, np.int64),

@@ -21,7 +21,7 @@ from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.queue_events import load_kernels as load_queue_kernels
-from gapless.traces.sources.rocketmq.segments.reading import MOST_DAMAGE, Columns, Reader, Scanned, Split
+from gapless.traces.sources.rocketmq.segments.reading import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
@@ -148,7 +148,7 @@ def judge(store: Store, split: Split, options: Options, evidence: Evidence | Non
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
-    for scanned in Reader(store, split, space, keys=evidence is not None).segments():
+    for scanned in SplitReader(store, split, space, keys=evidence is not None).segments():
         if scanned.columns.count or scanned.blank:
             segments.append(_segment(store, split, scanned, options, evidence))
         counters += scanned.columns.room.counters

@@ -37,7 +37,7 @@ class Space:
         return self.flat[name][:size].view(kind).reshape(shape)
 
 
-class Window:
+class FileWindow:
     """The bytes of a log file that a scan is at, read again where a record reaches beyond them."""
 
     def __init__(self, file: LogFile, space: Space | None = None) -> None:
@@ -87,7 +87,7 @@ def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
 
 def header_at(file: LogFile, at: int) -> records.Header:
     """The header of the record at offset `at` of a log file."""
-    window = Window(file)
+    window = FileWindow(file)
     window.read(at, at + records.HEADER)
     return records.header(window.data.tobytes())
 
@@ -96,7 +96,7 @@ def begins(file: LogFile, at: int) -> bool:
     """Whether a record or the file's blank begins at offset `at` of a log file."""
     if at + records.BLANK > file.length:
         return False
-    window = Window(file)
+    window = FileWindow(file)
     window.read(at, at + SLACK)
     return bool(find_start(window.view(at, at + 1)) == 0)
 
@@ -109,7 +109,7 @@ def record_at(store: Store, position: int) -> records.Plain | None:
             size = header_at(file, at).size
             if not records.SMALLEST <= size <= min(LARGEST, file.length - at):
                 return None
-            window = Window(file)
+            window = FileWindow(file)
             window.read(at, at + size)
             return records.plain(window.data.tobytes())
     return None
