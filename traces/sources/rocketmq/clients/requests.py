@@ -140,11 +140,8 @@ class OtherRequest(Line):
     op: Literal["topic", "pull", "note"]
 
 
-LINE: TypeAdapter[SendRequest | BatchRequest | EndRequest | CheckRequest | AdminRequest | OtherRequest] = TypeAdapter(
-    Annotated[
-        SendRequest | BatchRequest | EndRequest | CheckRequest | AdminRequest | OtherRequest, Field(discriminator="op")
-    ]
-)
+Request = SendRequest | BatchRequest | EndRequest | CheckRequest | AdminRequest | OtherRequest
+LINE: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="op")])
 
 
 def row_of(
