@@ -20,11 +20,11 @@ import pytest
 from gapless import UsageError, check
 from gapless.traces.engines import spark, spark_session
 from gapless.traces.engines.spark import Spark
-from gapless.traces.events import schema
+from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.check import StoreCheck
-from gapless.traces.sources.rocketmq.segments import reading
+from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from tests.support.command_line import gapless_process
 from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
@@ -72,7 +72,7 @@ NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"  # there is time
 @pytest.mark.parametrize("store", ["midlife", "lab/made_anew", "lab/ghosts", *(["unclean"] if NIGHT else [])])
 def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> None:
     split = 250_000
-    assert len(list(reading.splits(open_store(recording(store), None), split))) > 3
+    assert len(list(splits.splits(open_store(recording(store), None), split))) > 3
     report, table = agree(recording(store), tmp_path, split)
     assert report["verdict"] == ("departs" if store == "lab/ghosts" else "conforms")
     assert len(table) == report["counts"]["traces"]
@@ -158,7 +158,7 @@ def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, pro
     if suffix == ".parquet":
         cut(path, 45)
     split = 5000 if suffix == ".ndjson" else 1
-    assert len(schema.stretches(path, split)) > 5
+    assert len(reading.stretches(path, split)) > 5
     report, table = agree(path, tmp_path, split, profile=profile)
     assert report["verdict"] == "departs"
     assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": 8})

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from gapless.traces.events.schema import OUTCOMES, TAKEN
+from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.batches import Batch, slices
 from gapless.traces.judging.columns import First, Traces
 from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added

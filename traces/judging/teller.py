@@ -12,11 +12,11 @@ from gapless.traces.judging.columns import First
 from gapless.traces.judging.tallies import Cluster, Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
+from gapless.traces.replay.event_rules import SEEN
 from gapless.traces.replay.exact import story
 from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Where
-from gapless.traces.rules import SEEN
 
 
 @dataclass(frozen=True)

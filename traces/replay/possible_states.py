@@ -12,14 +12,23 @@ from typing import Any, NamedTuple
 
 from gapless.spec.catalog import Spec, State, waiving
 from gapless.spec.language import Refused
-from gapless.traces.judging.columns import Taken
 from gapless.traces.options import Options
+from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Departure, Event, Step, named, replay
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.replay.notation import called
-from gapless.traces.rules import OF_EVENTS, REFUSED, SEEN
 
 STATES = 64  # possible states that are kept for one trace
+
+
+class Taken(NamedTuple):
+    """One event of a trace, with its row in the file."""
+
+    event: Event
+    outcome: str
+    saw: dict[str, int] | None
+    position: int
+    row: int
 
 
 class World(NamedTuple):

@@ -18,9 +18,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gapless.traces.problems import NothingThere, Unreadable
-from gapless.traces.sources.rocketmq.clients import client_log, requests
+from gapless.traces.sources.rocketmq.clients import client_log, request_lines
 from gapless.traces.sources.rocketmq.clients.client_log import Checks, ClientLog, Ends, Resumes, Rows, Sends
-from gapless.traces.sources.rocketmq.clients.requests import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
+from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
 from gapless.traces.sources.rocketmq.store import bytes as native
 from gapless.traces.sources.rocketmq.store.directory import client_log_beside
 from tests.support.rocketmq.recordings import COUNTS, recording_with_client
@@ -675,15 +675,15 @@ def test_the_essay_tells_of_every_field() -> None:
     table = [row.split("|") for row in section().splitlines() if row.startswith("| `")]
     told = {name for row in table for name in re.findall(r"`(\w+)`", row[1])}
     models = (
-        requests.SendRequest,
-        requests.BatchRequest,
-        requests.EndRequest,
-        requests.CheckRequest,
-        requests.AdminRequest,
-        requests.OtherRequest,
+        request_lines.SendRequest,
+        request_lines.BatchRequest,
+        request_lines.EndRequest,
+        request_lines.CheckRequest,
+        request_lines.AdminRequest,
+        request_lines.OtherRequest,
     )
     assert told == {field.alias or name for model in models for name, field in model.model_fields.items()}
-    assert set(re.findall(r"`(\w+)`", table[0][3])) == set(requests.OPS)
+    assert set(re.findall(r"`(\w+)`", table[0][3])) == set(request_lines.OPS)
 
 
 def test_columns_are_what_other_rooms_are_told() -> None:

@@ -17,8 +17,8 @@ from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.segments import reading, tasks
-from gapless.traces.sources.rocketmq.segments.reading import Split
+from gapless.traces.sources.rocketmq.segments import splits, tasks
+from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.directory import (
     CLIENT_LOG,
@@ -73,7 +73,7 @@ class StoreCheck:
         self.path = path
         self.options = options
         self.listed = listed
-        self.splits: Sequence[Split] = list(reading.splits(store, options.split))
+        self.splits: Sequence[Split] = list(splits.splits(store, options.split))
         self.judge = StoreJudge(store, options, said)
 
     def task(self, engine: Engine) -> Task:  # noqa: ARG002 - as `Recording` says

@@ -13,23 +13,24 @@ import pyarrow as pa
 from gapless.traces.engines.engine import Progress
 from gapless.traces.engines.local import Local
 from gapless.traces.events import schema
+from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.segments import reading
+from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
-from gapless.traces.sources.rocketmq.segments.reading import Columns, SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, log_events, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
-from gapless.traces.sources.rocketmq.store.files import name_of_record
+from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.transactions import lineage
-from gapless.traces.sources.rocketmq.transactions.judge import Flags, Lineages, lineages
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, op_with_marks
 from gapless.traces.sources.rocketmq.transactions.rows import HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE
-from gapless.traces.sources.rocketmq.transactions.values import NO_ROWS, Terms, terms
+from gapless.traces.sources.rocketmq.transactions.settling import Flags, Lineages, lineages
+from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Terms, terms
 
 Joint = tuple[int, str, str, Event]
 
@@ -49,7 +50,7 @@ def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
     steps = [NO_ROWS]
     store = judged.store
     limited = replace(store, limit=min(judged.end, store.limit))
-    for split in reading.splits(limited):
+    for split in splits.splits(limited):
         for scanned in SplitReader(limited, split).segments():
             if scanned.start >= judged.end:
                 continue
@@ -69,7 +70,7 @@ def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
     given = terms(store, Options())
     lives = lineages(rows, given)
     for events in (_transactions(store, lives, given), _ops(judged, rows, given), _cursors(judged, lives, given)):
-        for group in iter(lambda some=events: list(islice(some, schema.ROWS)), []):  # type: ignore[misc]
+        for group in iter(lambda some=events: list(islice(some, ROWS)), []):  # type: ignore[misc]
             yield schema.from_events(_event(source, *event) for event in group)
 
 
@@ -84,9 +85,9 @@ Told = tuple[str, str, int, Event]
 
 def _event(source: str, spec: str, trace: str, position: int, event: Event) -> schema.Event:
     return schema.Event(
-        source=schema.utf8(source),
+        source=utf8(source),
         spec=spec,
-        trace=schema.utf8(trace),
+        trace=utf8(trace),
         position=position,
         action=event[0],
         args=named(spec, event),

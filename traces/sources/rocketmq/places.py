@@ -11,9 +11,9 @@ from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
-from gapless.traces.sources.rocketmq.segments import reading
-from gapless.traces.sources.rocketmq.segments.reading import Split, SplitReader
-from gapless.traces.sources.rocketmq.store import files, names, scan
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
+from gapless.traces.sources.rocketmq.store import file_access, names, scan
 from gapless.traces.sources.rocketmq.store.directory import ENTRY, Store, queue_files
 
 MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
@@ -250,7 +250,7 @@ def _differences(store: Store, found: Breach) -> list[str]:
         return []
     args = named("transaction", found.departure.event)
     half_at = found.departure.state.positions[args.get("parent", args["number"])]
-    half, copy = files.record_at(store, half_at), files.record_at(store, found.position)
+    half, copy = file_access.record_at(store, half_at), file_access.record_at(store, found.position)
     if half is None or copy is None:
         return []
     what = ["body"] * (half.body != copy.body) + ["birth"] * (half.born != copy.born)
@@ -272,7 +272,7 @@ def _at(judged: JudgedStore, position: int) -> str:
         return f"below the log's start {store.start}"
     if position >= judged.end:
         return f"beyond the log's end {judged.end}"
-    for split in reading.splits(store):
+    for split in splits.splits(store):
         if split.file.base + split.low <= position < split.file.base + split.high:
             return _record_at(store, split, position)
     return "where the log has no file"

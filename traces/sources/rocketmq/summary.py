@@ -17,9 +17,9 @@ from gapless.traces.sources.rocketmq import PROFILE, places
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
-from gapless.traces.sources.rocketmq.segments import reading
+from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG
-from gapless.traces.sources.rocketmq.store import files, scan
+from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import Store
 from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
 
@@ -144,8 +144,8 @@ def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
 
 def _is_garbage(store: Store) -> bool:
     """Whether there are bytes in the log that are no record: zeros are nothing, anything else is not ours."""
-    for split in reading.splits(store):
-        window = files.FileWindow(split.file)
+    for split in splits.splits(store):
+        window = file_access.FileWindow(split.file)
         window.read(split.low, split.high)
         if window.data[: window.have].any():
             return True

@@ -1,8 +1,8 @@
 """The client log: what producers asked of the broker, and what they were answered.
 
 A store shows what the broker did; only its clients know what it promised. `traces/README.md` tells the form of the log
-as an essay, the models below tell it to the machine, and what is read are columns: one row for every message sent, for
-every decision on a half, for every back-check received.
+as an essay, `request_lines.py` tells it to the machine, and what is read are columns: one row for every message sent,
+for every decision on a half, for every back-check received.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pyarrow import json as arrow_json
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from gapless.traces.events.schema import codes
+from gapless.traces.events.event import codes
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.sources.rocketmq.clients.requests import (
+from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
     BATCH,
     CHECK,
@@ -43,9 +43,8 @@ from gapless.traces.sources.rocketmq.clients.requests import (
     row_of,
     what_is_wrong,
 )
-from gapless.traces.sources.rocketmq.store.bytes import digests
+from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
 
-Ints = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
 BLOCK = 4 << 20  # bytes that are read at once
@@ -378,9 +377,6 @@ def _between(column: pa.Array[Any], low: int, high: int) -> bool:
     return not len(values) or bool(low <= values.min() and values.max() < high)
 
 
-# -- columns -------------------------------------------------------------------------------------------------------
-
-
 def _columns(batch: pa.RecordBatch, topics: dict[str, int]) -> _Found:
     """Sound rows, sorted out by what they tell of."""
     op = codes(batch.column("op"), OPS)
@@ -423,8 +419,7 @@ def _sends(rows: pa.RecordBatch, topics: dict[str, int]) -> Sends:
 
 def _each(rows: pa.RecordBatch, name: str, having: Truths) -> pa.Array[Any]:
     """The values of all lists that a column of lists has in certain rows."""
-    values: pa.Array[Any] = pc.list_flatten(rows.column(name).filter(pa.array(having)))
-    return values
+    return pc.list_flatten(rows.column(name).filter(pa.array(having)))
 
 
 def _indexes(column: pa.Array[Any], names: dict[str, int]) -> Ints:
@@ -468,14 +463,12 @@ def _resumes(admins: pa.RecordBatch) -> Resumes:
 
 
 def _resuming(admins: pa.RecordBatch) -> pa.RecordBatch:
-    """Of administrators' requests, those that put a half up for checks again."""
     return admins.filter(pa.array(_ints(admins, "request") == RESUME))
 
 
 def _message_ids(rows: pa.RecordBatch) -> list[str | None]:
     """What they name."""
-    ids: list[str | None] = pc.struct_field(rows.column("ext"), "msgId").to_pylist()
-    return ids
+    return list(pc.struct_field(rows.column("ext"), "msgId").to_pylist())
 
 
 def _given(rows: pa.RecordBatch, name: str) -> Truths:

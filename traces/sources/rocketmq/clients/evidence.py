@@ -22,7 +22,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
-from gapless.traces.sources.rocketmq.clients import requests
+from gapless.traces.sources.rocketmq.clients import request_lines
 from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -72,7 +72,7 @@ def read(path: Path, source: str) -> Evidence:
     sends = log.sends
     return Evidence(
         said=_said(log),
-        sends=_placed(sends, sends.result == requests.OK),
+        sends=_placed(sends, sends.result == request_lines.OK),
         keys=distinct(sends.key),
         topics=log.topics,
         complete=log.complete,
@@ -81,9 +81,9 @@ def read(path: Path, source: str) -> Evidence:
             path=shown(path),
             lines=log.lines,
             sends=int(sends.count.sum()),
-            acknowledged=int(sends.count[sends.result == requests.OK].sum()),
-            unknown=int(sends.count[sends.result == requests.UNKNOWN].sum()),
-            decisions=int((log.ends.decision != requests.UNDECIDED).sum()),
+            acknowledged=int(sends.count[sends.result == request_lines.OK].sum()),
+            unknown=int(sends.count[sends.result == request_lines.UNKNOWN].sum()),
+            decisions=int((log.ends.decision != request_lines.UNDECIDED).sum()),
             back_checks=len(log.checks),
         ),
     )
@@ -108,9 +108,9 @@ def _said(log: ClientLog) -> Ints:
     ends, checks = log.ends, log.checks
     parts = []
     for what, mine in (
-        (COMMIT, ends.decision == requests.COMMIT),
-        (ROLL_BACK, ends.decision == requests.ROLL_BACK),
-        (COMMIT_TOLD, (ends.decision == requests.COMMIT) & (ends.result == requests.OK)),
+        (COMMIT, ends.decision == request_lines.COMMIT),
+        (ROLL_BACK, ends.decision == request_lines.ROLL_BACK),
+        (COMMIT_TOLD, (ends.decision == request_lines.COMMIT) & (ends.result == request_lines.OK)),
     ):
         count = int(mine.sum())
         parts.append(np.stack([ends.key[mine], ends.position[mine], np.full(count, what), ends.number[mine]]))

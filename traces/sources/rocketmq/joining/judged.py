@@ -10,13 +10,13 @@ from gapless.spec.catalog import State
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.report import ClientRow
-from gapless.traces.sources.rocketmq.segments.reading import Split
+from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Subject
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
 from gapless.traces.sources.rocketmq.store.lookup import among
-from gapless.traces.sources.rocketmq.transactions.values import Totals
+from gapless.traces.sources.rocketmq.transactions.terms import Totals
 
 STORIES = 40  # departures of one kind that are told; more are counted with them
 

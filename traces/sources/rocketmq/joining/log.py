@@ -22,9 +22,9 @@ from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
-from gapless.traces.sources.rocketmq.segments.reading import Split
+from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, Refusal, Segment, SplitResult
-from gapless.traces.sources.rocketmq.store import files, records, scan
+from gapless.traces.sources.rocketmq.store import file_access, records, scan
 from gapless.traces.sources.rocketmq.store.directory import Store
 
 LOG = STEPS["log"]
@@ -93,7 +93,7 @@ class StoreJudge:
     def _last_file_with_a_record(self) -> int:
         """The base of the last file that begins with a record that names its own position."""
         for file in reversed(self.store.files):
-            if files.begins(file, 0):
+            if file_access.begins(file, 0):
                 return file.base
         return self.store.start
 
@@ -198,7 +198,7 @@ class StoreJudge:
         """The header at `position`; all zeros where there is no file."""
         for file in self.store.files:
             if file.base <= position < file.base + file.length:
-                return files.header_at(file, position - file.base)
+                return file_access.header_at(file, position - file.base)
         return records.header(b"")
 
     def _torn_at_the_end(self) -> Event | None:

@@ -15,11 +15,11 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore, RefusedPiece
-from gapless.traces.sources.rocketmq.segments import reading
+from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
-from gapless.traces.sources.rocketmq.segments.reading import Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
-from gapless.traces.sources.rocketmq.store import files
+from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import ENTRY, FARTHEST, queue_files, queue_folders
 
 QUEUE = STEPS["queue"]
@@ -191,7 +191,7 @@ class JoinedQueues:
     def _since(self, subject: Subject, anew: int) -> Iterator[Event]:
         """All events of one queue, read again; of its entries, only those of messages from position `anew` on."""
         counts = False
-        for split in reading.splits(self.store):
+        for split in splits.splits(self.store):
             for scanned in SplitReader(self.store, split).segments():
                 if scanned.start >= self.judged.end:
                     return
@@ -281,7 +281,7 @@ class JoinedQueues:
             return settled
         limit = min(known.log, known.queues) - SLACK_MS
         for file in self.store.files:
-            header = files.header_at(file, 0)
+            header = file_access.header_at(file, 0)
             if not header.known:
                 break
             if header.time <= limit:
@@ -321,7 +321,7 @@ class JoinedQueues:
         """Position, size and tag code in slot `number`, or None where it is not written."""
         data = bytearray(ENTRY)
         if number >= 0 and self.store.has_queues:
-            files.read_entries(self.store, *subject, number, memoryview(data))
+            file_access.read_entries(self.store, *subject, number, memoryview(data))
         place, size, tag = (int.from_bytes(data[a:b], "big", signed=True) for a, b in ((0, 8), (8, 12), (12, 20)))
         return (place, size, tag) if size > 0 and place >= 0 else None  # reference A.5: as the broker reads it
 
@@ -362,7 +362,7 @@ class JoinedQueues:
         there = queue_files(self.store.queue_folder(*subject))
         for file in there[:1] + there[-1:]:
             data = np.zeros(file.length, np.uint8)
-            files.read_exactly(file, 0, data.data)
+            file_access.read_exactly(file, 0, data.data)
             slots = data[: file.length // ENTRY * ENTRY].view(SLOT)
             written = slots["position"][(slots["size"] > 0) & (slots["size"] != BLANK_SLOT)]
             if ((written >= self.store.start) & (written < self.judged.end)).any() and not subject[0].startswith(LIGHT):

@@ -19,18 +19,18 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, Outcome, life, named, replay
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.segments import reading
-from gapless.traces.sources.rocketmq.segments.reading import SplitReader
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.files import name_of_record
+from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
 from gapless.traces.sources.rocketmq.transactions import lineage
-from gapless.traces.sources.rocketmq.transactions.judge import judge, lineages
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, strays
 from gapless.traces.sources.rocketmq.transactions.rows import COUNT, HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
-from gapless.traces.sources.rocketmq.transactions.values import NO_ROWS, Judgement, Totals, terms
+from gapless.traces.sources.rocketmq.transactions.settling import judge, lineages
+from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Judgement, Totals, terms
 
 HELD = 1 << 16  # rows that are held before what is settled among them is forgotten
 CHUNK = 1 << 20  # remembered halves that are looked through at once
@@ -155,7 +155,7 @@ class JoinedTransactions:
         found = [NO_ROWS]
         low, high = int(back[2].min()), int(back[3].max())
         spans = back[2:]
-        for split in reading.splits(self.judged.store):
+        for split in splits.splits(self.judged.store):
             begin, end = split.file.base + split.low, split.file.base + split.high
             if end <= low or high < begin or not ((spans[0] < end) & (begin <= spans[1])).any():
                 continue

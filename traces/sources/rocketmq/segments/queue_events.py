@@ -13,11 +13,11 @@ from gapless.spec.catalog import SPECS
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.rocketmq.segments.reading import Columns
+from gapless.traces.sources.rocketmq.segments.splits import Columns
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
 from gapless.traces.sources.rocketmq.store.directory import ENTRY as SLOT
 from gapless.traces.sources.rocketmq.store.directory import Store
-from gapless.traces.sources.rocketmq.store.files import read_entries
+from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.store.scan import (
     COUNT,
     ENTRY,

@@ -21,14 +21,14 @@ from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.queue_events import load_kernels as load_queue_kernels
-from gapless.traces.sources.rocketmq.segments.reading import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
-from gapless.traces.sources.rocketmq.store.files import Space
+from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES
-from gapless.traces.sources.rocketmq.transactions.judge import judge_steps, load_transaction_kernels
-from gapless.traces.sources.rocketmq.transactions.values import Judgement
+from gapless.traces.sources.rocketmq.transactions.settling import judge_steps, load_transaction_kernels
+from gapless.traces.sources.rocketmq.transactions.terms import Judgement
 
 COMMIT_LOG = "commitlog"  # the trace of the log itself; a queue's is TOPIC/QUEUE
 

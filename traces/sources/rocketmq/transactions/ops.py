@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.transactions.rows import (
     SIZE,
     TIMES,
 )
-from gapless.traces.sources.rocketmq.transactions.values import (
+from gapless.traces.sources.rocketmq.transactions.terms import (
     NO_ROWS,
     NO_SETTLED,
     Judgement,
