@@ -9,10 +9,6 @@ UPWARD: dict[str, set[tuple[str, str]]] = {}
 LONG = {
     "spec/transaction.py",
     "traces/replay/kernels.py",
-    "traces/sources/rocketmq/clients/client_log.py",
-    "traces/sources/rocketmq/splits.py",
-    "traces/sources/rocketmq/store/scan.py",
-    "traces/sources/rocketmq/transactions/judge.py",
 }
 """Modules of more lines than a reader wants."""
 
