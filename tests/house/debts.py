@@ -20,7 +20,6 @@ UPWARD = {
 """Arrows from a lower floor to a higher one."""
 
 LONG = {
-    "spec/transaction.py",
     "traces/events/schema.py",
     "traces/replay/kernels.py",
     "traces/sources/rocketmq/clients/client_log.py",
