@@ -36,13 +36,14 @@ setup: .venv/ready
 demo: .venv/ready
 	$(VENV) examples/demo.py
 
+quick: export HYPOTHESIS_PROFILE = quick
 quick: .venv/ready
 	$(STYLE)
-	HYPOTHESIS_PROFILE=quick $(PYTEST) -m 'not slow' $(patsubst %,tests/%,$(ROOM))
+	$(call TYPES_AND,$(PYTEST) -m 'not slow' $(patsubst %,tests/%,$(ROOM)))
 
 test: .venv/ready
 	$(STYLE)
-	$(PYTEST)
+	$(call TYPES_AND,$(PYTEST))
 
 bench: .venv/ready
 	$(VENV) -m benchmarks
@@ -64,8 +65,10 @@ interop: .venv/ready
 define STYLE
 $(VENV) -m ruff check .
 $(VENV) -m ruff format --check .
-$(VENV) -m mypy
 endef
+
+# Types are checked while tests run: that takes one core, and theirs wait for one another at times.
+TYPES_AND = $(VENV) -m mypy & types=$$!; $(1); tests=$$?; wait $$types && exit $$tests
 
 # Every proof anew, by the Z3 in a folder, if one is named; what is shown is the ledger.
 define PROVED
@@ -87,10 +90,9 @@ endef
 	$(NEED_PYTHON)
 	@echo 'Building .venv with $(PYTHON): a minute or two, once.'
 	@$(VENV) -m pip --version >/dev/null 2>&1 || '$(PYTHON)' -m venv --clear .venv
-	$(PIP) install --quiet --constraint constraints.txt setuptools
-	$(PIP) install --quiet --constraint constraints.txt --no-build-isolation --use-pep517 --editable '.[dev,spark]'
-	$(VENV) -m gapless.traces.warm
-	$(VENV) -m gapless.impl.warm
+	$(PIP) install --quiet --no-compile --constraint constraints.txt setuptools
+	$(PIP) install --quiet --no-compile --constraint constraints.txt --no-build-isolation --use-pep517 --editable '.[dev,spark]'
+	$(VENV) -m gapless.traces.warm & $(VENV) -m gapless.impl.warm && wait $$!
 	@touch $@
 
 # What pip would install into an empty environment, the spark extra included.

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import schema
+from gapless.traces.events.event import ROWS
 
 EVENTS = ("open", "append", "index", "settle")  # of every trace
-AT_ONCE = schema.ROWS // len(EVENTS)  # traces in a row group
+AT_ONCE = ROWS // len(EVENTS)  # traces in a row group
 SIZE = 340  # bytes of a message
 
 

@@ -17,13 +17,13 @@ from gapless import check
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.environment.real import RealDisk
-from gapless.impl.native import kernels
+from gapless.impl.files import folder as store_folder
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import ConsumeQueues
+from gapless.impl.files.segments import Segments
 from gapless.impl.recorder.recorder import Recorder
-from gapless.impl.store import folder as store_folder
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import Queues
-from gapless.impl.store.records import Messages, properties_bytes
-from gapless.impl.store.segments import Segments
+from gapless.impl.records import kernels
+from gapless.impl.records.record import Messages, properties_bytes
 from gapless.impl.store.store import Store
 
 BODY = 200  # bytes of a message that is appended
@@ -114,7 +114,7 @@ def build(path: str, folder: str, workers: int) -> None:
     The verdict is that of a comparison with the store's own queues, byte by byte.
     """
     with tempfile.TemporaryDirectory(dir=folder) as made:
-        log, queues = _log(path), Queues(RealDisk(made), store_folder.file_sizes(RealDisk(path), None, None)[1])
+        log, queues = _log(path), ConsumeQueues(RealDisk(made), store_folder.file_sizes(RealDisk(path), None, None)[1])
         dispatch = Dispatch(log, queues, position=log.start, verify=True)
         began = time.perf_counter()
         rebuild(dispatch, log.end, workers=workers)

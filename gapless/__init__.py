@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gapless.impl.records.errors import StoreError
     from gapless.impl.store.core import Settings
-    from gapless.impl.store.errors import StoreError
     from gapless.impl.store.store import Store
     from gapless.traces.check import check
     from gapless.traces.problems import UsageError
@@ -23,7 +23,7 @@ _HOMES = {
     "Finding": "traces.report.values",
     "Settings": "impl.store.core",
     "Store": "impl.store.store",
-    "StoreError": "impl.store.errors",
+    "StoreError": "impl.records.errors",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,9 @@ from rich.console import Console
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
 from gapless.impl.workloads.stepwise import Stepwise
-from gapless.impl.workloads.threaded import FAULTS, OF_THE_DISK, Ran, Told, with_threads
-from gapless.impl.workloads.workload import ClientLog, Workload
+from gapless.impl.workloads.threaded import run_threaded
+from gapless.impl.workloads.trial import DISK_FAULTS, FAULTS, Trial
+from gapless.impl.workloads.workload import ClientLogWriter, Workload
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -31,8 +32,8 @@ class NoRun(Exception):  # noqa: N818 - it names a finding.
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What to run. `form`: parquet or ndjson · `together`: messages in one append."""
+class RunOptions:
+    """What to run. `together`: messages in one append · `form`: parquet or ndjson."""
 
     workload: Workload
     together: int
@@ -45,7 +46,7 @@ class Asked:
     @property
     def simulated(self) -> bool:
         """Whether the disk is one that can be lost."""
-        return bool(self.faults & OF_THE_DISK)
+        return bool(self.faults & DISK_FAULTS)
 
     def settings(self) -> Settings:
         """A store whose files are of a size to be filled by a run, and small where a crash is to hit many of them."""
@@ -88,61 +89,41 @@ class Done(NamedTuple):
     whole: bool
 
 
-def run(folder: Path, asked: Asked) -> Done:
+def run(folder: Path, options: RunOptions) -> Done:
     """Run it.
 
     Raises NoRun where the folder is not empty, or the run too large; StoreError, OSError.
     """
-    _check(folder, asked)
-    traces = folder / TRACES / f"recorded.{asked.form}"
+    _check(folder, options)
+    traces = folder / TRACES / f"recorded.{options.form}"
     traces.parent.mkdir(parents=True)
-    ran = Ran()
     with (
-        _going_on(asked.workload.messages) as told,
+        _going_on(options.workload.messages) as goes_on,
         Recorder(traces) as recorder,
-        ClientLog(folder / CLIENT) as client,
+        ClientLogWriter(folder / CLIENT) as client,
     ):
-        _run(folder, asked, ran, recorder, client, told)
-    return Done(_said(folder, asked, ran, recorder, client, traces), whole=ran.sent == asked.workload.messages)
+        trial = Trial(options.workload, options.settings(), options.together, options.faults, recorder, client, goes_on)
+        if options.simulated:
+            _run_stepwise(trial, folder)
+        else:
+            run_threaded(trial, folder / STORE)
+    return Done(_summary(trial, folder, traces), whole=trial.sent == options.workload.messages)
 
 
-def _check(folder: Path, asked: Asked) -> None:
+def _check(folder: Path, options: RunOptions) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise NoRun(f"{folder}: expected an empty directory, or the name of a new one")
-    room = asked.workload.messages * (asked.workload.longest + OVERHEAD)
-    if asked.simulated and room > ROOM:
+    room = options.workload.messages * (options.workload.longest + OVERHEAD)
+    if options.simulated and room > ROOM:
         raise NoRun(
-            f"{asked.workload.messages:,} messages of up to {asked.workload.longest} bytes are too many for "
-            f"{', '.join(sorted(asked.faults & OF_THE_DISK))}: the disk is simulated in memory then; take at most "
-            f"{ROOM // (asked.workload.longest + OVERHEAD):,}"
+            f"{options.workload.messages:,} messages of up to {options.workload.longest} bytes are too many for "
+            f"{', '.join(sorted(options.faults & DISK_FAULTS))}: the disk is simulated in memory then; take at most "
+            f"{ROOM // (options.workload.longest + OVERHEAD):,}"
         )
 
 
-def _run(folder: Path, asked: Asked, ran: Ran, recorder: Recorder, client: ClientLog, told: Told) -> None:
-    settings = asked.settings()
-    if not asked.simulated:
-        with_threads(
-            asked.workload,
-            folder / STORE,
-            settings,
-            ran,
-            together=asked.together,
-            faults=asked.faults,
-            recorder=recorder,
-            client=client,
-            told=told,
-        )
-        return
-    run = Stepwise(
-        asked.workload,
-        settings,
-        ran,
-        together=asked.together,
-        faults=asked.faults,
-        recorder=recorder,
-        client=client,
-        told=told,
-    )
+def _run_stepwise(trial: Trial, folder: Path) -> None:
+    run = Stepwise(trial)
     run.run()
     unfinished = folder / f".{STORE}.tmp"
     unfinished.mkdir()
@@ -150,20 +131,20 @@ def _run(folder: Path, asked: Asked, ran: Ran, recorder: Recorder, client: Clien
     unfinished.rename(folder / STORE)
 
 
-def _said(folder: Path, asked: Asked, ran: Ran, recorder: Recorder, client: ClientLog, traces: Path) -> list[str]:
-    store, queues = folder / STORE, asked.workload.topics * asked.workload.queues
+def _summary(trial: Trial, folder: Path, traces: Path) -> list[str]:
+    store, queues, client = folder / STORE, trial.workload.topics * trial.workload.queues, trial.client
     lengths = [file.stat().st_size for file in sorted((store / "commitlog").glob("*"))]
     counts = client.counts
     lines = [
-        f"{store}: {ran.sent:,} messages sent to {queues:,} queues, {sum(lengths):,} bytes of log files",
-        f"{traces}: {recorder.count:,} events",
+        f"{store}: {trial.sent:,} messages sent to {queues:,} queues, {sum(lengths):,} bytes of log files",
+        f"{traces}: {trial.recorder.count:,} events",
         f"{client.path}: {counts['ok']:,} acknowledged, {counts['fail']:,} refused, {counts['unknown']:,} unanswered",
     ]
-    if asked.faults:
-        met = ", ".join(f"{name} {ran.met.get(name, 0)}" for name in FAULTS if name in asked.faults)
-        lines.append(f"faults met: {met}{'; the disk was simulated' if asked.simulated else ''}")
-    if ran.sent < asked.workload.messages:
-        lines.append(f"interrupted: {asked.workload.messages - ran.sent:,} messages were not sent")
+    if trial.faults:
+        met = ", ".join(f"{name} {trial.met[name]}" for name in FAULTS if name in trial.faults)
+        lines.append(f"faults met: {met}{'; the disk was simulated' if trial.faults & DISK_FAULTS else ''}")
+    if trial.sent < trial.workload.messages:
+        lines.append(f"interrupted: {trial.workload.messages - trial.sent:,} messages were not sent")
     return [
         *lines,
         "To check both:",
@@ -173,7 +154,7 @@ def _said(folder: Path, asked: Asked, ran: Ran, recorder: Recorder, client: Clie
 
 
 @contextmanager
-def _going_on(messages: int) -> Iterator[Told]:
+def _going_on(messages: int) -> Iterator[Callable[[int], bool]]:
     """Shows on a terminal how far it is, and tells the run to stop in order at the first Ctrl-C."""
     interrupted = False
 
@@ -193,10 +174,10 @@ def _going_on(messages: int) -> Iterator[Told]:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=messages)
 
-            def told(sent: int) -> bool:
+            def goes_on(sent: int) -> bool:
                 bar.update(task, completed=sent)
                 return not interrupted
 
-            yield told
+            yield goes_on
     finally:
         signal.signal(signal.SIGINT, before)

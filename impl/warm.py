@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
-from gapless.impl.store.records import Messages
+from gapless.impl.records.record import Messages
 from gapless.impl.store.store import Store
 
 

@@ -1,7 +1,7 @@
-"""The page that says why each property is believed: proved, explored, tested, seen in recordings.
+"""The tables of `README.md`: how each property is established, and how often recordings show a step that can break it.
 
-`python -m gapless.properties.overview RECORDING…` writes the tables of `README.md` beside this file anew, with what the
-recordings show; without recordings, it keeps what the page says of them.
+`python -m gapless.properties.overview RECORDING…` writes the tables again, with what these recordings show; without
+recordings, it keeps what the page says of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gapless.properties.exploration.bounds import BOUNDS
+from gapless.properties.exploration.bounds import bound_of
 from gapless.properties.faults import false_friends
 from gapless.properties.proof import cut_anywhere, liveness, symbolic
 from gapless.properties.proof.induction import Theory, theory
@@ -21,36 +21,31 @@ PAGE = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- generated: properties -->\n", "<!-- generated: end -->\n"
 SEEN = re.compile(r"^Seen in recordings: (.*)\.$", re.MULTILINE)
 
-Seen = Mapping[str, int]
+StepCounts = Mapping[str, int]
 """How often a step was seen in recordings, by `spec.step`."""
 
 
-def touched(of: Theory, holds: Callable[..., bool], states: int) -> Iterator[str]:
-    """The steps that can make a difference to a property: they change what it looks at."""
+def touched(design: Theory, holds: Callable[..., bool], states: int) -> Iterator[str]:
+    """The steps that can change whether a property holds: they change a value that it reads."""
     free = list(symbolic.unknown_arguments(holds, states, tag="some ").values())
-    with symbolic.read(of.reading):
-        still = symbolic.formula(holds, *(of.before,) * states, *free)
-        for name, step in of.spec.actions.items():
-            outcomes = [way.outcome for way in of.ways(step)[1] if way.accepted]
-            after = [symbolic.formula(holds, *(of.before, outcome)[2 - states :], *free) for outcome in outcomes]
+    with symbolic.read(design.reading):
+        still = symbolic.formula(holds, *(design.before,) * states, *free)
+        for name, step in design.spec.actions.items():
+            outcomes = [way.outcome for way in design.ways(step)[1] if way.accepted]
+            after = [symbolic.formula(holds, *(design.before, outcome)[2 - states :], *free) for outcome in outcomes]
             if not all(one.eq(still) for one in after):
                 yield name
 
 
-def tables(seen: Seen) -> str:
-    """All that is generated."""
-    return "\n".join([*_specs(seen), *_claims(), *_cuts(), *_friends()])
+def tables(seen: StepCounts) -> str:
+    """All tables."""
+    specs = (line for spec in SPECS.values() for line in _spec(spec, seen))
+    return "\n".join([*specs, *_claims(), *_cuts(), *_friends()])
 
 
-def _specs(seen: Seen) -> Iterator[str]:
-    for spec in SPECS.values():
-        yield from _spec(spec, seen)
-
-
-def _spec(spec: Spec, seen: Seen) -> Iterator[str]:
-    bound = BOUNDS.get(spec.name)
+def _spec(spec: Spec, seen: StepCounts) -> Iterator[str]:
     yield f"### {spec.name}\n"
-    yield f"Explored: {bound.says if bound else 'not yet'}.\n"
+    yield f"Explored: {bound_of(spec).says}.\n"
     shown = {name: seen[f"{spec.name}.{name}"] for name in spec.actions if seen.get(f"{spec.name}.{name}")}
     counts = ", ".join(f"{name} {count:,}" for name, count in shown.items())
     yield f"Seen in recordings: {counts or 'nothing'}.\n"
@@ -58,17 +53,17 @@ def _spec(spec: Spec, seen: Seen) -> Iterator[str]:
         yield f"Not seen: {', '.join(missing)}.\n"
     yield "| property | proved over | with deviations | explored | tested | seen: steps that can touch it |"
     yield "|---|---|---|---|---|---|"
-    of, weak = theory(spec, False, None), len(spec.deviations)  # noqa: FBT003 - what the design allows
-    for properties, states in ((of.invariants, 1), (of.step_properties, 2)):
+    design, weak = theory(spec, False, None), len(spec.deviations)  # noqa: FBT003 - what the design allows
+    for properties, states in ((design.invariants, 1), (design.step_properties, 2)):
         left = (spec.invariants, spec.step_properties)[states - 1](weak=True) if weak else ()
         for holds in properties:
-            steps = list(touched(of, holds, states))
+            steps = list(touched(design, holds, states))
             deviations = (
                 f"{len(spec.actions) + weak} steps" if holds in left else "given up" if weak else "there are none"
             )
             yield (
                 f"| {holds.__name__.replace('_', ' ')} | {len(spec.actions)} steps | {deviations} | "
-                f"{'every state' if bound else 'no'} | random walks | {sum(shown.get(name, 0) for name in steps):,} |"
+                f"every state | random walks | {sum(shown.get(name, 0) for name in steps):,} |"
             )
     yield ""
 
@@ -104,15 +99,15 @@ def _friends() -> Iterator[str]:
 # -- the file ------------------------------------------------------------------------------------------------------
 
 
-def written(text: str, seen: Seen) -> str:
-    """The page with its tables made anew."""
+def written(text: str, seen: StepCounts) -> str:
+    """The page, with its tables written again."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{tables(seen)}\n{END}{after}"
 
 
 def seen_on(text: str) -> dict[str, int]:
-    """What the page says of recordings."""
+    """How often recordings show a step, as the page says."""
     found: dict[str, int] = {}
     for name, part in re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", text, re.MULTILINE | re.DOTALL):
         if counts := SEEN.search(part):
@@ -122,7 +117,7 @@ def seen_on(text: str) -> dict[str, int]:
 
 
 def seen_in(recordings: Sequence[Path]) -> dict[str, int]:
-    """How often every step stands in these recordings."""
+    """How often these recordings show each step."""
     from gapless.traces.check import check  # noqa: PLC0415 - only who reads recordings needs it
 
     total: dict[str, int] = {}

@@ -22,7 +22,7 @@ from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, VerdictName, worst
 from gapless.traces.report.values import Source as SourceRow
 from gapless.traces.rules import rules
-from gapless.traces.sources.registry import recognised, sources
+from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
@@ -155,8 +155,7 @@ def _unknown(path: Path) -> tuple[VerdictName, str]:
         return "unreadable", "no such file or directory"
     if path.is_dir() and not any(path.iterdir()):
         return "inconclusive", "the directory is empty: nothing was checked"
-    kinds = [source.expected_folder if path.is_dir() else source.expected_file for source in sources()]
-    return "unreadable", "not " + "; nor ".join(kind for kind in kinds if kind)
+    return "unreadable", expected(path)
 
 
 class InputCheck:

@@ -8,7 +8,7 @@ from gapless.traces.engines.engine import Progress
 from gapless.traces.events.files import is_event_file
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, UsageError, shown
-from gapless.traces.sources.registry import recognised
+from gapless.traces.sources.registry import expected, recognised
 from gapless.traces.sources.source import Beside
 
 
@@ -22,7 +22,7 @@ def export(path: Path, out: Path, *, config: Path | None = None, progress: Progr
         raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
     known = recognised(path)
     if known is None:
-        raise Unreadable(f"{shown(path)}: not a RocketMQ store: there is no commitlog/ in it")
+        raise Unreadable(f"{shown(path)}: {expected(path)}")
     source, found = known
     try:
         events = source.export(path, found, out, Beside(config), progress)

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from types import MappingProxyType
 
 from gapless.spec.catalog import SPECS, Rule
+from gapless.traces.replay.event_rules import OF_AN_EVENT, OF_EVENTS
 from gapless.traces.replay.kernels import kernel
-
-REFUSED = "broker-refuses-only-what-is-not-allowed"
-SEEN = "what-the-broker-saw-is-what-its-steps-made"
-OF_AN_EVENT = "of recorded events"
-OF_EVENTS = MappingProxyType(
-    {  # the sentence of each, and what goes wrong without it
-        REFUSED: (
-            "the broker refuses only what is not allowed",
-            "a client is turned away for no reason, and what it wanted done stays undone",
-        ),
-        SEEN: (
-            "what the broker saw is what its steps made",
-            "the broker goes on from a state that its own steps do not lead to",
-        ),
-    }
-)
 
 
 @cache

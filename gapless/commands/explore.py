@@ -34,7 +34,7 @@ def explore(
 ) -> None:
     """Try every step in every state within small bounds, and hold all of it against the invariants.
 
-    The bounds are those of properties/exploration/bounds.py. Exit codes: 0 all hold, 1 one is broken, 2 wrong usage,
+    The bounds lie in properties/exploration/bounds/. Exit codes: 0 all hold, 1 one is broken, 2 wrong usage,
     3 a spec has more states than --states allows, or a step that was never possible.
     """
     from gapless.properties.exploration import drawing, summary

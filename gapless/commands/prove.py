@@ -82,4 +82,6 @@ def _print_ledger(found: Ledger) -> None:
     print()
     Terminal(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
     proved = sum(entry.result == "proved" for entry in found.obligations)
+    for spec, assumed in found.assumed.items():
+        print(f"{spec} assumes of its environment: {'; '.join(assumed)}.")
     print(f"\n{proved:,} of {len(found.obligations):,} obligations proved by Z3 {found.z3} in {found.seconds:.1f} s.")

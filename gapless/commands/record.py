@@ -48,12 +48,12 @@ def record(
     Exit codes: 0 done, 2 wrong usage, or the disk or the store failed, 130 interrupted: what was sent is there.
     """
     from gapless import recording
-    from gapless.impl.store.errors import StoreError
+    from gapless.impl.records.errors import StoreError
     from gapless.impl.workloads.workload import Workload
 
     try:
         shortest, longest = recording.sizes(sizes)
-        asked = recording.Asked(
+        options = recording.RunOptions(
             Workload(messages, topics, queues, shortest, longest, rate, seed),
             together=batch,
             synchronous=flush == "sync",
@@ -62,7 +62,7 @@ def record(
             faults=recording.faults(faults or ()),
             form=form,
         )
-        done = recording.run(folder, asked)
+        done = recording.run(folder, options)
     except (recording.NoRun, StoreError) as error:
         raise failed(str(error)) from None
     except OSError as error:

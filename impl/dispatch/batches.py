@@ -1,39 +1,17 @@
-"""A batch: a stretch of the log that one worker is to build, and who is told of its steps."""
+"""A batch: the part of the log that one worker builds."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
-from gapless.impl.dispatch.scan_kernel import NUMBER, POSITION, QUEUE, ROW, RUN, SIZE
-from gapless.impl.native.kernels import Bytes, Ints
-
-
-class Recorder(Protocol):
-    """Who is told of steps, as they take effect. `runs`: int64 [m, 3] with queue index, low and high of the numbers."""
-
-    def scanned(self, runs: Ints) -> None:
-        """Numbers were given."""
-
-    def taken(self, runs: Ints) -> None:
-        """A worker came to write these entries. Where it is alone at a queue, it takes each as the last is written."""
-
-    def wrote(self, runs: Ints) -> None:
-        """Entries were written."""
-
-    def committed(self, queue_index: int, to: int) -> None:
-        """Readers see the entries before `to`."""
-
-    def queue_flushed(self, queue_index: int, to: int) -> None:
-        """The entries before `to` are on disk."""
-
+from gapless.impl.dispatch.scan_kernel import ROW, RUN
+from gapless.impl.records.record import Bytes, Ints
 
 WAITING, TAKEN, WRITTEN = range(3)  # what has become of a batch
 
 
-class Batch:
-    """A stretch of the log that one worker is to build. Columns have a row for each entry, in log order.
+class DispatchBatch:
+    """The part of the log that one worker builds. Columns have a row for each entry, in log order.
 
     `low`, `high`: the positions that it covers · `rows`: int64 [n, 4] with queue index, number, position, size ·
     `slots`: int64 [n], the addresses of the entries · `runs`: int64 [m, 3] with queue index, low and high of the
@@ -50,27 +28,7 @@ class Batch:
         self.attempts, self.state = 0, WAITING
 
     def __repr__(self) -> str:
-        return f"Batch({self.low}:{self.high}, {len(self.rows)} entries of {len(self.runs)} queues)"
-
-    @property
-    def queue(self) -> Ints:
-        """Of each entry, the index of its queue."""
-        return self.rows[:, QUEUE]
-
-    @property
-    def number(self) -> Ints:
-        """Of each entry, its number in its queue."""
-        return self.rows[:, NUMBER]
-
-    @property
-    def position(self) -> Ints:
-        """Of each entry, where its record lies in the log."""
-        return self.rows[:, POSITION]
-
-    @property
-    def size(self) -> Ints:
-        """Of each entry, the bytes of its record."""
-        return self.rows[:, SIZE]
+        return f"DispatchBatch({self.low}:{self.high}, {len(self.rows)} entries of {len(self.runs)} queues)"
 
 
 def columns(count: int) -> tuple[Ints, Ints, Ints]:

@@ -10,24 +10,25 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from gapless.impl.dispatch.scan_kernel import BITS, COMMITTED, HIGH, LOW, OF, ROOM, SCANNED, Bytes, Ints
+from gapless.impl.dispatch.scan_kernel import BITS, COMMITTED, HIGH, LOW, ROOM, RUN_QUEUE, SCANNED
+from gapless.impl.records.record import Bytes, Ints
 
 
 @njit(nogil=True, cache=True)
 def set_bits(bits: Bytes, queues: Ints, runs: Ints) -> None:
     """The entries of these runs are written."""
     for r in range(len(runs)):
-        queue = queues[uint64(runs[r, OF])]
+        queue = queues[uint64(runs[r, RUN_QUEUE])]
         for number in range(runs[r, LOW], runs[r, HIGH]):
             bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))] = 1
 
 
 @njit(nogil=True, cache=True)
-def gapless_ends(bits: Bytes, queues: Ints, of: Ints) -> Ints:
+def gapless_ends(bits: Bytes, queues: Ints, which: Ints) -> Ints:
     """Of each of these queues, the largest number before which all are written."""
-    ends = np.empty(len(of), np.int64)
-    for i in range(len(of)):
-        queue = queues[uint64(of[i])]
+    ends = np.empty(len(which), np.int64)
+    for i in range(len(which)):
+        queue = queues[uint64(which[i])]
         end = queue[COMMITTED]
         while end < queue[SCANNED] and bits[uint64(queue[BITS] + (end & (queue[ROOM] - 1)))]:
             end += 1
@@ -36,10 +37,10 @@ def gapless_ends(bits: Bytes, queues: Ints, of: Ints) -> Ints:
 
 
 @njit(nogil=True, cache=True)
-def move_on(bits: Bytes, queues: Ints, of: Ints, ends: Ints) -> None:
+def move_on(bits: Bytes, queues: Ints, which: Ints, ends: Ints) -> None:
     """The commit positions of these queues move to `ends`; the room of what lies before is free."""
-    for i in range(len(of)):
-        queue = queues[uint64(of[i])]
+    for i in range(len(which)):
+        queue = queues[uint64(which[i])]
         for number in range(queue[COMMITTED], ends[i]):
             bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))] = 0
         queue[COMMITTED] = ends[i]

@@ -9,40 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from gapless.impl.dispatch.scan_kernel import (
-    MAGIC_V1,
-    MAGIC_V2,
-    POSITION,
-    SIZE,
-    digits,
-    starts_with,
-    topic_of,
-)
-from gapless.impl.native.kernels import Bytes, Ints, Tables, crc32, java_hash
-from gapless.impl.native.memory import i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
-from gapless.impl.store.records import BORN_V6, FIXED, STORE_V6
+from gapless.impl.dispatch.scan_kernel import POSITION, SIZE
+from gapless.impl.records import kernels
+from gapless.impl.records.memory import i32_at, i64_at, put_i32, put_i64
+from gapless.impl.records.record import ENTRY_BYTES, FIXED, Bytes, Ints
 
 BUILT, NO_RECORD, CHECKSUM = range(3)  # how a build ends
 
-SCHEDULE_TOPIC = np.frombuffer(b"SCHEDULE_TOPIC_XXXX", np.uint8)
-TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
-DELAY = np.frombuffer(b"DELAY\x01", np.uint8)
 T, D = 84, 68
-
-
-@njit(cache=True)
-def _end_of(b: Bytes, p: int, e: int) -> int:
-    """Where the property that begins at `p` ends, in properties that end at `e`: eight bytes at a time."""
-    a = b.ctypes.data
-    while p + 8 <= len(b) and p < e:
-        x = word_at(a + p) ^ uint64(0x0202020202020202)
-        found = (x - uint64(0x0101010101010101)) & ~x & uint64(0x8080808080808080)  # the lowest is the first 2
-        if found:
-            return min(p + (lowest_bit(found) >> 3), e)
-        p += 8
-    while p < e and b[uint64(p)] != 2:
-        p += 1
-    return min(p, e)
 
 
 @njit(cache=True)
@@ -51,23 +25,22 @@ def _tag_of(b: Bytes, p: int, topic: int, topic_end: int, end: int, delays: Ints
     tags, tags_end, level = 0, 0, np.int64(0)
     k = topic_end + 2
     while k < end:
-        w = _end_of(b, k, end)
+        w = kernels.property_end(b, k, end)
         first = b[uint64(k)]
-        if first == T and w - k > len(TAGS) and starts_with(b, k, w, TAGS):
-            tags, tags_end = k + len(TAGS), w
-        elif first == D and w - k > len(DELAY) and starts_with(b, k, w, DELAY):
-            level = digits(b, k + len(DELAY), w)
+        if first == T and w - k > len(kernels.TAGS) and kernels.starts_with(b, k, w, kernels.TAGS):
+            tags, tags_end = k + len(kernels.TAGS), w
+        elif first == D and w - k > len(kernels.DELAY) and kernels.starts_with(b, k, w, kernels.DELAY):
+            level = kernels.digits(b, k + len(kernels.DELAY), w)
         k = w + 1
-    if level > 0 and topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC):
-        born_v6 = i32_at(b.ctypes.data + p + 36) & BORN_V6
-        stored = i64_at(b.ctypes.data + p + (68 if born_v6 else 56))
-        return stored + delays[(level if level < len(delays) else len(delays)) - 1]  # noqa: FURB136 - as numba reads it
-    return java_hash(b, tags, tags_end)
+    if level > 0 and kernels.is_delayed(b, topic, topic_end):
+        last = len(delays)
+        return kernels.time_of(b, p) + delays[(level if level < last else last) - 1]  # noqa: FURB136 - as numba reads it
+    return kernels.java_hash(b, tags, tags_end)
 
 
 @njit(nogil=True, cache=True)
 def build(
-    b: Bytes, base: int, rows: Ints, slots: Ints, delays: Ints, tables: Tables, verify: bool
+    b: Bytes, base: int, rows: Ints, slots: Ints, delays: Ints, tables: kernels.Tables, verify: bool
 ) -> tuple[int, int]:  # fmt: skip
     """Write the entry of each row into its slot, in the order of rows. Returns how it ended, and at which row.
 
@@ -82,16 +55,13 @@ def build(
             p = position - base
             if size < FIXED or p < 0 or p + size > len(b) or i32_at(a + p) != size:
                 return NO_RECORD, i
-            if i64_at(a + p + 28) != position or i32_at(a + p + 4) not in (MAGIC_V1, MAGIC_V2):
+            if i64_at(a + p + 28) != position or i32_at(a + p + 4) not in (kernels.V1, kernels.V2):
                 return NO_RECORD, i
-            topic, topic_end = topic_of(b, p, size)
-            if topic == 0:
+            body, topic, topic_end = kernels.parts_of(b, p, size)
+            if body == 0:
                 return NO_RECORD, i
-            if verify:
-                flags = i32_at(a + p + 36)
-                body = a + p + 88 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
-                if crc32(b, body - a, i32_at(body - 4), tables) != i32_at(a + p + 8):
-                    return CHECKSUM, i
+            if verify and not kernels.has_checksum(b, p, body, tables):
+                return CHECKSUM, i
             tag = _tag_of(b, p, topic, topic_end, p + size, delays)
             before = position
         put_i64(slots[i], position)
@@ -109,7 +79,7 @@ def safe_end(address: int, low: int, high: int, safe: int) -> int:
     first = low
     while low < high:
         middle = (low + high) // 2
-        slot = address + 20 * (middle - first)
+        slot = address + ENTRY_BYTES * (middle - first)
         if i64_at(slot) + i32_at(slot + 8) <= safe:
             low = middle + 1
         else:

@@ -13,27 +13,22 @@ Source: proposal 1 (parallel building of consume queues). Upstream has less: its
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from gapless.impl.dispatch import build_kernel
-from gapless.impl.dispatch.batches import TAKEN, WAITING, WRITTEN, Batch, Recorder
+from gapless.impl.dispatch.batches import TAKEN, WAITING, WRITTEN, DispatchBatch
 from gapless.impl.dispatch.bitmap import gapless_ends, move_on, set_bits
-from gapless.impl.dispatch.queue_table import ROOM_AT_FIRST, Known
-from gapless.impl.dispatch.scan_kernel import BITS, BUSY, COMMITTED, HIGH, OF, ROOM, SCANNED
+from gapless.impl.dispatch.queue_table import ROOM_AT_FIRST, QueueTable
+from gapless.impl.dispatch.scan_kernel import BITS, BUSY, COMMITTED, HIGH, POSITION, ROOM, RUN_QUEUE, SCANNED
 from gapless.impl.dispatch.scanner import ADVICE, Scanner, place_of
-from gapless.impl.native.kernels import CRC_TABLES, Ints
-from gapless.impl.store.errors import Damaged, Refused, Stopped, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gapless.impl.store.log import CommitLog
-    from gapless.impl.store.queues import ConsumeQueue, Queues
-
-SECONDS = (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)
-DELAYS = tuple(1000 * seconds for seconds in SECONDS)  # ms, by delay level, from level 1 on
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.observer import DispatchObserver
+from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.kernels import CRC_TABLES
+from gapless.impl.records.record import DELAYS, Ints
 
 
 class Dispatch:
@@ -49,7 +44,7 @@ class Dispatch:
     def __init__(
         self,
         log: CommitLog,
-        queues: Queues,
+        queues: ConsumeQueues,
         *,
         position: int,
         batch_bytes: int = 4 << 20,
@@ -58,7 +53,7 @@ class Dispatch:
         overlap: bool = True,
         verify: bool = False,
         retries: int = 3,
-        recorder: Recorder | None = None,
+        recorder: DispatchObserver | None = None,
         delays: Sequence[int] = DELAYS,
         lmq: bool = False,
         room: int = ROOM_AT_FIRST,
@@ -79,14 +74,14 @@ class Dispatch:
         self.recorder = recorder
         self._log = log
         self._queues = queues
-        self._known = Known(queues, room)
+        self._table = QueueTable(queues, room)
         self._scanner = Scanner(
-            log, self._known, position, batch_bytes=batch_bytes, batch_records=batch_records, lmq=lmq
+            log, self._table, position, batch_bytes=batch_bytes, batch_records=batch_records, lmq=lmq
         )
         self._in_flight = in_flight
         self._delays: Ints = np.array(delays, np.int64)
-        self._flying: deque[Batch] = deque()  # cut and not yet visible, in log order
-        self._waiting: list[Batch] = []  # of these, not taken, in log order
+        self._flying: deque[DispatchBatch] = deque()  # cut and not yet visible, in log order
+        self._waiting: list[DispatchBatch] = []  # of these, not taken, in log order
 
     @property
     def idle(self) -> bool:
@@ -95,7 +90,7 @@ class Dispatch:
 
     # -- scan --------------------------------------------------------------------------------------------------------
 
-    def scan(self, limit: int) -> Batch | None:
+    def scan(self, limit: int) -> DispatchBatch | None:
         """Cut the next batch from the log before `limit`: its records get their numbers.
 
         None where there is nothing more, or where too much is in flight: then `full` says so. What is amiss with a
@@ -110,7 +105,7 @@ class Dispatch:
         if batch is None:
             self.full = self._scanner.blocked
             return None
-        for index, high in zip(batch.runs[:, OF].tolist(), batch.runs[:, HIGH].tolist(), strict=True):
+        for index, high in zip(batch.runs[:, RUN_QUEUE].tolist(), batch.runs[:, HIGH].tolist(), strict=True):
             self._queues.all[index].scanned = high
         self.scanned = batch.high
         self._flying.append(batch)
@@ -121,7 +116,7 @@ class Dispatch:
 
     # -- build -------------------------------------------------------------------------------------------------------
 
-    def take(self, batch: Batch | None = None) -> Batch | None:
+    def take(self, batch: DispatchBatch | None = None) -> DispatchBatch | None:
         """A worker takes a batch: the given one, or the oldest that may be taken; None where there is none.
 
         Where workers may not overlap, a batch waits as long as one of its queues is being written to. Raises Refused
@@ -138,15 +133,15 @@ class Dispatch:
             raise Refused(f"{batch}: another worker is at one of its queues")
         self._waiting.remove(batch)
         batch.state = TAKEN
-        self._known.columns[batch.runs[:, OF], BUSY] = 1
+        self._table.columns[batch.runs[:, RUN_QUEUE], BUSY] = 1
         if self.recorder is not None and not batch.attempts:
             self.recorder.taken(batch.runs)
         return batch
 
-    def _may_take(self, batch: Batch) -> bool:
-        return self.overlap or batch.attempts > 0 or not self._known.columns[batch.runs[:, OF], BUSY].any()
+    def _may_take(self, batch: DispatchBatch) -> bool:
+        return self.overlap or batch.attempts > 0 or not self._table.columns[batch.runs[:, RUN_QUEUE], BUSY].any()
 
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         """Read the records of a batch, and write their entries into their slots. May run beside every other step.
 
         Raises Damaged.
@@ -155,24 +150,24 @@ class Dispatch:
             batch.data, batch.base, batch.rows, batch.slots, self._delays, CRC_TABLES, self.verify
         )  # fmt: skip
         if why != build_kernel.BUILT:
-            place = place_of(batch.base, int(batch.position[row]) - batch.base)
+            place = place_of(batch.base, int(batch.rows[row, POSITION]) - batch.base)
             expected = (
                 "a body that has its checksum" if why == build_kernel.CHECKSUM else "the record that was scanned here"
             )
             raise Damaged(f"{place}: expected {expected}; {ADVICE}")
 
-    def wrote(self, batch: Batch) -> None:
+    def wrote(self, batch: DispatchBatch) -> None:
         """The entries of a batch are in their slots: their bits are set. Raises Refused where no worker has it."""
         self._must_run()
         self._require_taken(batch)
         batch.state = WRITTEN
-        self._known.columns[batch.runs[:, OF], BUSY] = 0
-        set_bits(self._known.bits, self._known.columns, batch.runs)
+        self._table.columns[batch.runs[:, RUN_QUEUE], BUSY] = 0
+        set_bits(self._table.bits, self._table.columns, batch.runs)
         if self.recorder is not None:
             self.recorder.wrote(batch.runs)
         self._settle()
 
-    def failed(self, batch: Batch, error: BaseException) -> bool:
+    def failed(self, batch: DispatchBatch, error: BaseException) -> bool:
         """A worker could not build its batch. True: it waits for another try, and nobody has seen its entries.
 
         False: that was the last try, and dispatch has stopped. Raises Refused where no worker has it.
@@ -187,7 +182,7 @@ class Dispatch:
             self.stop(error)
         return self.error is None
 
-    def _require_taken(self, batch: Batch) -> None:
+    def _require_taken(self, batch: DispatchBatch) -> None:
         if batch.state != TAKEN or batch not in self._flying:
             raise Refused(f"{batch}: no worker has it")
 
@@ -196,21 +191,21 @@ class Dispatch:
     def commit(self, queue: ConsumeQueue) -> int:
         """Readers see the queue's entries up to the first that is not written; returns the commit position."""
         self._must_run()
-        if self._known.has(queue):
+        if self._table.has(queue):
             self._commit(np.array([queue.index]))
         return queue.committed
 
-    def commit_all(self, batch: Batch) -> None:
+    def commit_all(self, batch: DispatchBatch) -> None:
         """As `commit`, of every queue that a batch has entries of."""
         self._must_run()
-        self._commit(batch.runs[:, OF])
+        self._commit(batch.runs[:, RUN_QUEUE])
 
-    def _commit(self, of: Ints) -> None:
-        known = self._known.columns
-        ends = self._gapless_ends(of)
-        moved = known[of, COMMITTED] < ends
-        move_on(self._known.bits, known, of, ends)
-        for index, end in zip(of[moved].tolist(), ends[moved].tolist(), strict=True):
+    def _commit(self, which: Ints) -> None:
+        columns = self._table.columns
+        ends = self._gapless_ends(which)
+        moved = columns[which, COMMITTED] < ends
+        move_on(self._table.bits, columns, which, ends)
+        for index, end in zip(which[moved].tolist(), ends[moved].tolist(), strict=True):
             if self.recorder is not None:  # before anybody can act on it
                 self.recorder.committed(index, end)
             self._queues.all[index].committed = end
@@ -221,14 +216,16 @@ class Dispatch:
         while self._flying and self._is_visible(self._flying[0]):
             self.dispatched = self._flying.popleft().high
 
-    def _gapless_ends(self, of: Ints) -> Ints:
+    def _gapless_ends(self, which: Ints) -> Ints:
         """Of each of these queues, the largest number before which all entries are written."""
-        ends: Ints = gapless_ends(self._known.bits, self._known.columns, of)
+        ends: Ints = gapless_ends(self._table.bits, self._table.columns, which)
         return ends
 
-    def _is_visible(self, batch: Batch) -> bool:
+    def _is_visible(self, batch: DispatchBatch) -> bool:
         runs = batch.runs
-        return batch.state == WRITTEN and bool((runs[:, HIGH] <= self._known.columns[runs[:, OF], COMMITTED]).all())
+        return batch.state == WRITTEN and bool(
+            (runs[:, HIGH] <= self._table.columns[runs[:, RUN_QUEUE], COMMITTED]).all()
+        )
 
     # -- flush -------------------------------------------------------------------------------------------------------
 
@@ -275,10 +272,10 @@ class Dispatch:
         if self.error is not None:
             raise Stopped(f"dispatch has stopped: {self.error}") from self.error
 
-    # -- for those who compare ---------------------------------------------------------------------------------------
+    # -- for tests and machines -------------------------------------------------------------------------------------
 
     def taken(self, queue: ConsumeQueue) -> list[int]:
-        """The numbers from the commit position on that a worker took, in this life, whatever became of it."""
+        """The numbers from the commit position on that a worker took in this session, whatever became of it."""
         return self._numbers(queue, lambda batch: batch.state != WAITING or batch.attempts > 0)
 
     def being_written(self, queue: ConsumeQueue) -> list[int]:
@@ -287,15 +284,15 @@ class Dispatch:
 
     def written(self, queue: ConsumeQueue) -> list[int]:
         """The numbers from the commit position on whose entries are written: those with a bit."""
-        known = self._known
-        if not known.has(queue):
+        table = self._table
+        if not table.has(queue):
             return []
-        row = known.columns[queue.index]
+        row = table.columns[queue.index]
         numbers = np.arange(row[COMMITTED], row[SCANNED])
-        found: list[int] = numbers[known.bits[row[BITS] + (numbers & (row[ROOM] - 1))] == 1].tolist()
+        found: list[int] = numbers[table.bits[row[BITS] + (numbers & (row[ROOM] - 1))] == 1].tolist()
         return found
 
-    def _numbers(self, queue: ConsumeQueue, which: Callable[[Batch], bool]) -> list[int]:
+    def _numbers(self, queue: ConsumeQueue, which: Callable[[DispatchBatch], bool]) -> list[int]:
         found: list[int] = []
         for batch in self._flying:
             if which(batch):

@@ -1,4 +1,4 @@
-"""Threads at the rim of dispatch: they choose which step is taken, and never what it does.
+"""The threads of dispatch: they choose which step is taken, and never what it does.
 
 Every worker does the same: it takes the oldest batch that waits, or scans the next one where none does; builds it,
 beside the others; then sets its bits and commits. All steps but `build` are taken under one lock.
@@ -9,13 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from gapless.impl.dispatch.batches import Batch
-from gapless.impl.store.errors import DiskFull, StoreError
-
-if TYPE_CHECKING:
-    from gapless.impl.dispatch.dispatch import Dispatch
+from gapless.impl.dispatch.batches import DispatchBatch
+from gapless.impl.dispatch.dispatch import Dispatch
+from gapless.impl.records.errors import DiskFull, StoreError
 
 PATIENCE = 0.005  # seconds that a worker sleeps where nobody wakes it
 
@@ -105,14 +102,10 @@ class Pool:
     def _work(self) -> None:
         try:
             while (batch := self._next()) is not None:
-                error: Exception | None = None
-                try:
-                    self.dispatch.build(batch)
-                except Exception as failure:  # noqa: BLE001 - whatever a worker met, its batch is tried again
-                    error = failure
+                error = attempt(self.dispatch, batch)
                 with self._changed:
                     self._building -= 1
-                    self._finish(batch, error)
+                    finish(self.dispatch, batch, error)
                     if self.asleep:
                         self._changed.notify_all()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
@@ -120,14 +113,7 @@ class Pool:
                 self.dispatch.stop(error)
                 self._changed.notify_all()
 
-    def _finish(self, batch: Batch, error: Exception | None) -> None:
-        if error is not None:
-            self.dispatch.failed(batch, error)
-        else:
-            self.dispatch.wrote(batch)
-            self.dispatch.commit_all(batch)
-
-    def _next(self) -> Batch | None:
+    def _next(self) -> DispatchBatch | None:
         """The batch that is to be built next; waits for one. None where there will be none."""
         with self._changed:
             while not self._stopping and self.error is None:
@@ -140,11 +126,10 @@ class Pool:
                 self.asleep -= 1
             return None
 
-    def _taken(self) -> Batch | None:
-        batch = self.dispatch.take()
-        return self._scanned() if batch is None else batch
+    def _taken(self) -> DispatchBatch | None:
+        return self.dispatch.take() or self._scanned()
 
-    def _scanned(self) -> Batch | None:
+    def _scanned(self) -> DispatchBatch | None:
         try:
             self.trouble, found = None, self.dispatch.scan(self._limit())
         except DiskFull as error:
@@ -173,17 +158,25 @@ def rebuild(dispatch: Dispatch, limit: int, workers: int = 2) -> None:
         finally:
             pool.stop()
         return
-    while True:
-        batch = dispatch.take()
-        if batch is None and dispatch.scan(limit) is not None:
-            batch = dispatch.take()
-        if batch is None:
-            return
-        try:
-            dispatch.build(batch)
-        except Exception as error:
-            if not dispatch.failed(batch, error):
-                raise
-        else:
-            dispatch.wrote(batch)
-            dispatch.commit_all(batch)
+    while batch := dispatch.take() or (dispatch.scan(limit) and dispatch.take()):
+        error = attempt(dispatch, batch)
+        if not finish(dispatch, batch, error) and error:
+            raise error
+
+
+def attempt(dispatch: Dispatch, batch: DispatchBatch) -> Exception | None:
+    """Build a batch; returns what the worker met, whatever it is, for `finish`."""
+    try:
+        dispatch.build(batch)
+    except Exception as error:  # noqa: BLE001 - the batch is tried again
+        return error
+    return None
+
+
+def finish(dispatch: Dispatch, batch: DispatchBatch, error: Exception | None) -> bool:
+    """A worker is done with a batch: its entries are visible, or it waits for another try. False: that was the last."""
+    if error is not None:
+        return dispatch.failed(batch, error)
+    dispatch.wrote(batch)
+    dispatch.commit_all(batch)
+    return True

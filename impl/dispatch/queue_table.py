@@ -1,55 +1,35 @@
-"""What dispatch knows of the queues, in columns that kernels read: names, ends, where slots and bitmaps lie."""
+"""The queues in columns that kernels read: their names, their ends, where their slots and bitmaps lie."""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
+from gapless.impl.dispatch import scan_kernel as s
 from gapless.impl.dispatch.bitmap import widen
-from gapless.impl.dispatch.scan_kernel import (
-    ADDRESS,
-    BATCH,
-    COLUMNS,
-    COMMITTED,
-    FROM,
-    INDEX,
-    NEWEST,
-    ROOM,
-    S_AT,
-    S_COLUMNS,
-    S_HASH,
-    S_ID,
-    S_LENGTH,
-    SCANNED,
-    UPTO,
-    hash_of,
-    place_of,
-)
-from gapless.impl.native.kernels import Bytes, Ints
-
-if TYPE_CHECKING:
-    from gapless.impl.store.queues import ConsumeQueue, Queues
+from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
+from gapless.impl.records.record import Bytes, Ints
 
 Array = TypeVar("Array", Ints, Bytes)
 
 ROOM_AT_FIRST = 64  # numbers of a queue's bitmap, a power of 2; it doubles
 
 
-class Known:
-    """The queues that the scanner has met in this life.
+class QueueTable:
+    """The queues that the scanner has met in this session.
 
-    `columns`: a row for each queue, by its index · `table`, `subjects`, `names`: from a record's topic and queue id to
+    `columns`: a row for each queue, by its index · `places`, `subjects`, `names`: from a record's topic and queue id to
     the queue's index · `bits`: the bitmaps, one behind the other. What was outgrown stays unused.
     """
 
-    def __init__(self, queues: Queues, room: int = ROOM_AT_FIRST) -> None:
+    def __init__(self, queues: ConsumeQueues, room: int = ROOM_AT_FIRST) -> None:
         self.queues = queues
         self.room = room
-        self.columns: Ints = np.zeros((16, COLUMNS), np.int64)
-        self.table: Ints = np.full(64, -1, np.int64)
-        self.subjects: Ints = np.zeros((32, S_COLUMNS), np.int64)
+        self.columns: Ints = np.zeros((16, s.COLUMNS), np.int64)
+        self.places: Ints = np.full(64, -1, np.int64)
+        self.subjects: Ints = np.zeros((32, s.S_COLUMNS), np.int64)
         self.names: Bytes = np.zeros(1024, np.uint8)
         self.bits: Bytes = np.zeros(4096, np.uint8)
         self._met: set[int] = set()
@@ -57,39 +37,33 @@ class Known:
         self._subjects = self._names = self._bits = 0  # how much of the arrays is used
 
     def meet(self, topic: bytes, queue_id: int) -> None:
-        """A queue is named for the first time in this life. Raises Refused where its topic can be no folder's name."""
+        """A queue is named for the first time. Raises Refused where no folder can have its topic's name."""
         queue = self.queues.find(topic, queue_id)
         if queue.index not in self._met:
             self._adopt(queue)
-        self._subjects += 1
+        name, at, row = np.frombuffer(topic, np.uint8), self._names, self._subjects
+        self._names, self._subjects = at + len(name), row + 1
+        self.names = _doubled(self.names, self._names)
+        self.names[at : self._names] = name
         self.subjects = _doubled(self.subjects, self._subjects)
-        self.names = _doubled(self.names, self._names + len(topic))
-        name = np.frombuffer(topic, np.uint8)
-        self.names[self._names : self._names + len(name)] = name
-        subject = self.subjects[self._subjects - 1]
-        subject[S_HASH] = hash_of(name, 0, len(name), queue_id)
-        subject[S_AT], subject[S_LENGTH], subject[S_ID], subject[INDEX] = self._names, len(name), queue_id, queue.index
-        self._names += len(name)
-        if 2 * self._subjects > len(self.table):
-            self.table = np.full(2 * len(self.table), -1, np.int64)
-            again = range(self._subjects)
-        else:
-            again = range(self._subjects - 1, self._subjects)
-        for s in again:
-            at, length = self.subjects[s, S_AT], self.subjects[s, S_LENGTH]
-            queue_id = self.subjects[s, S_ID]
-            place = place_of(read_only(self.names), at, at + length, queue_id, self.table, self.subjects, self.names)
-            self.table[place] = s
+        key = s.hash_of(name, 0, len(name), queue_id)
+        self.subjects[row, [s.S_HASH, s.S_AT, s.S_LENGTH, s.S_ID, s.INDEX]] = key, at, len(name), queue_id, queue.index
+        if 2 * self._subjects > len(self.places):
+            self.places, row = np.full(2 * len(self.places), -1, np.int64), 0
+        for each in range(row, self._subjects):
+            at, length, own_id = self.subjects[each, [s.S_AT, s.S_LENGTH, s.S_ID]].tolist()
+            met = self.places, self.subjects, self.names
+            self.places[s.place_of(read_only(self.names), at, at + length, own_id, *met)] = each
 
     def _adopt(self, queue: ConsumeQueue) -> None:
         self._met.add(queue.index)
         self.columns = _doubled(self.columns, queue.index + 1)
         self.begin(queue, queue.committed)
         row = self.columns[queue.index]
-        row[BATCH] = -1
+        row[s.BATCH] = -1
         if queue.first < queue.committed:
             newest = queue.slots(queue.committed - 1, queue.committed)[0, :8]
-            row[NEWEST] = int.from_bytes(newest.tobytes(), "big", signed=True)
+            row[s.NEWEST] = int.from_bytes(newest.tobytes(), "big", signed=True)
         self.widen(queue)
 
     def has(self, queue: ConsumeQueue) -> bool:
@@ -99,23 +73,23 @@ class Known:
     def begin(self, queue: ConsumeQueue, number: int) -> None:
         """The next number that the queue takes is `number`, and nothing of it is in flight."""
         row = self.columns[queue.index]
-        row[SCANNED] = row[COMMITTED] = queue.scanned = queue.committed = number
-        row[NEWEST], row[FROM], row[UPTO] = -1, 0, 0
+        row[s.SCANNED] = row[s.COMMITTED] = queue.scanned = queue.committed = number
+        row[s.NEWEST], row[s.FROM], row[s.UPTO] = -1, 0, 0
 
     def reserve(self, queue: ConsumeQueue, number: int) -> None:
         """There are slots for the queue's entries from `number` on. Raises DiskFull, StoreError."""
         row, held = self.columns[queue.index], self._held[queue.index]
-        row[ADDRESS], row[UPTO] = queue.reserve(number)
-        row[FROM] = number
+        row[s.ADDRESS], row[s.UPTO] = queue.reserve(number)
+        row[s.FROM] = number
         # Workers write by address: what lies there stays in memory until all of it is visible, whoever closes the file.
-        while held and held[0][0] <= row[COMMITTED]:
+        while held and held[0][0] <= row[s.COMMITTED]:
             held.popleft()
-        held.append((int(row[UPTO]), queue.slots(number, number + 1)))
+        held.append((int(row[s.UPTO]), queue.slots(number, number + 1)))
 
     def widen(self, queue: ConsumeQueue) -> None:
         """The queue's bitmap has twice the room."""
         row = self.columns[queue.index]
-        room = max(self.room, 2 * int(row[ROOM]))
+        room = max(self.room, 2 * int(row[s.ROOM]))
         self.bits = _doubled(self.bits, self._bits + room)
         widen(self.bits, row, self._bits, room)
         self._bits += room

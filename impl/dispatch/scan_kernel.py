@@ -1,35 +1,25 @@
 """The scanner's pass over the log: which records there are, in which queues, and under which numbers.
 
 It runs alone while workers wait for it, so it reads of each record only what says where it belongs: the first 48 bytes,
-the lengths, the topic. Checksums, tags and all else are the workers' to read (`building.py`). Nothing outside of the
-bytes it was given is read, whatever they hold, and a record takes effect wholly or not at all. Formats: reference A.2.
+the lengths, the topic. Checksums, tags and all else are the workers' to read (`build_kernel.py`). A record takes effect
+wholly or not at all.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit, uint64
 
-from gapless.impl.native.memory import i32_at, i64_at, word_at
-from gapless.impl.store.records import BLANK, BORN_V6, FIXED, INNER_BATCH, STORE_V6
-
-Ints = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-
-MAGIC_V1 = 0xDAA320A7 - 2**32  # signed, as they are read
-MAGIC_V2 = 0xDAA320AB - 2**32  # the topic's length takes two bytes
-MAGIC_BLANK = 0xCBD43194 - 2**32
-ENTRY = 20  # bytes of an entry
-
-SYS_OUTSIDE = 0x4  # transaction types 4 (prepared) and 12 (rolled back) have this bit, and no place in a queue
+from gapless.impl.records.kernels import BLANK_MARK, V1, V2, digits, parts_of, property_end, starts_with
+from gapless.impl.records.memory import i32_at, i64_at, word_at
+from gapless.impl.records.record import BLANK, ENTRY_BYTES, FIXED, INNER_BATCH, OUTSIDE, Bytes, Ints
 
 # Columns of rows: an entry that is to be written. The tag is the worker's to find.
 QUEUE, NUMBER, POSITION, SIZE, ROW = range(5)
 # Columns of runs: the numbers that one queue has in one batch, LOW:HIGH.
-OF, LOW, HIGH, RUN = range(4)
+RUN_QUEUE, LOW, HIGH, RUN = range(4)
 # Columns of what the scanner knows of a queue. SCANNED, COMMITTED: as the queue has them. NEWEST: the position of its
-# last entry when it was met, and -1 where it had none: up to there, all was dispatched in another life. The slots of
+# last entry when it was met, and -1 where it had none: up to there, all was dispatched in another session. The slots of
 # FROM:UPTO lie in memory from ADDRESS on. BITS, ROOM: where its bitmap is, and for how many numbers. BATCH, RUN_AT: the
 # batch that last had one of its numbers, and its run there. BUSY: batches that are being written and have its numbers.
 # ASKED: the last of the records with several entries that named it.
@@ -42,7 +32,7 @@ S_HASH, S_AT, S_LENGTH, S_ID, INDEX, S_COLUMNS = range(6)
 DONE, FULL, ROLLED = range(3)
 UNKNOWN, AWAY, NARROW, CROWDED, ANEW = range(3, 8)
 NO_RECORD, BEYOND, PARTS, ELSEWHERE, INNER, TWICE, SKIPPED = range(8, 15)
-# What it tells beside: how many rows and runs there are. Then, of what it met: queue index, number; or, of an unknown
+# What else it returns: how many rows and runs there are. Then, of what it met: queue index, number; or, of an unknown
 # subject: where its topic lies, its length, its queue id; or, where rows are crowded: how many the record takes. ASKS:
 # how many records with several entries were met.
 ROWS, RUNS, TOLD, ALSO, THIRD, ASKS, ANSWERS = range(7)
@@ -52,60 +42,6 @@ MULTI_OFFSET = np.frombuffer(b"INNER_MULTI_QUEUE_OFFSET\x01", np.uint8)
 RETRY_PREFIX = np.frombuffer(b"%RETRY%", np.uint8)
 LIGHT_PREFIX = np.frombuffer(b"%LMQ%", np.uint8)
 COMMA, SLASH = 44, 47
-
-
-@njit(cache=True)
-def topic_of(b: Bytes, p: int, size: int) -> tuple[int, int]:
-    """Where the topic of the record `p:p + size` begins and ends; (0, 0) where its parts do not add up to its size.
-
-    The record lies within `b`, is at least `FIXED` bytes long, and has the magic number of one.
-    """
-    a = b.ctypes.data
-    flags = i32_at(a + p + 36)
-    at = p + 84 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
-    end = p + size
-    wide = np.int64(i32_at(a + p + 4) == MAGIC_V2)
-    if at + 7 + wide > end:
-        return 0, 0
-    body = i32_at(a + at)
-    at += 4
-    if body < 0 or at + body + 3 + wide > end:
-        return 0, 0
-    at += body
-    length = np.int64(b[uint64(at)])
-    if wide:
-        length = (length << 8) | np.int64(b[uint64(at + 1)])
-    at += 1 + wide
-    if at + length + 2 > end:
-        return 0, 0
-    properties = (np.int64(b[uint64(at + length)]) << 8) | np.int64(b[uint64(at + length + 1)])
-    if properties > 0x7FFF or at + length + 2 + properties != end:
-        return 0, 0
-    return at, at + length
-
-
-@njit(cache=True)
-def starts_with(b: Bytes, p: int, e: int, name: Bytes) -> bool:
-    """Whether the bytes `p:e` begin with `name`."""
-    if e - p < len(name):
-        return False
-    for i in range(len(name)):
-        if b[uint64(p + i)] != name[uint64(i)]:
-            return False
-    return True
-
-
-@njit(cache=True)
-def digits(b: Bytes, p: int, e: int) -> int:
-    """A decimal number without sign, or -1 where the bytes are none, or too many."""
-    if p >= e or e - p > 18:
-        return np.int64(-1)
-    value = np.int64(0)
-    for i in range(p, e):
-        if not 48 <= b[uint64(i)] <= 57:
-            return np.int64(-1)
-        value = value * 10 + np.int64(b[uint64(i)] - 48)
-    return value
 
 
 @njit(cache=True)
@@ -144,9 +80,9 @@ def place_of(b: Bytes, p: int, e: int, queue: int, table: Ints, subjects: Ints, 
 
 @njit(cache=True)
 def _can_take(queues: Ints, q: int, number: int, position: int, ask: int) -> int:
-    """DONE where the queue can take the number now, FULL where it did in another life, else what is in the way.
+    """DONE where the queue can take the number now, FULL where it did in another session, else what is in the way.
 
-    `ask`: tells the entries of one record from those of all others; 0 where it has but one.
+    `ask`: a number that the entries of one record share; 0 where it has but one.
     """
     queue = queues[uint64(q)]
     if position <= queue[NEWEST]:
@@ -174,7 +110,7 @@ def _give(
     n = uint64(found[ROWS])
     row = rows[n]
     row[QUEUE], row[NUMBER], row[POSITION], row[SIZE] = q, number, position, size
-    slots[n] = queue[ADDRESS] + ENTRY * (number - queue[FROM])
+    slots[n] = queue[ADDRESS] + ENTRY_BYTES * (number - queue[FROM])
     found[ROWS] += 1
     if queue[BATCH] == batch:
         runs[uint64(queue[RUN_AT]), HIGH] = number + 1
@@ -182,7 +118,7 @@ def _give(
         m = found[RUNS]
         queue[BATCH], queue[RUN_AT] = batch, m
         run = runs[uint64(m)]
-        run[OF], run[LOW], run[HIGH] = q, number, number + 1
+        run[RUN_QUEUE], run[LOW], run[HIGH] = q, number, number + 1
         found[RUNS] += 1
     queue[SCANNED] = number + 1
 
@@ -192,9 +128,7 @@ def _list_of(b: Bytes, p: int, e: int, name: Bytes) -> tuple[int, int]:
     """Where the value of a property lies in the properties `p:e`, the last of two; (0, 0) where it has none."""
     at, end = 0, 0
     while p < e:
-        w = p
-        while w < e and b[uint64(w)] != 2:
-            w += 1
+        w = property_end(b, p, e)
         if w - p > len(name) and starts_with(b, p, w, name):
             at, end = p + len(name), w
         p = w + 1
@@ -261,8 +195,8 @@ def scan(
             break
         size = i32_at(a + p)
         magic = i32_at(a + p + 4)
-        if magic not in (MAGIC_V1, MAGIC_V2):
-            if magic == MAGIC_BLANK and size == len(b) - p:
+        if magic not in (V1, V2):
+            if magic == BLANK_MARK and size == len(b) - p:
                 if limit >= len(b):
                     why, p = ROLLED, len(b)
             else:
@@ -277,12 +211,12 @@ def scan(
         if position != base + p:
             why = ELSEWHERE
             break
-        topic, topic_end = topic_of(b, p, size)
+        _, topic, topic_end = parts_of(b, p, size)
         if topic == 0:
             why = PARTS
             break
         flags = i32_at(a + p + 36)
-        if flags & SYS_OUTSIDE:
+        if flags & OUTSIDE:
             p += size
             continue
         if flags & INNER_BATCH:

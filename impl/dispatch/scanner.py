@@ -1,20 +1,16 @@
-"""The scanner: walks the log, gives numbers, and cuts batches; it says of a record what keeps it from being next."""
+"""The scanner: walks the log, numbers records, and cuts batches. It raises what keeps a record from being next."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapless.impl.dispatch import scan_kernel
-from gapless.impl.dispatch.batches import Batch, columns
-from gapless.impl.dispatch.queue_table import Known, read_only
+from gapless.impl.dispatch.batches import DispatchBatch, columns
+from gapless.impl.dispatch.queue_table import QueueTable, read_only
 from gapless.impl.dispatch.scan_kernel import ROWS, RUNS, SCANNED
-from gapless.impl.store.errors import Damaged, NotAStore, Refused, StoreError
-
-if TYPE_CHECKING:
-    from gapless.impl.native.kernels import Bytes, Ints
-    from gapless.impl.store.log import CommitLog
+from gapless.impl.files.log import CommitLog
+from gapless.impl.records.errors import Damaged, NotAStore, Refused, StoreError
+from gapless.impl.records.record import Bytes, Ints
 
 ENDS = (scan_kernel.DONE, scan_kernel.FULL, scan_kernel.ROLLED, scan_kernel.CROWDED)  # of a batch
 SPARE = 64  # rows for a record with many entries
@@ -28,10 +24,10 @@ class Scanner:
     """
 
     def __init__(
-        self, log: CommitLog, known: Known, position: int, *, batch_bytes: int, batch_records: int, lmq: bool
+        self, log: CommitLog, table: QueueTable, position: int, *, batch_bytes: int, batch_records: int, lmq: bool
     ) -> None:
         self.log = log
-        self.known = known
+        self.table = table
         self.blocked = False
         self._batch_bytes, self._batch_records, self._lmq = batch_bytes, batch_records, lmq
         # Walked from its start, a log whose older files have expired holds queues that do not begin at 0.
@@ -39,12 +35,12 @@ class Scanner:
         self._cuts = 0
         self._found: Ints = np.zeros(scan_kernel.ANSWERS, np.int64)
 
-    def cut(self, low: int, limit: int, *, idle: bool) -> Batch | None:
+    def cut(self, low: int, limit: int, *, idle: bool) -> DispatchBatch | None:
         """The batch that begins at `low`, of records that end at or before `limit`; None where there is none.
 
         `idle`: nothing is in flight. Raises, with nothing changed, what is amiss with the first record.
         """
-        log, known, found = self.log, self.known, self._found
+        log, table, found = self.log, self.table, self._found
         if low < log.start:
             raise Damaged(
                 f"commitlog: dispatch is at position {low}, and the log begins at {log.start}: files were deleted "
@@ -62,7 +58,7 @@ class Scanner:
         while True:
             why, p = scan_kernel.scan(
                 data, base, p, stop, upto, end, self._batch_records, self._cuts, self._lmq, rows, slots, runs,
-                known.columns, known.table, known.subjects, known.names, found,
+                table.columns, table.places, table.subjects, table.names, found,
             )  # fmt: skip
             first = base + p == low
             if why == scan_kernel.CROWDED and not found[ROWS]:
@@ -70,7 +66,7 @@ class Scanner:
             elif why in ENDS or not self._cleared(why, data, base, p, first=first, idle=idle):
                 break
         n, m = int(found[ROWS]), int(found[RUNS])
-        return Batch(low, base + p, rows[:n], slots[:n], runs[:m], data, base) if base + p > low else None
+        return DispatchBatch(low, base + p, rows[:n], slots[:n], runs[:m], data, base) if base + p > low else None
 
     def _cleared(self, why: int, data: Bytes, base: int, p: int, *, first: bool, idle: bool) -> bool:
         """What stood in the way of the record at byte `p` is gone.
@@ -85,34 +81,34 @@ class Scanner:
             return False
 
     def _help(self, why: int, data: Bytes, base: int, p: int, *, may_begin: bool) -> bool:
-        known, place = self.known, place_of(base, p)
+        table, place = self.table, place_of(base, p)
         one, two, three = (int(value) for value in self._found[scan_kernel.TOLD : scan_kernel.TOLD + 3])
         if why == scan_kernel.UNKNOWN:
             try:
-                known.meet(data[one : one + two].tobytes(), three)
+                table.meet(data[one : one + two].tobytes(), three)
             except Refused as error:
                 message = f"{place}: expected a topic that can be a folder's name: {error}; {ADVICE}"
                 raise Damaged(message) from error
             return True
         if why not in (scan_kernel.AWAY, scan_kernel.NARROW, scan_kernel.SKIPPED, scan_kernel.ANEW):
             raise _damage(why, data, base, p)
-        queue = known.queues.all[one]
+        queue = table.queues.all[one]
         if why == scan_kernel.AWAY:
-            known.reserve(queue, two)
+            table.reserve(queue, two)
         elif why == scan_kernel.NARROW:
-            known.widen(queue)
+            table.widen(queue)
         elif why == scan_kernel.SKIPPED and self._headless and queue.scanned == 0 < two:
             queue.first = queue.flushed = two
-            known.begin(queue, two)
+            table.begin(queue, two)
         elif why == scan_kernel.ANEW and may_begin:
             queue.begin_anew()
-            known.begin(queue, 0)
+            table.begin(queue, 0)
         elif why == scan_kernel.ANEW:
             self.blocked = True
             return False
         else:
             raise Damaged(
-                f"{place}: the record has number {two} of queue {queue.name}, expected {known.columns[one, SCANNED]}; "
+                f"{place}: the record has number {two} of queue {queue.name}, expected {table.columns[one, SCANNED]}; "
                 f"the log has lost messages, or has them twice: {ADVICE}"
             )
         return True

@@ -1,4 +1,4 @@
-"""The world that a store lives in: a disk and a clock. Both can be given; here are the real ones.
+"""The environment of a store: a disk and a clock. Both can be given; here are the protocols and the real ones.
 
 A store asks its disk for little, so that a simulated one can do the same and lose whatever a real one may lose. Paths
 are relative to the store's folder, have `/` between their parts and never lead out of it: a disk answers EINVAL to one

@@ -12,7 +12,7 @@ stepped, and prints as `scan*3 take.1 take.2 wrote.2 commit`; whoever has that l
 
 Followed: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010, for
 priorities; Shuttle, for schedules that are text and for re-execution. Departure: the number of steps is not measured
-but told by the caller, since worlds differ little from run to run.
+but given by the caller, since systems differ little from run to run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Actor(NamedTuple):
     step: Callable[[], object]
 
 
-class World(Protocol):
+class ActorSystem(Protocol):
     """A handful of actors, and whatever they share."""
 
     @property
@@ -47,7 +47,7 @@ class World(Protocol):
         """All that ever take steps in it, the same at all times."""
 
 
-W = TypeVar("W", bound=World)
+W = TypeVar("W", bound=ActorSystem)
 
 
 class DoesNotFit(Exception):  # noqa: N818 - it names what is wrong.
@@ -79,7 +79,7 @@ Chooser = Callable[[Sequence[str]], str | None]
 """Of those that can step (at least one, in the world's order), who does; None ends the run."""
 
 
-def run(world: World, choose: Chooser, bound: int | None = None) -> Schedule:
+def run(world: ActorSystem, choose: Chooser, bound: int | None = None) -> Schedule:
     """Steps until nobody can, the chooser has enough, or `bound` steps are taken; the schedule that came of it.
 
     What a step raises comes out as it is, with the schedule up to and with that step as a note.
@@ -154,7 +154,7 @@ def with_priorities(seed: int, *, changes: int, steps: int) -> Chooser:
 
 
 @dataclass(slots=True)
-class Explored:
+class ScheduleCounts:
     """What `every` did: `schedules` went to their end, others were `cut` by the bound or `joined` a state seen before.
 
     `steps`: all that were taken, those to get back to a fork included. `states`: different ones seen, where the world
@@ -174,7 +174,7 @@ def every(
     bound: int | None = None,
     state: Callable[[W], Hashable] | None = None,
     finished: Callable[[W], object] | None = None,
-) -> Explored:
+) -> ScheduleCounts:
     """Every schedule of a small world, depth first, each begun in a new world that `make` gives.
 
     `finished` is called where nobody can step any more: the place to ask what must hold in the end. What must hold
@@ -183,7 +183,7 @@ def every(
     after fewer steps. Raises what steps and `finished` raise, with the schedule as a note; ValueError where what began
     alike goes on otherwise.
     """
-    told = Explored()
+    counts = ScheduleCounts()
     odometer = Odometer()
     seen: dict[Hashable, int] = {}  # the fewest steps after which a state was met
 
@@ -200,18 +200,18 @@ def every(
         world = make()
         branch = _Branch(odometer, bound, partial(is_known, world))
         schedule = run(world, branch)
-        told.steps += len(schedule)
+        counts.steps += len(schedule)
         if branch.known or (not branch.cut and is_known(world, len(schedule))):
-            told.joined += 1
+            counts.joined += 1
         elif branch.cut:
-            told.cut += 1
+            counts.cut += 1
         else:
-            told.schedules += 1
+            counts.schedules += 1
             if finished is not None:
                 _noting(schedule.steps, partial(finished, world))
         if not odometer.advance():
-            told.states = len(seen)
-            return told
+            counts.states = len(seen)
+            return counts
 
 
 class _Branch:

@@ -1,4 +1,4 @@
-"""A world that is a value: a disk that loses what a disk may lose, and a clock that stands still until it is told.
+"""A simulated environment: a disk that loses what a disk may lose, and a clock that stands still until it is set.
 
 The disk keeps every file twice: as processes see it, and as it would be found after a loss of power. Between two
 `sync`s the two drift apart, sector by sector, and `crash` gives the disk that a loss of power at this moment leaves:
@@ -71,7 +71,7 @@ class _Fault:
 
 
 class SimulatedFile:
-    """A file of the simulated disk; as `worlds.File`."""
+    """A file of the simulated disk; as `real.File`."""
 
     def __init__(self, disk: SimulatedDisk, path: str, content: Content, *, write: bool) -> None:
         self.data: Bytes = content.cached[: content.length]
@@ -92,7 +92,7 @@ class SimulatedFile:
 
 
 class SimulatedDisk:
-    """A disk in memory; as `worlds.Disk`, and with a way to lose it.
+    """A disk in memory; as `real.Disk`, and with a way to lose it.
 
     `page`, `sector`: bytes. `capacity`: bytes that files may take together; beyond is ENOSPC. `lying`: a planted fault,
     `sync` returns and has done nothing.

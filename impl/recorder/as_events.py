@@ -1,4 +1,4 @@
-"""Rows of a recording as events of `traces.schema`, in bulk: every trace of a spec after the other."""
+"""Rows of a recording as batches of events: the traces of one spec after the other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gapless.impl.files.observer import APPEND
 from gapless.impl.recorder import rows as r
-from gapless.impl.recorder.rows import Entries, Ints
-from gapless.traces.events import schema
+from gapless.impl.recorder.rows import Entries
+from gapless.impl.records.record import Ints
+from gapless.traces.events import event
+from gapless.traces.events.event import OUTCOMES, ROWS, Vocabulary
 
 COMMIT_LOG = "commitlog"
 """The name of the log's trace, as in events of a store."""
@@ -36,8 +39,8 @@ def _arguments(**of: int | Value) -> dict[str, Value]:
     return {name: _column(value) if isinstance(value, int) else value for name, value in of.items()}
 
 
-Told = Mapping[int, tuple[str, Mapping[str, Value]]]
-"""Of a kind of row: the step that it tells, and where each argument is to be found."""
+Steps = Mapping[int, tuple[str, Mapping[str, Value]]]
+"""For each kind of row, the step that it records, and where each argument is found."""
 
 _RECORD = _arguments(
     position=r.B,
@@ -49,30 +52,30 @@ _RECORD = _arguments(
     sealed=_flag(r.SEALED),
     time=r.E,
 )
-LOG: Told = {
+LOG: Steps = {
     r.OPEN: ("open", _arguments(position=r.A, file_size=r.B)),
-    r.CRASH: ("crash", _arguments(kept=r.A)),
     r.FOUND: ("append", _RECORD),
-    r.APPEND: ("append", _RECORD),
+    APPEND: ("append", _RECORD),
     r.ROLL: ("roll", _arguments(position=r.A, size=r.B, marked=r.C)),
     r.FLUSH: ("flush", _arguments(to=r.A)),
     r.ACKNOWLEDGE: ("acknowledge", _arguments(to=r.A)),
+    r.CRASH: ("crash", _arguments(kept=r.A)),
     r.CHECKPOINT: ("checkpoint", _arguments(time=r.A)),
 }
 _MESSAGE = _arguments(number=r.A, count=_one, position=r.B, size=r.C, tag=r.D)
 _ENTRY = _arguments(number=r.A, position=r.B, size=r.C, tag=r.D)
-QUEUE: Told = {
+QUEUE: Steps = {
     r.OPEN_QUEUE: ("open", _arguments(number=r.A, start=r.B)),
     r.FOUND: ("append", _MESSAGE),
     r.MEET: ("append", _MESSAGE),
-    r.APPEND: ("append", _MESSAGE),
+    APPEND: ("append", _MESSAGE),
     r.INDEX: ("index", _ENTRY),
     r.COMMIT: ("index", _ENTRY),
     r.EXPIRE: ("expire", _arguments(number=r.A, start=r.B)),
     r.SETTLE: ("settle", _arguments(upto=r.A)),
 }
 _NUMBER = _arguments(number=r.A)
-DISPATCH: Told = {
+DISPATCH: Steps = {
     r.OPEN_ENTRIES: ("open", _arguments(number=r.A, overlap=r.B)),
     r.CRASH_ENTRIES: ("crash", _arguments(kept=r.A)),
     r.SCAN: ("scan", _NUMBER),
@@ -81,42 +84,39 @@ DISPATCH: Told = {
     r.COMMIT: ("commit", _arguments(to=r.A)),
     r.FLUSH_QUEUE: ("flush", _arguments(to=r.A)),
 }
+STEPS = {"log": LOG, "queue": QUEUE, "dispatch": DISPATCH}
+WORDS = Vocabulary({spec: {name: list(values) for name, values in steps.values()} for spec, steps in STEPS.items()})
+"""The steps that a recording has, and their arguments: the columns of its file."""
 
 
 @dataclass(frozen=True)
 class Subjects:
-    """The queues of a recording. A queue has a new number in every life of its store, and a trace of messages."""
+    """The queues of a recording. In each session of its store a queue has a new number and a new trace of messages."""
 
     messages: list[str]  # of every number, the name of its trace of `queue`
-    entries: list[str]  # of every number, the name of its trace of `dispatch`: the same in all lives
+    entries: list[str]  # of every number, the name of its trace of `dispatch`: the same in all sessions
 
 
 def batches(
-    rows: Ints, entries: Entries, subjects: Subjects, source: str, most: int = schema.ROWS
+    rows: Ints, entries: Entries, subjects: Subjects, source: str, most: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
     """The events of all rows [n, 8], about `most` at a time; their positions are the numbers of their rows.
 
     `entries`: those that rows of COMMIT and INDEX speak of.
     """
-    for spec, told, names in (
-        ("log", LOG, [COMMIT_LOG]),
-        ("queue", QUEUE, subjects.messages),
-        ("dispatch", DISPATCH, subjects.entries),
-    ):
+    for spec, names in zip(STEPS, ([COMMIT_LOG], subjects.messages, subjects.entries), strict=True):
         traces = list(dict.fromkeys(names))
         index = np.array([traces.index(name) for name in names], np.int64) if len(traces) < len(names) else None
-        for where in _stretches(rows, told, index, spec, most):
-            yield _batch(spec, told, rows[where], entries, where, traces, index, source)
+        for where in _stretches(rows, index, spec, most):
+            yield _batch(spec, rows[where], entries, where, traces, index, source)
 
 
-def _stretches(rows: Ints, told: Told, index: Ints | None, spec: str, most: int) -> Iterator[npt.NDArray[np.int64]]:
-    """The numbers of the rows that tell of a spec, trace by trace, in stretches of about `most` events."""
-    tells = np.zeros(r.KINDS + 1, np.bool_)
-    tells[list(told)] = True
+def _stretches(rows: Ints, index: Ints | None, spec: str, most: int) -> Iterator[npt.NDArray[np.int64]]:
+    """The numbers of the rows that record steps of a spec, trace by trace, in stretches of about `most` events."""
     kind = rows[:, r.KIND] & r.KINDS
-    where = np.flatnonzero(tells[kind])
+    where = np.flatnonzero(np.isin(kind, list(STEPS[spec])))
     if spec == "queue":  # a record that names another queue is no message of this one
-        messages = (kind[where] >= r.FOUND) & (kind[where] <= r.APPEND)
+        messages = (kind[where] >= r.FOUND) & (kind[where] <= APPEND)
         where = where[~messages | (rows[where, r.KIND] & r.OWN != 0)]
     if spec != "log":
         subject = rows[where, r.SUBJECT] if index is None else index[rows[where, r.SUBJECT]]
@@ -129,7 +129,7 @@ def _stretches(rows: Ints, told: Told, index: Ints | None, spec: str, most: int)
 
 
 def _events(rows: Ints, kind: Ints, where: Ints, spec: str) -> Ints:
-    """How many events of a spec each of the rows tells, about."""
+    """About how many events of a spec each of the rows becomes."""
     kind = kind[where]
     many = (kind >= r.SCAN) & (kind <= r.WRITE) if spec == "dispatch" else _shows_entries(kind)
     counts = np.ones(len(where), np.int64)
@@ -143,25 +143,26 @@ def _shows_entries(kind: Ints) -> Flags:
 
 
 def _batch(
-    spec: str, told: Told, rows: Ints, entries: Entries, where: Ints, traces: list[str], index: Ints | None, source: str
+    spec: str, rows: Ints, entries: Entries, where: Ints, traces: list[str], index: Ints | None, source: str
 ) -> pa.RecordBatch:
-    words, kind = schema.words(spec), rows[:, r.KIND] & r.KINDS
+    kind, actions, arguments = rows[:, r.KIND] & r.KINDS, list(WORDS.specs[spec]), WORDS.arguments_of(spec)
     if spec == "dispatch":
         rows, kind, where = _one_by_one(rows, kind, where)
     elif spec == "queue":
         rows, kind, where = _entry_by_entry(rows, kind, where, entries)
     action = np.zeros(len(rows), np.int8)
-    args = np.zeros((len(words.arguments), len(rows)), np.int64)
+    args = np.zeros((len(arguments), len(rows)), np.int64)
     for each in np.unique(kind).tolist():
-        name, values = told[each]
+        name, values = STEPS[spec][each]
         mine = kind == each
-        action[mine] = words.actions.index(name)
+        action[mine] = actions.index(name)
         for argument, value in values.items():
-            args[words.arguments.index(argument), mine] = value(rows[mine])
+            args[arguments.index(argument), mine] = value(rows[mine])
     subject = None if spec == "log" else rows[:, r.SUBJECT] if index is None else index[rows[:, r.SUBJECT]]
     inferred = rows[:, r.KIND] & r.INFERRED != 0
-    outcome = np.where(inferred, schema.OUTCOMES.index("inferred"), 0).astype(np.int8) if inferred.any() else None
-    return schema.from_columns(
+    outcome = np.where(inferred, OUTCOMES.index("inferred"), 0).astype(np.int8) if inferred.any() else None
+    return event.from_columns(
+        WORDS,
         spec,
         source=source,
         traces=traces,
@@ -193,7 +194,7 @@ def _one_by_one(rows: Ints, kind: Ints, where: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _entry_by_entry(rows: Ints, kind: Ints, where: Ints, entries: Entries) -> tuple[Ints, Ints, Ints]:
-    """Rows that show many entries as rows of one each, with what stands in it. None, where a commit shows nothing."""
+    """Rows that show many entries as rows of one each, with the entry's content; none, where a commit shows nothing."""
     shows = _shows_entries(kind)
     counts = np.where(shows, np.maximum(rows[:, r.A] - rows[:, r.B], 0), 1)
     place = r.numbered(np.zeros(len(rows), np.int64), counts)

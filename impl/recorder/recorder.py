@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from gapless.impl.dispatch.dispatch import DELAYS
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.observer import APPEND
+from gapless.impl.files.queues import ENTRY, ConsumeQueue
 from gapless.impl.recorder import as_events
 from gapless.impl.recorder import rows as r
-from gapless.impl.recorder.lives import Lives, Log, Queue
-from gapless.impl.recorder.rows import WIDTH, Ints
-from gapless.impl.recorder.tape import Keeping
-from gapless.impl.store.errors import StoreError
-from gapless.traces.events import schema
+from gapless.impl.recorder.rows import WIDTH
+from gapless.impl.recorder.sessions import Sessions
+from gapless.impl.recorder.spool import Spool
+from gapless.impl.records.errors import StoreError
+from gapless.impl.records.record import DELAYS, Ints
+from gapless.traces.events import writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,10 +42,10 @@ class RecordingFailed(StoreError):  # noqa: N818 - it names a finding.
 
 
 class Recorder:
-    """Takes down what the parts of a store tell it, and writes events to `path` when it is closed.
+    """Observes the parts of a store, and writes their steps as events to `path` when it is closed.
 
-    Without a path, it keeps them: `batches` tells them. `source` is the name that the events carry. One recorder may
-    go with a store through several lives, one after the other.
+    Without a path, it keeps them: `batches` returns them. `source` is the name that the events carry. One recorder may
+    go with a store through several sessions, one after the other.
     """
 
     def __init__(self, path: Path | None = None, *, source: str = "gapless") -> None:
@@ -56,8 +59,9 @@ class Recorder:
         self._overlap = True
         self._late = False  # the tape is longer than it may be
         self._taking = threading.RLock()
-        self._kept = Keeping(path.parent if path else None)
-        self._lives = Lives(self._kept.add_entries)
+        folder = path.parent if path else None
+        self._kept, self._entries = Spool(np.empty((0, WIDTH), np.int64), folder), Spool(np.empty(0, ENTRY), folder)
+        self._sessions = Sessions(self._entries.add)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._take_on, name="gapless-recorder", daemon=True)
         if path is not None:
@@ -73,12 +77,12 @@ class Recorder:
         """Write what was recorded, whatever happened: it is true up to here."""
         self.close()
 
-    # -- a life of the store -----------------------------------------------------------------------------------------
+    # -- a session of the store --------------------------------------------------------------------------------------
 
     def opened(
-        self, log: Log, queues: Sequence[Queue], *, overlap: bool = True, delays: Sequence[int] = DELAYS
+        self, log: CommitLog, queues: Sequence[ConsumeQueue], *, overlap: bool = True, delays: Sequence[int] = DELAYS
     ) -> None:
-        """A store begins a life: recovered, every message in its queue, all of it safe. In a later life, after a crash.
+        """A store was opened: recovered, every message in its queue, all of it safe. In a later session, after a crash.
 
         `queues`: by their indices; those that are made later are added to it · `overlap`: workers may share a queue ·
         `delays`: ms of each delay level.
@@ -86,15 +90,15 @@ class Recorder:
         with self._taking:
             self.take()
             self._overlap = overlap
-            self._keep(lambda: self._lives.begin(log, queues, overlap=overlap, delays=delays))
+            self._keep(lambda: self._sessions.begin(log, queues, overlap=overlap, delays=delays))
 
-    def expired(self, start: int, queues: Sequence[Queue]) -> None:
+    def expired(self, start: int, queues: Sequence[ConsumeQueue]) -> None:
         """The log begins at `start` now, the messages of every queue at its `first`; no file is deleted yet."""
         for queue in queues:
             self._row(r.EXPIRE, queue.index, queue.first, start)
         self.take()
 
-    def settled(self, upto: int, queues: Sequence[Queue]) -> None:
+    def settled(self, upto: int, queues: Sequence[ConsumeQueue]) -> None:
         """Every message before `upto` has its entry, and no file is closed yet."""
         for queue in queues:
             self._row(r.SETTLE, queue.index, upto)
@@ -102,7 +106,7 @@ class Recorder:
 
     # -- steps of the log --------------------------------------------------------------------------------------------
 
-    # One append is the row `row_of_append` on the tape. Its place is told; what is true of its bytes is read from them.
+    # An append is the row `append_row` on the tape: its place. What is true of its bytes is read from them.
 
     def appended_many(self, queues: Ints, placed: Ints) -> None:
         """Records are in the log; `queues`: the indices of their queues.
@@ -110,7 +114,7 @@ class Recorder:
         `placed`: int64 [4, n], the position of each, its size, the place of its queue in `queues`, its number.
         """
         position, size, of, _number = placed
-        self._rows(r.rows_of(r.APPEND, size, {r.SUBJECT: queues[of], r.B: position, r.C: size}))
+        self._rows(r.rows_of(APPEND, size, {r.SUBJECT: queues[of], r.B: position, r.C: size}))
 
     def rolled(self, position: int, size: int) -> None:
         """A blank fills the file."""
@@ -123,11 +127,11 @@ class Recorder:
         self._help()
 
     def acknowledged(self, to: int) -> None:
-        """Producers are told that the log before `to` is safe."""
+        """Producers have got the answer that the log before `to` is safe."""
         self._row(r.ACKNOWLEDGE, 0, to)
 
     def checkpointed(self, time: int) -> None:
-        """The checkpoint says that what was stored up to `time`, in ms, is safe."""
+        """The checkpoint says: what was stored up to `time`, in ms, is safe."""
         self._row(r.CHECKPOINT, 0, time)
 
     # -- steps of dispatch -------------------------------------------------------------------------------------------
@@ -139,7 +143,7 @@ class Recorder:
         self._runs(r.SCAN, runs)
 
     def taken(self, runs: Ints) -> None:
-        """A worker has come to write these entries; not told again when it tries again."""
+        """A worker begins to write these entries; not called again when it tries again."""
         self._runs(r.TAKE, runs)
 
     def wrote(self, runs: Ints) -> None:
@@ -147,7 +151,7 @@ class Recorder:
         self._runs(r.WRITE, runs)
 
     def committed(self, queue: int, to: int) -> None:
-        """Consumers see the entries before `to`. They are read by the way; at once, where there is no path."""
+        """Consumers see the entries before `to`. The entries are read later; at once, where there is no path."""
         self._row(r.COMMIT, queue, to)
         if self.path is None:
             self.take()
@@ -186,23 +190,23 @@ class Recorder:
             while rows := min(len(self.tape) // ROW, AT_ONCE):
                 taken = np.frombuffer(self.tape[: rows * ROW], np.int64).reshape(rows, WIDTH)
                 del self.tape[: rows * ROW]
-                self._keep(lambda taken=taken: self._lives.told(taken))  # type: ignore[misc]
+                self._keep(lambda taken=taken: self._sessions.complete(taken))  # type: ignore[misc]
 
     def _keep(self, rows: Callable[[], Ints]) -> None:
         if self.error is None:
             try:
                 self._kept.add(rows())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the store goes on, and `close` tells of it
+            except Exception as error:  # noqa: BLE001 - whatever it is, the store goes on, and `close` raises it
                 self.error = error
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All that was recorded so far, as batches of `schema.SCHEMA`, trace by trace. Raises RecordingFailed."""
+        """All that was recorded so far, as batches of events, trace by trace. Raises RecordingFailed."""
         self.take()
         if self.error is not None:
             raise RecordingFailed(f"the recording broke off: {self.error}; the store is not affected") from self.error
-        yield from as_events.batches(*self._kept.all(), self._lives.subjects, self.source)
+        yield from as_events.batches(self._kept.all(), self._entries.all(), self._sessions.subjects, self.source)
 
     def close(self) -> None:
         """Write the events, if there is a path, and forget them. Raises RecordingFailed: then there is no new file."""
@@ -211,8 +215,9 @@ class Recorder:
         self._over.set()
         self._thread.join()
         try:
-            self.count = schema.write(self.path, self.batches())
+            self.count = writing.write(self.path, self.batches(), as_events.WORDS)
         except OSError as error:
             raise RecordingFailed(f"{self.path}: cannot be written ({error.strerror or error})") from error
         finally:
             self._kept.forget()
+            self._entries.forget()

@@ -1,1 +1,1 @@
-"""The store: a commit log, its consume queues, recovery, and the public `Store`."""
+"""The store: recovery and every step in `core.py`, and the public `Store` with its threads."""

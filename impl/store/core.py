@@ -9,21 +9,21 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gapless.impl.dispatch.dispatch import DELAYS, Dispatch
+from gapless.impl.dispatch.batches import DispatchBatch
+from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.environment.real import Disk
-from gapless.impl.store import folder
-from gapless.impl.store.errors import Damaged, Refused, Stopped, StoreError
-from gapless.impl.store.input_checks import sound
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import ConsumeQueue, Queues
-from gapless.impl.store.records import MAGIC_V1, MAGIC_V2, Ints, Messages
-from gapless.impl.store.segments import Segments, asked
+from gapless.impl.files import folder
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
+from gapless.impl.files.segments import Segments, asked
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.input_checks import sound
+from gapless.impl.records.record import DELAYS, MAGIC_V1, MAGIC_V2, Ints, Messages
 
 if TYPE_CHECKING:
-    from gapless.impl.dispatch.batches import Batch
     from gapless.impl.recorder.recorder import Recorder
 
 NEVER = 1 << 62  # ms: later than any time
@@ -71,10 +71,10 @@ class Core:
         self.settings = settings
         self.recorder = recorder
         self.log: CommitLog
-        self.queues: Queues
+        self.queues: ConsumeQueues
         self.dispatch: Dispatch
-        self.checkpoint = folder.Checkpoint()
-        self.acknowledged = 0  # exclusive end of what producers were told is safe
+        self.checkpoint = folder.CheckpointFile()
+        self.acknowledged = 0  # exclusive end of what was acknowledged to producers
         self.recovered = 0  # records that were stepped through when the store was opened
         self._marks: deque[tuple[int, int]] = deque()  # ends of the log that were flushed, and the newest times there
         self._listed: set[int] = set()  # queues with new messages that `config/topics.json` names
@@ -103,10 +103,10 @@ class Core:
 
     def _find(self) -> None:
         sizes = folder.file_sizes(self.disk, self.settings.file_size, self.settings.queue_file_size)
-        clean, self.checkpoint = folder.is_clean(self.disk), folder.Checkpoint.read(self.disk)
+        clean, self.checkpoint = folder.is_clean(self.disk), folder.CheckpointFile.read(self.disk)
         self._light = folder.has_light_queues(self.disk)
         self.log = CommitLog(Segments.load(self.disk, folder.LOG, sizes[0]))
-        self.queues = Queues(self.disk, sizes[1])
+        self.queues = ConsumeQueues(self.disk, sizes[1])
         self.queues.load()
         doubted = NEVER if clean else self.checkpoint.log
         begin = self._last_file() if clean else self._last_safe_file()
@@ -130,7 +130,7 @@ class Core:
         self.checkpoint = replace(self.checkpoint, log=0, queues=0, index=0)  # of what was lost, nothing is safe
         self._flushed(self.log.end, self.log.newest)
         self.flush_queues()
-        self._tell_what_was_found()
+        self._begin_recording()
         self.write_checkpoint(self.log.newest)
 
     def _queues_are_unsound(self) -> bool:
@@ -199,20 +199,24 @@ class Core:
     def _dispatch_from(self, begin: int, trusted: int, *, verify: bool = False) -> None:
         for queue in self.queues.all:
             queue.recover(self.log.start, trusted, self._stands)
+        self.dispatch = self.new_dispatch(begin, verify=verify)
+        rebuild(self.dispatch, self.log.end, workers=self.settings.workers)
+
+    def new_dispatch(self, position: int, **how: Any) -> Dispatch:
+        """A dispatch that begins at `position`: as the settings have it, and `how` else."""
         chosen = self.settings
-        self.dispatch = Dispatch(
+        return Dispatch(
             self.log,
             self.queues,
-            position=begin,
+            position=position,
             batch_bytes=chosen.batch_bytes,
             batch_records=chosen.batch_records,
             in_flight=chosen.in_flight,
             overlap=chosen.overlap,
             lmq=self._light,
-            verify=verify,
             delays=chosen.delays,
+            **how,
         )
-        rebuild(self.dispatch, self.log.end, workers=chosen.workers)
 
     def _stands(self, number: int, position: int, size: int) -> bool:
         """Whether the log has, at `position`, a record of `size` bytes that carries `number`."""
@@ -223,7 +227,7 @@ class Core:
         carried = int.from_bytes(data[at + 20 : at + 28].tobytes(), "big")
         return int.from_bytes(data[at : at + 4].tobytes(), "big") == size and (self._light or carried == number)
 
-    def _tell_what_was_found(self) -> None:
+    def _begin_recording(self) -> None:
         if self.recorder is not None:
             settings = self.settings
             self.recorder.opened(self.log, self.queues.all, overlap=settings.overlap, delays=settings.delays)
@@ -266,7 +270,7 @@ class Core:
             self.checkpoint = replace(self.checkpoint, **later)
 
     def acknowledge(self, to: int) -> None:
-        """Producers are told that all before `to` is safe. Raises Refused where it is not."""
+        """Producers get the answer that all before `to` is safe. Raises Refused where it is not."""
         if to > self.log.flushed:
             raise Refused(f"position {to} is not on disk yet: only what lies before {self.log.flushed} is")
         if to > self.acknowledged:
@@ -279,7 +283,7 @@ class Core:
         """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
         return self.log.flushed if self.settings.synchronous else self.log.end
 
-    def scan(self) -> Batch | None:
+    def scan(self) -> DispatchBatch | None:
         """The next batch is cut from the log: `Dispatch.scan`."""
         return self.dispatch.scan(self.limit)
 
@@ -297,7 +301,7 @@ class Core:
             self._know_safe(queues=newest, index=newest)
 
     def write_checkpoint(self, now: int) -> None:
-        """The file says what is safe by now, and brokers are told of queues that are new. `now`: ms."""
+        """The file says what is safe by now, and new queues are written down for brokers. `now`: ms."""
         with self._writing:
             self._write_new_topics(now)
             checkpoint = self.checkpoint
@@ -325,7 +329,7 @@ class Core:
                 break
             start = base
         if start > self.log.start:
-            self.flush_queues()  # when its messages are gone, a queue's last entry is all that tells its next number
+            self.flush_queues()  # when its messages are gone, its next number is known from a queue's last entry alone
             self.log.start = start
             for queue in self.queues.all:
                 queue.forget_below(start)

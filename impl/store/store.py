@@ -17,20 +17,19 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from time import monotonic
+from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
+from gapless.impl.files.log import PAGE
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped
+from gapless.impl.records.record import ENTRY_BYTES, Ints, Messages, Record, properties_bytes
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import Damaged, DiskFull, Refused, Stopped
-from gapless.impl.store.log import PAGE
-from gapless.impl.store.queues import ENTRY_BYTES, ConsumeQueue
-from gapless.impl.store.records import Ints, Messages, Record, properties_bytes
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from gapless.impl.recorder.recorder import Recorder
 
 THOROUGH = 10_000  # ms after which the log is flushed however little there is
@@ -55,7 +54,7 @@ def _with_tag(tag: str) -> bytes:
 class Store:
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
-    It belongs to the process that opened it: a child that was forked is told so.
+    It belongs to the process that opened it: in a forked child every call raises Stopped.
     """
 
     def __init__(self, core: Core, clock: Clock) -> None:
@@ -245,7 +244,7 @@ class Store:
         self._pool.wake()
 
     def _make_ready(self) -> None:
-        """The next log file is there before it is needed. A disk without room is told to whoever needs it."""
+        """The next log file is there before it is needed. A full disk is reported to whoever needs the file."""
         if self.core.settings.pre_allocate:
             with suppress(DiskFull):
                 self.core.log.make_ready()
@@ -344,7 +343,7 @@ class Store:
             self._closing, self._abandoning = True, abandon
         self._wanted.put(None)
         self._flusher.join()
-        with suppress(Exception):  # what stopped dispatch is told by `Core.close`, if anybody wants to know
+        with suppress(Exception):  # `Core.close` raises what stopped dispatch
             self._pool.stop()
         return True
 

@@ -1,4 +1,4 @@
-"""Runs of a store under a workload, step by step, on a disk that can be lost: no thread, and no clock but the senders'.
+"""Runs of a store under a workload, step by step, on a simulated disk: without threads, by the senders' clock.
 
 Who steps next, and what goes wrong and when, is drawn from the seed, so the same seed gives the same bytes.
 """
@@ -11,15 +11,15 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
+from gapless.impl.dispatch.pool import finish
 from gapless.impl.environment.choices import plainest
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
-from gapless.impl.recorder.recorder import Recorder
-from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.errors import DiskFull, StoreError
-from gapless.impl.store.records import Messages, properties_bytes
-from gapless.impl.workloads.threaded import MET_BY, Ran, Told
-from gapless.impl.workloads.workload import BEGIN, ClientLog, Result, Send, Workload
+from gapless.impl.records.errors import DiskFull, StoreError
+from gapless.impl.records.record import properties_bytes
+from gapless.impl.store.core import Core
+from gapless.impl.workloads.trial import Trial
+from gapless.impl.workloads.workload import BEGIN, Sending, messages_of
 
 TIMES = 3  # that each fault of the disk occurs in a run, where it has so many messages
 SOON = 6  # operations of the disk within which the power is lost, or a flush fails
@@ -30,45 +30,32 @@ SLOW = 0.02  # how likely a slow worker is done at a step, where another is done
 class Stepwise:
     """One run. `disk`: what the store lies on, and at the end what it left."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        settings: Settings,
-        ran: Ran,
-        *,
-        together: int,
-        faults: frozenset[str],
-        recorder: Recorder,
-        client: ClientLog,
-        told: Told,
-    ) -> None:
+    def __init__(self, trial: Trial) -> None:
         self.disk = SimulatedDisk()
-        self._settings, self._ran, self._together = settings, ran, together
-        self._recorder, self._client, self._told = recorder, client, told
-        self._faults = faults
-        self._chance = random.Random(workload.seed)  # noqa: S311 - a seed is no secret
-        self._sends: Iterator[Send] = workload.sends()
-        self._plan = self._planned(workload.messages)
+        self._trial = trial
+        self._chance = random.Random(trial.workload.seed)  # noqa: S311 - a seed is no secret
+        self._sends: Iterator[Sending] = trial.workload.sends()
+        self._plan = self._planned(trial.workload.messages)
         self._going = True
         self._power = ""  # the fault by which the power will be lost
         self._now = BEGIN
-        self._waiting: deque[tuple[Send, int, int, int]] = deque()  # unanswered: number, position and end of each
-        self._held: list[Batch] = []  # by workers
+        self._waiting: deque[tuple[Sending, int, int, int]] = deque()  # unanswered: number, position and end of each
+        self._held: list[DispatchBatch] = []  # by workers
         self._slow: set[int] = set()  # the batches, by their positions, that a slow worker holds
 
     def _planned(self, messages: int) -> dict[int, list[str]]:
         """Before which message each fault of the disk is on its way."""
         plan: dict[int, list[str]] = {}
         for fault in ("crash", "torn", "eio", "enospc"):
-            if fault in self._faults:
+            if fault in self._trial.faults:
                 for at in self._chance.sample(range(messages), min(TIMES, messages)):
                     plan.setdefault(at, []).append(fault)
         return plan
 
     def run(self) -> None:
-        """Send all, or as much as is wanted. When the power is lost or the disk fails, another life begins."""
+        """Send all, or as much as is wanted. When the power is lost or the disk fails, the store is opened again."""
         while True:
-            core = Core.open(self.disk, self._settings, self._recorder)
+            core = Core.open(self.disk, self._trial.settings, self._trial.recorder)
             try:
                 self._live(core)
                 core.close(self._now)
@@ -81,14 +68,14 @@ class Stepwise:
     def _lose(self, core: Core, end: BaseException) -> None:
         """The machine starts again, and its disk is what was left of it. Who waits for an answer gets none."""
         fault = self._power if isinstance(end, PowerLost) else "eio"
-        self._ran.meet(fault)
+        self._trial.met[fault] += 1
         core.abandon()
-        while self._waiting:
-            self._client.tell(self._waiting.popleft()[0], "unknown")
+        self._trial.tell([send for send, *_ in self._waiting], "unknown")
+        self._waiting.clear()
         self.disk = self.disk.crash(self._chance.randrange if fault == "torn" else plainest)
         self._power = ""
 
-    # -- one life ----------------------------------------------------------------------------------------------------
+    # -- one session -------------------------------------------------------------------------------------------------
 
     def _live(self, core: Core) -> None:
         """Steps in any order, until there is nothing more to send."""
@@ -99,7 +86,7 @@ class Stepwise:
             self._scan: 2.0,
             self._take: 3.0,
             self._finish: 4.0,
-            self._flush: 2.0 if self._settings.synchronous else 0.1,
+            self._flush: 2.0 if self._trial.settings.synchronous else 0.1,
             self._flush_queues: 0.1,
             self._write_checkpoint: 0.05,
         }
@@ -108,26 +95,27 @@ class Stepwise:
             step(core)
         self.disk.heal()
         for batch in self._held:
-            self._build(core, batch)
+            core.dispatch.build(batch)
+            finish(core.dispatch, batch, None)
 
     def _append(self, core: Core) -> None:
-        group = list(islice(self._sends, self._together))
-        self._going = bool(group) and self._told(self._ran.sent)
-        for at, send in enumerate(group, self._ran.sent):
+        group = list(islice(self._sends, self._trial.together))
+        self._going = bool(group) and self._trial.goes_on(self._trial.sent)
+        for at, send in enumerate(group, self._trial.sent):
             for fault in self._plan.get(at, ()):
                 self._arm(fault)
             self._now = send.time
-        self._ran.sent += len(group)
+        self._trial.sent += len(group)
         try:
             self._append_all(core, group)
         except DiskFull:
-            self._ran.meet("enospc")
-            self._tell(group, "fail" if len(group) == 1 else "unknown")  # of many, some may have found room
+            self._trial.met["enospc"] += 1
+            self._trial.tell_no_room(group)
         except BaseException:
-            self._tell(group, "unknown")
+            self._trial.tell(group, "unknown")
             raise
 
-    def _append_all(self, core: Core, group: list[Send]) -> None:
+    def _append_all(self, core: Core, group: list[Sending]) -> None:
         if len(group) == 1:
             send = group[0]
             queue = core.queues.named(send.topic, send.queue)
@@ -135,14 +123,12 @@ class Stepwise:
             position, size = core.append(queue, send.body, extra, self._now)
             self._waiting.append((send, number, position, position + size))
         elif group:
-            placed = core.append_many(
-                Messages.of_list([(send.topic, send.queue, send.body, send.properties) for send in group]), self._now
-            )
+            placed = core.append_many(messages_of(group), self._now)
             for send, (position, size, _, number) in zip(group, placed.T.tolist(), strict=True):
                 self._waiting.append((send, number, position, position + size))
 
     def _arm(self, fault: str) -> None:
-        """It will happen soon."""
+        """The fault occurs soon."""
         if fault == "eio":
             self.disk.fail(errno.EIO, verb="sync", forget=True)
         elif fault == "enospc":
@@ -155,14 +141,13 @@ class Stepwise:
         try:
             core.scan()
         except DiskFull:
-            self._ran.meet("enospc")
+            self._trial.met["enospc"] += 1
 
     def _take(self, core: Core) -> None:
         batch = core.dispatch.take()
         if batch is not None:
             self._held.append(batch)
-            if "slow-worker" in self._faults and self._chance.random() < MET_BY:
-                self._ran.meet("slow-worker")
+            if "slow-worker" in self._trial.faults and self._trial.occurs("slow-worker", self._chance.random()):
                 self._slow.add(batch.low)
 
     def _finish(self, core: Core) -> None:
@@ -174,17 +159,13 @@ class Stepwise:
             return
         self._held.remove(batch)
         self._slow.discard(batch.low)
-        if "failing-worker" in self._faults and not batch.attempts and self._chance.random() < MET_BY:
-            self._ran.meet("failing-worker")
-            core.dispatch.failed(batch, OSError(errno.EIO, "a fault that was asked for"))
+        error = None
+        fails = "failing-worker" in self._trial.faults and not batch.attempts
+        if fails and self._trial.occurs("failing-worker", self._chance.random()):
+            error = OSError(errno.EIO, "a fault that was asked for")
         else:
-            self._build(core, batch)
-
-    @staticmethod
-    def _build(core: Core, batch: Batch) -> None:
-        core.dispatch.build(batch)
-        core.dispatch.wrote(batch)
-        core.dispatch.commit_all(batch)
+            core.dispatch.build(batch)
+        finish(core.dispatch, batch, error)
 
     def _flush(self, core: Core) -> None:
         """The log is flushed, and all who waited for it are answered."""
@@ -198,13 +179,9 @@ class Stepwise:
     def _write_checkpoint(self, core: Core) -> None:
         core.write_checkpoint(self._now)
 
-    # -- what producers are told -------------------------------------------------------------------------------------
+    # -- answers to producers ----------------------------------------------------------------------------------------
 
     def _answer(self, flushed: int) -> None:
         while self._waiting and self._waiting[0][3] <= flushed:
             send, number, position, _ = self._waiting.popleft()
-            self._client.tell(send, "ok", number, position)
-
-    def _tell(self, group: list[Send], result: Result) -> None:
-        for send in group:
-            self._client.tell(send, result)
+            self._trial.client.tell(send, "ok", number, position)

@@ -1,16 +1,18 @@
-"""What producers send to a store that is tried out, and what they were told: the same for the same seed."""
+"""What producers send to a store in a trial, the same for the same seed; and the log of the answers they got."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
+
+from gapless.impl.records.record import Messages
 
 BEGIN = 1_700_000_000_000  # ms since 1970, when the first message is sent
 PACE = 10_000  # messages per second of the senders' clock, where no rate is asked for
@@ -21,7 +23,7 @@ TOGETHER = 1 << 12  # messages that are drawn at once
 Result = Literal["ok", "fail", "unknown"]
 
 
-class Send(NamedTuple):
+class Sending(NamedTuple):
     """A message that a producer sends, and when, in ms."""
 
     topic: str
@@ -33,7 +35,7 @@ class Send(NamedTuple):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties of the message: its tag if it has one, and the key that tells it from all others."""
+        """The properties of the message: its tag if it has one, and the key that identifies it."""
         return {"TAGS": self.tag, "UNIQ_KEY": self.key} if self.tag else {"UNIQ_KEY": self.key}
 
 
@@ -49,21 +51,17 @@ class Workload:
     rate: float | None = None
     seed: int = 0
 
-    def sends(self) -> Iterator[Send]:
+    def sends(self) -> Iterator[Sending]:
         """The messages, in order: topic, queue, size, content and tag of each are drawn from the seed."""
         random = np.random.default_rng(self.seed)
         content = random.bytes(2 * self.longest + 1)
         for low in range(0, self.messages, TOGETHER):
             count = min(TOGETHER, self.messages - low)
-            columns = random.integers(
-                0,
-                [self.topics, self.queues, self.longest + 1, len(TAGS)],
-                size=(count, 4),
-            )
+            columns = random.integers(0, [self.topics, self.queues, self.longest + 1, len(TAGS)], size=(count, 4))
             sizes = random.integers(self.shortest, self.longest, count, endpoint=True)
             for at, (drawn, size) in enumerate(zip(columns.tolist(), sizes.tolist(), strict=True), low):
                 topic, queue, begin, tag = drawn
-                yield Send(
+                yield Sending(
                     topic_name(topic),
                     queue,
                     content[begin : begin + size],
@@ -73,13 +71,18 @@ class Workload:
                 )
 
 
+def messages_of(sends: Sequence[Sending]) -> Messages:
+    """The messages in columns, to be appended together."""
+    return Messages.of_list([(send.topic, send.queue, send.body, send.properties) for send in sends])
+
+
 def topic_name(number: int) -> str:
     """The name of a topic, by its number from 0."""
     return TOPICS[number] if number < len(TOPICS) else f"topic-{number}"
 
 
-class ClientLog:
-    """What producers asked and were told, as lines of JSON (traces/README.md). It takes its name when it is whole.
+class ClientLogWriter:
+    """Writes the producers' requests and answers as lines of JSON (traces/README.md). A whole file gets its name.
 
     `counts`: how often each result was written.
     """
@@ -104,7 +107,7 @@ class ClientLog:
         finally:
             self._unfinished.unlink(missing_ok=True)
 
-    def tell(self, send: Send, result: Result, number: int | None = None, position: int | None = None) -> None:
+    def tell(self, send: Sending, result: Result, number: int | None = None, position: int | None = None) -> None:
         """The outcome of one send, and the place that the answer gave."""
         self.counts[result] += 1
         place: Mapping[str, int] = {} if number is None or position is None else {"qoff": number, "phys": position}

@@ -1,6 +1,6 @@
 """The states of a spec as a picture: columns by distance from the initial state, an arrow for every step.
 
-The picture is one SVG, alone or in a page that needs nothing else. What does not fit is left out, and it says so.
+The picture is one SVG, alone or in a page that needs no other file. It says what was left out for lack of room.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from itertools import pairwise
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
-from gapless.properties.exploration.placement import Place, around, curve, lay_out
-from gapless.properties.exploration.search import Call, Explored
+from gapless.properties.exploration.graph import Call
+from gapless.properties.exploration.placement import Node, around, curve, lay_out
+from gapless.properties.exploration.search import Explored
 from gapless.properties.exploration.summary import called, differing, outcome, story
 
-DRAWN = 60  # states, those beyond the bound last, and those on the way to what is broken
-LETTER = 6.7  # px, how wide one is at most
+DRAWN = 60  # states, those beyond the bound last; those on the path to a broken property come on top
+LETTER = 6.7  # px: the widest
 LINE = 15.0  # px
 LEFT, TOP, BOTTOM = 28.0, 112.0, 60.0  # px around the states
 NARROWEST = 860.0  # px: room for the words below
-LINES = 5  # of a state; what it holds beyond that is told when it is pointed at
+LINES = 5  # of a state; a tooltip shows the rest
 ACROSS = 26  # letters of a line
 LABEL = 33  # letters of a call beside its arrow
-CALLS = 12  # that are told when an arrow is pointed at
+CALLS = 12  # in the tooltip of an arrow
 
 Pair = tuple[int, int]
 
 
 class NoPicture(Exception):  # noqa: N818 - its message says all.
-    """What was asked for cannot be drawn into that file."""
+    """The picture cannot be written into a file of that kind."""
 
 
 @dataclass(frozen=True)
-class Box:
-    """A state, where it is drawn, and what is said of it."""
+class DrawnState:
+    """A state as it is drawn."""
 
     number: int
-    kind: str  # start, trap, broken, beyond, or nothing of it
-    lines: Sequence[tuple[str, bool]]  # what it holds, and whether the first step here made that so
+    kind: str  # start, trap, broken, beyond, or empty
+    lines: Sequence[tuple[str, bool]]  # its values, and whether the first step here set them
     loops: bool  # whether some step changes nothing
     title: str
-    place: Place
+    node: Node
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Arrow:
 
     source: int
     target: int
-    kind: str  # first: the way by which the state was met; on, back, or broken
+    kind: str  # first: the step by which the state was met; on, back, or broken
     path: str
     label: str
     x: float  # where the label ends
@@ -62,8 +62,8 @@ class Arrow:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """One spec as shapes: the template only draws them."""
+class Drawing:
+    """One spec as shapes, for the template to draw."""
 
     spec: str
     counts: str
@@ -71,7 +71,7 @@ class Picture:
     left_out: str
     result: str
     result_kind: str
-    boxes: Sequence[Box]
+    boxes: Sequence[DrawnState]
     arrows: Sequence[Arrow]
     story: Sequence[str]
     width: float
@@ -79,7 +79,7 @@ class Picture:
 
 
 def kind(path: Path, specs: int) -> str:
-    """What is drawn into a file of this name. Raises NoPicture."""
+    """What a file of this name holds: .svg or .html. Raises NoPicture."""
     if path.suffix not in {".svg", ".html"}:
         raise NoPicture(f"{path}: a graph is an .svg or an .html file")
     if path.suffix == ".svg" and specs != 1:
@@ -94,11 +94,9 @@ def svg(one: Explored) -> str:
 
 def html(found: Sequence[Explored]) -> str:
     """A page with the picture of every spec."""
-    pictures = [picture(one) for one in found]
-    draw = _templates().get_template("graph.svg.j2").render
-    drawn = [Markup(draw(picture=one, alone=False)) for one in pictures]  # noqa: S704 - escaped by the template
-    page = _templates().get_template("graph.html.j2")
-    return page.render(pictures=list(zip(pictures, drawn, strict=True))) + "\n"
+    return (
+        _templates().get_template("graph.html.j2").render(pictures=[picture(one) for one in found], alone=False) + "\n"
+    )
 
 
 @cache
@@ -112,17 +110,17 @@ def _templates() -> Environment:
     )
 
 
-def picture(one: Explored) -> Picture:
+def picture(one: Explored) -> Drawing:
     """The first states of an exploration, laid out."""
     known = len(one.graph.states)
     inner_first = sorted(range(known), key=one.graph.beyond.__contains__)
     shown = sorted({*inner_first[:DRAWN], *(one.broken.way if one.broken else ())})
     boxes = {number: _box(one, number) for number in shown}
     between = _between(one, boxes)
-    lay_out({number: box.place for number, box in boxes.items()}, between, LEFT, TOP)
+    lay_out({number: box.node for number, box in boxes.items()}, between, LEFT, TOP)
     arrows = [_arrow(one, boxes, pair, calls) for pair, calls in between.items() if pair[0] != pair[1]]
-    right = max(*(box.place.right for box in boxes.values()), *(arrow.x for arrow in arrows), 0.0)
-    return Picture(
+    right = max(*(box.node.right for box in boxes.values()), *(arrow.x for arrow in arrows), 0.0)
+    return Drawing(
         spec=one.spec.name,
         counts=_counts(one),
         bound=one.bound.says,
@@ -133,7 +131,7 @@ def picture(one: Explored) -> Picture:
         arrows=sorted(arrows, key=lambda arrow: ("back", "on", "first", "broken").index(arrow.kind)),
         story=story(one),
         width=max(right + LEFT, NARROWEST),
-        height=max(box.place.bottom for box in boxes.values()) + BOTTOM,
+        height=max(box.node.bottom for box in boxes.values()) + BOTTOM,
     )
 
 
@@ -154,19 +152,19 @@ def _left_out(drawn: int, known: int) -> str:
 # -- states --------------------------------------------------------------------------------------------------------
 
 
-def _box(one: Explored, number: int) -> Box:
+def _box(one: Explored, number: int) -> DrawnState:
     lines = _lines(one, number)
     stays = dict.fromkeys(call.deviation or call.action for call, to in one.graph.leaving(number) if to == number)
     held = differing(one.spec.initial, one.graph.states[number])
     title = [f"{name}={value}" for name, value in held.items()] or ["the initial state"]
     width = max(LETTER * len(text) for text, _ in lines) + 34
-    return Box(
+    return DrawnState(
         number=number,
         kind=_kind(one, number),
         lines=lines,
         loops=bool(stays),
         title="\n".join([*title, *([f"↻ {', '.join(stays)}"] if stays else [])]),
-        place=Place(column=one.graph.depths[number], width=width, height=len(lines) * LINE + 12),
+        node=Node(column=one.graph.depths[number], width=width, height=len(lines) * LINE + 12),
     )
 
 
@@ -181,7 +179,7 @@ def _kind(one: Explored, number: int) -> str:
 
 
 def _lines(one: Explored, number: int) -> list[tuple[str, bool]]:
-    """What a state holds, first what the first step here changed."""
+    """What a state holds; first what the first step here changed."""
     states, origin = one.graph.states, one.graph.met[number]
     held = differing(one.spec.initial, states[number])
     changed = differing(states[origin[0]], states[number]) if origin else held
@@ -192,7 +190,7 @@ def _lines(one: Explored, number: int) -> list[tuple[str, bool]]:
 
 
 def _wrapped(words: Iterable[str]) -> list[str]:
-    """Values beside one another, as many as fit into a line."""
+    """Values side by side, as far as they fit into a line."""
     lines: list[str] = []
     for word in words:
         if lines and len(lines[-1]) + len(word) + 3 <= ACROSS:
@@ -213,14 +211,14 @@ def _between(one: Explored, shown: Iterable[int]) -> dict[Pair, list[Call]]:
         for call, target in one.graph.leaving(source):
             if target in drawn:
                 found.setdefault((source, target), []).append(call)
-    if one.broken:  # there the search ended, before it kept what led there
+    if one.broken:  # the search ended there, before it kept the last step
         for pair, call in zip(pairwise(one.broken.way), one.broken.path, strict=True):
             found.setdefault(pair, [call])
     return found
 
 
-def _arrow(one: Explored, boxes: Mapping[int, Box], pair: Pair, calls: Sequence[Call]) -> Arrow:
-    source, target = boxes[pair[0]].place, boxes[pair[1]].place
+def _arrow(one: Explored, boxes: Mapping[int, DrawnState], pair: Pair, calls: Sequence[Call]) -> Arrow:
+    source, target = boxes[pair[0]].node, boxes[pair[1]].node
     origin = one.graph.met[pair[1]]
     first = origin is not None and origin[0] == pair[0]
     kind = "first" if first else "on" if source.column < target.column else "back"

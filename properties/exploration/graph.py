@@ -1,4 +1,4 @@
-"""States and the steps between them, as exploration finds them: who leads where, by which call, and what is a trap."""
+"""The graph that exploration finds: states, the calls that lead from one to another, deadlocks and terminal sets."""
 
 from __future__ import annotations
 
@@ -7,33 +7,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
 
-S = TypeVar("S")
-C = TypeVar("C")
+from gapless.spec.catalog import State
+
+
+class Call(NamedTuple):
+    """A step that was tried: the action and its arguments, and the deviation that was taken in its place, if any."""
+
+    action: str
+    args: tuple[int, ...]
+    deviation: str | None = None
 
 
 @dataclass
-class StateGraph(Generic[S, C]):
+class StateGraph:
     """States by number, in the order in which they were met; what leaves state *n* is `starts[n]:starts[n + 1]`."""
 
-    states: list[S] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
     beyond: set[int] = field(default_factory=set)  # states that the bound cuts off: met, and not left
-    met: list[tuple[int, C] | None] = field(default_factory=list)  # the state and the call that led here first
+    met: list[tuple[int, Call] | None] = field(default_factory=list)  # the state and the call that led here first
     starts: array[int] = field(default_factory=lambda: array("q", [0]))
     targets: array[int] = field(default_factory=lambda: array("q"))
-    calls: list[C] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
 
     @property
     def explored(self) -> int:
-        """How many states were left in every way, or cut off; those after them only wait."""
+        """How many states were explored or cut off; the states after them are still waiting."""
         return len(self.starts) - 1
 
-    def leaving(self, state: int) -> Iterator[tuple[C, int]]:
-        """What was accepted in a state, and where it leads."""
+    def leaving(self, state: int) -> Iterator[tuple[Call, int]]:
+        """The calls accepted in a state, and where each leads."""
         if state < self.explored:
             part = slice(self.starts[state], self.starts[state + 1])
             yield from zip(self.calls[part], self.targets[part], strict=True)
@@ -45,7 +52,7 @@ class StateGraph(Generic[S, C]):
             way.append(origin[0])
         return tuple(reversed(way))
 
-    def path(self, way: tuple[int, ...]) -> tuple[C, ...]:
+    def path(self, way: tuple[int, ...]) -> tuple[Call, ...]:
         """The calls along a way."""
         return tuple(origin[1] for origin in map(self.met.__getitem__, way) if origin)
 
@@ -58,7 +65,7 @@ class StateGraph(Generic[S, C]):
         return depths
 
     def open_ended(self, state: int) -> bool:
-        """Whether more may be possible in a state than was tried."""
+        """Whether steps may be possible in a state that were not tried."""
         return state in self.beyond or state >= self.explored
 
     @property
@@ -69,7 +76,7 @@ class StateGraph(Generic[S, C]):
 
     @cached_property
     def terminal(self) -> list[list[int]]:
-        """Sets of states that are never left again, each the whole of what can be reached from any of its states."""
+        """Terminal components: sets of states that are never left again, and in which each state reaches all others."""
         graph: nx.DiGraph[int] = nx.DiGraph()
         for n in self._enclosed():
             graph.add_node(n)
@@ -78,12 +85,12 @@ class StateGraph(Generic[S, C]):
         return sorted(sorted(condensed.nodes[c]["members"]) for c in condensed if condensed.out_degree(c) == 0)
 
     def _enclosed(self) -> list[int]:
-        """The states from which no way leads to one that is open-ended: mostly none."""
+        """The states from which no path leads to an open-ended one: mostly none."""
         sources = np.repeat(np.arange(self.explored), np.diff(self.starts))
         targets = np.array(self.targets, np.int64)[: self.starts[-1]]  # where the search ended, more may follow
         escapes = np.fromiter(map(self.open_ended, range(len(self.states))), np.bool_)
-        known = -1
-        while known != escapes.sum():
-            known = escapes.sum()
+        count = -1
+        while count != escapes.sum():
+            count = escapes.sum()
             escapes[sources[escapes[targets]]] = True
         return [int(n) for n in np.flatnonzero(~escapes)]

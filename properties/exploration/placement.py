@@ -1,4 +1,4 @@
-"""Where the states of a picture lie: columns by distance from the start, each state near those that lead to it."""
+"""The layout of a picture: columns by distance from the start, each state near those that lead to it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-BESIDE = 14.0  # px between states of a column
-BETWEEN = 230.0  # px between columns: room for a call
-SWEEPS = 6  # over all columns, to put those that belong together at one height
+BETWEEN_STATES = 14.0  # px, in a column
+BETWEEN_COLUMNS = 230.0  # px: room for a call
+SWEEPS = 6  # over all columns, so that few arrows cross
 
 
 @dataclass
-class Place:
-    """What is to be laid out: its size and column are known, the rest is found."""
+class Node:
+    """A state in the picture: its size and column are given, its place is found."""
 
     column: int
     width: float
     height: float
     x: float = 0.0
     y: float = 0.0  # of its middle
-    behind: list[Place] = field(default_factory=list)  # of the column before
-    ahead: list[Place] = field(default_factory=list)  # of the column after
+    behind: list[Node] = field(default_factory=list)  # of the column before
+    ahead: list[Node] = field(default_factory=list)  # of the column after
 
     @property
     def top(self) -> float:
@@ -39,60 +39,60 @@ class Place:
         return self.x + self.width
 
 
-def lay_out(places: Mapping[int, Place], arrows: Iterable[tuple[int, int]], left: float, top: float) -> None:
-    """Give every place its x and y, from `left` and `top` on."""
+def lay_out(nodes: Mapping[int, Node], arrows: Iterable[tuple[int, int]], left: float, top: float) -> None:
+    """Give every node its x and y; `left` and `top` are the upper left corner."""
     for source, target in arrows:
-        if places[target].column == places[source].column + 1:
-            places[target].behind.append(places[source])
-            places[source].ahead.append(places[target])
-    columns: list[list[Place]] = [[] for _ in range(1 + max(place.column for place in places.values()))]
-    for place in places.values():
-        columns[place.column].append(place)
+        if nodes[target].column == nodes[source].column + 1:
+            nodes[target].behind.append(nodes[source])
+            nodes[source].ahead.append(nodes[target])
+    columns: list[list[Node]] = [[] for _ in range(1 + max(node.column for node in nodes.values()))]
+    for node in nodes.values():
+        columns[node.column].append(node)
     _untangle(columns)
     x = left
     for column in columns:
         _stack(column)
-        width = max((place.width for place in column), default=0.0)
-        for place in column:
-            place.x, place.width = x, width  # all of one width, or arrows of one would cross another
-        x += width + BETWEEN
-    shift = top - min(place.top for place in places.values())
-    for place in places.values():
-        place.y += shift
+        width = max((node.width for node in column), default=0.0)
+        for node in column:
+            node.x, node.width = x, width  # one width for all, or arrows of one would cross another
+        x += width + BETWEEN_COLUMNS
+    shift = top - min(node.top for node in nodes.values())
+    for node in nodes.values():
+        node.y += shift
 
 
-def _untangle(columns: Sequence[list[Place]]) -> None:
-    """Order every column so that arrows cross seldom: each by the middle of its neighbours, forth and back."""
-    ranks = {id(place): rank for column in columns for rank, place in enumerate(column)}
+def _untangle(columns: Sequence[list[Node]]) -> None:
+    """Order every column by the mean rank of its neighbours, back and forth, so that few arrows cross."""
+    ranks = {id(node): rank for column in columns for rank, node in enumerate(column)}
 
-    def middle(place: Place, near: Sequence[Place]) -> float:
-        return fmean(ranks[id(other)] for other in near) if near else ranks[id(place)]
+    def middle(node: Node, near: Sequence[Node]) -> float:
+        return fmean(ranks[id(other)] for other in near) if near else ranks[id(node)]
 
     for sweep in range(SWEEPS):
         forth = sweep % 2 == 0
         for column in columns[1:] if forth else columns[-2::-1]:
-            middles = {id(place): middle(place, place.behind if forth else place.ahead) for place in column}
-            column.sort(key=lambda place, middles=middles: middles[id(place)])  # type: ignore[misc]
-            ranks |= {id(place): rank for rank, place in enumerate(column)}
+            middles = {id(node): middle(node, node.behind if forth else node.ahead) for node in column}
+            column.sort(key=lambda node, middles=middles: middles[id(node)])  # type: ignore[misc]
+            ranks |= {id(node): rank for rank, node in enumerate(column)}
 
 
-def _stack(column: Sequence[Place]) -> None:
-    """One below the other, each as near as can be to the middle of those that lead to it."""
-    wanted = [fmean(other.y for other in place.behind) if place.behind else 0.0 for place in column]
+def _stack(column: Sequence[Node]) -> None:
+    """Put nodes one below the other, each as near as possible to the mean height of those that lead to it."""
+    wanted = [fmean(other.y for other in node.behind) if node.behind else 0.0 for node in column]
     free = float("-inf")
-    for place, y in zip(column, wanted, strict=True):
-        place.y = max(y, free + place.height / 2)
-        free = place.bottom + BESIDE
+    for node, y in zip(column, wanted, strict=True):
+        node.y = max(y, free + node.height / 2)
+        free = node.bottom + BETWEEN_STATES
     if column:
-        shift = fmean(place.y - y for place, y in zip(column, wanted, strict=True))
-        for place in column:
-            place.y -= shift
+        shift = fmean(node.y - y for node, y in zip(column, wanted, strict=True))
+        for node in column:
+            node.y -= shift
 
 
-def curve(source: Place, target: Place) -> str:
-    """The path of an arrow: onwards from right edge to left edge, or back around the right side."""
+def curve(source: Node, target: Node) -> str:
+    """The path of an arrow: forwards from right edge to left edge, or back around the right side."""
     if source.right < target.x:
-        # It climbs near its source, and arrives level: its call stands there, and would be crossed out.
+        # It climbs near its source and arrives level: otherwise it would cross out its call, which stands there.
         gap = target.x - source.right
         return _path((source.right, source.y), 0.2 * gap, -0.9 * gap, (target.x - 5, target.y))
     out = max(source.right, target.right) + around(source, target)
@@ -100,8 +100,8 @@ def curve(source: Place, target: Place) -> str:
     return _path(start, out - start[0], out - end[0], end)
 
 
-def around(source: Place, target: Place) -> float:
-    """How far an arrow that goes back swings out."""
+def around(source: Node, target: Node) -> float:
+    """How far an arrow that goes back swings to the right."""
     return 34 + abs(source.y - target.y) * 0.06
 
 

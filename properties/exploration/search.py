@@ -1,7 +1,8 @@
 """Every state of a spec within a bound, breadth first, by calling the plain functions; nothing is sampled.
 
-Every state is held against the invariants when it is first met, every pair of states that a step joins against the step
-properties. As the search is by breadth, the first thing found broken has a shortest path, and the search ends there.
+Every state is checked against the invariants when it is first met, every pair of states that a step joins against the
+step properties. The search is breadth first, so the first property found broken has a shortest path; the search ends
+there.
 """
 
 from __future__ import annotations
@@ -14,80 +15,72 @@ from functools import cached_property, partial
 from inspect import signature
 from itertools import starmap
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from gapless.properties.exploration.bounds import Bound
-from gapless.properties.exploration.graph import StateGraph
+from gapless.properties.exploration.graph import Call, StateGraph
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map, Refused
 
-Result = Literal["holds", "breaks", "unfinished", "vacuous"]
-Sentences = Sequence[tuple[Callable[..., bool], Sequence[tuple[int, ...]]]]
-"""Invariants or step properties, each with the numbers that it is tried with."""
+SearchResult = Literal["holds", "breaks", "unfinished", "vacuous"]
+Properties = Sequence[tuple[Callable[..., bool], Sequence[tuple[int, ...]]]]
+"""Invariants or step properties, each with the numbers that it is checked for."""
 
-Progress = Callable[[int, int], None]
-"""Told now and then how many states are explored, and how many are known."""
+OnProgress = Callable[[int, int], None]
+"""Called now and then with the number of states that are explored, and of those that were met."""
 
 PROGRESS_EVERY = 500  # states
-STATES = 1_000_000  # that are kept at most, unless the user allows more
-
-
-class Call(NamedTuple):
-    """A step that was tried: the action and its arguments, and the deviation that was taken in its place, if any."""
-
-    action: str
-    args: tuple[int, ...]
-    deviation: str | None = None
+STATES = 1_000_000  # states that are kept, unless the user allows more
 
 
 @dataclass(frozen=True)
-class Broken:
-    """What does not hold: an invariant in the state where the path ends, or a step property of its last step."""
+class BrokenProperty:
+    """A property that does not hold: an invariant in the path's last state, or a step property of its last step."""
 
     sentence: str  # the name of the invariant or step property
     otherwise: str
     witness: Mapping[str, int]  # the numbers for which it does not hold
     path: tuple[Call, ...]
-    way: tuple[int, ...]  # the states along the path by number, from the one where exploration began
+    way: tuple[int, ...]  # the numbers of the states along the path, from the one where exploration began
 
 
 @dataclass(frozen=True)
 class Explored:
-    """All that was found out about a spec within a bound."""
+    """What exploration found out about a spec within a bound."""
 
     spec: Spec
     bound: Bound
     profile: str | None
-    graph: StateGraph[State, Call]
+    graph: StateGraph
     accepted: Mapping[str, int]  # how often each action and deviation was taken
     refused: Mapping[tuple[str, str], int]  # how often each (action or deviation, rule) refused
-    broken: Broken | None
+    broken: BrokenProperty | None
     complete: bool  # whether the bound was reached
     seconds: float
 
     @property
     def tried(self) -> int:
-        """Calls of a step, each of which was accepted or refused."""
+        """How many calls of a step were accepted or refused."""
         return sum(self.accepted.values()) + sum(self.refused.values())
 
     @property
     def states(self) -> int:
-        """States within the bound."""
+        """How many states lie within the bound."""
         return len(self.graph.states) - len(self.graph.beyond)
 
     @cached_property
     def transitions(self) -> int:
-        """Accepted steps between states within the bound."""
+        """How many accepted steps join states within the bound."""
         return sum(target not in self.graph.beyond for target in self.graph.targets)
 
     @cached_property
     def never(self) -> tuple[str, ...]:
-        """Steps that were never taken: what is said of them is said of nothing."""
+        """Steps that were never taken: whatever holds of them holds vacuously."""
         return tuple(name for name, count in self.accepted.items() if not count)
 
     @property
-    def result(self) -> Result:
-        """Whether all held. What was not explored, or never happened, does not count as holding."""
+    def result(self) -> SearchResult:
+        """Whether all properties hold. What was not explored, or never happened, does not count as holding."""
         if self.broken:
             return "breaks"
         if not self.complete:
@@ -101,12 +94,12 @@ def explore(
     *,
     profile: str | None = None,
     limit: int = STATES,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Explored:
-    """Every state within `bound`; with the deviations of `profile`, if one is named.
+    """Explore every state within `bound`; with the deviations of `profile`, if one is named.
 
-    Deviations leave only the weak invariants and the weak step properties: after one of them, the design's own steps
-    need not keep the others either.
+    With deviations, only the weak invariants and the weak step properties are checked: after a deviation, the design's
+    own steps need not keep the others either.
     """
     began = time.perf_counter()
     search = _Search(spec, bound, profile, limit)
@@ -132,9 +125,9 @@ class _Search:
         self.bound = bound
         self.limit = limit
         self.complete = False
-        self.graph: StateGraph[State, Call] = StateGraph()
-        self.known: dict[Any, int] = {}  # the number of every state that was met, by what it holds
-        self.read = _whole(bound.initial[0] if bound.initial else spec.initial)
+        self.graph = StateGraph()
+        self.numbers: dict[Any, int] = {}  # the number of every state that was met, by its contents
+        self.read = _contents(spec.initial)
         self.refused: dict[str, Counter[str]] = defaultdict(Counter)
         self.stand_ins = {name: spec.stand_ins(name, profile) if profile else () for name in spec.actions}
         self.moves = [
@@ -150,9 +143,9 @@ class _Search:
         self.invariants = self.universal(spec.invariants(weak=weak), 1)
         self.step_properties = self.universal(spec.step_properties(weak=weak), 2)
 
-    def universal(self, sentences: Sequence[Callable[..., bool]], states: int) -> Sentences:
-        """Sentences about so many states, each with the numbers that it is tried with."""
-        return [(holds, self.bound.universal(self.spec, _asked(holds, states))) for holds in sentences]
+    def universal(self, properties: Sequence[Callable[..., bool]], states: int) -> Properties:
+        """Properties of so many states, each with the numbers that it is checked for."""
+        return [(holds, self.bound.universal(self.spec, _universal(holds, states))) for holds in properties]
 
     def accepted(self) -> dict[str, int]:
         """How often each action was taken, and each deviation that may stand in for one."""
@@ -160,13 +153,12 @@ class _Search:
         deviations = (d.step.__name__ for stand_ins in self.stand_ins.values() for d in stand_ins)
         return {name: taken[name] for name in (*self.spec.actions, *deviations)}
 
-    def run(self, progress: Progress | None) -> Broken | None:
-        """Leave every state in every way, in the order in which they were met; None if nothing was found broken."""
+    def run(self, progress: OnProgress | None) -> BrokenProperty | None:
+        """Take every step from every state, in the order in which states were met; None if nothing is broken."""
         graph = self.graph
-        for held, state in {self.read(state): state for state in self.bound.initial or (self.spec.initial,)}.items():
-            broken = self.meet(state, held, None)
-            if broken:
-                return broken
+        broken = self.meet(self.spec.initial, self.read(self.spec.initial), None)
+        if broken:
+            return broken
         while graph.explored < len(graph.states):
             if len(graph.states) > self.limit:
                 return None
@@ -180,11 +172,11 @@ class _Search:
         self.complete = True
         return None
 
-    def leave(self, source: int) -> Broken | None:
-        """Try every step in a state. Most are refused: what stands in this loop is what exploration costs."""
+    def leave(self, source: int) -> BrokenProperty | None:
+        """Try every step in a state. Most are refused: this loop is what exploration costs."""
         before = self.graph.states[source]
-        read, number = self.read, self.known.get
-        lead, by = self.graph.targets.append, self.graph.calls.append
+        read, number = self.read, self.numbers.get
+        add_target, add_call = self.graph.targets.append, self.graph.calls.append
         judged: set[int] = set()
         for action, calls, needs, deviations in self.moves:
             for offered, args in calls:
@@ -204,8 +196,8 @@ class _Search:
                     broken = self.meet(after, held, (source, call))
                     if broken:
                         return broken
-                lead(target)
-                by(call)
+                add_target(target)
+                add_call(call)
                 if target not in judged:
                     judged.add(target)
                     broken = self.judge(self.step_properties, (before, after), (source, call), target)
@@ -224,10 +216,10 @@ class _Search:
                 return call._replace(deviation=deviation.step.__name__), after
         return None
 
-    def meet(self, state: State, held: object, origin: tuple[int, Call] | None) -> Broken | None:
-        """Number a state that was not known, and hold it against the invariants."""
+    def meet(self, state: State, held: object, origin: tuple[int, Call] | None) -> BrokenProperty | None:
+        """Number a new state, and check it against the invariants."""
         graph = self.graph
-        number = self.known[held] = len(graph.states)
+        number = self.numbers[held] = len(graph.states)
         graph.states.append(state)
         graph.met.append(origin)
         if not self.bound.within(state):
@@ -235,30 +227,30 @@ class _Search:
         return self.judge(self.invariants, (state,), origin, number)
 
     def judge(
-        self, sentences: Sentences, states: tuple[State, ...], origin: tuple[int, Call] | None, target: int
-    ) -> Broken | None:
-        """The first sentence that is not true of `states`, the last of which is `target`, where `origin` led."""
-        for holds, witnesses in sentences:
+        self, properties: Properties, states: tuple[State, ...], origin: tuple[int, Call] | None, target: int
+    ) -> BrokenProperty | None:
+        """The first property that does not hold of `states`, the last of which is `target`, where `origin` led."""
+        for holds, witnesses in properties:
             if not all(starmap(partial(holds, *states), witnesses)):
                 witness = next(numbers for numbers in witnesses if not holds(*states, *numbers))
                 before = self.graph.way(origin[0]) if origin else ()
-                return Broken(
+                return BrokenProperty(
                     sentence=holds.__name__,
                     otherwise=(holds.__doc__ or "").strip(),
-                    witness=dict(zip(_asked(holds, len(states)), witness, strict=True)),
+                    witness=dict(zip(_universal(holds, len(states)), witness, strict=True)),
                     path=(*self.graph.path(before), origin[1]) if origin else (),
                     way=(*before, target),
                 )
         return None
 
 
-def _asked(holds: Callable[..., bool], states: int) -> tuple[str, ...]:
-    """The parameters after the states: it holds for all of them."""
+def _universal(holds: Callable[..., bool], states: int) -> tuple[str, ...]:
+    """The universal parameters of a property: those after the states."""
     return tuple(signature(holds).parameters)[states:]
 
 
-def _whole(state: State) -> Callable[[State], Hashable]:
-    """Reads all that a state holds as one value, equal for equal states only, and hashed without a call back here."""
+def _contents(state: State) -> Callable[[State], Hashable]:
+    """A function that reads a state's fields as one value: equal for equal states only, and hashed in C."""
     maps = [f.name for f in fields(state) if isinstance(getattr(state, f.name), Map)]
     scalars = [f.name for f in fields(state) if f.name not in maps]
     return attrgetter(*scalars, *(f"{name}.{part}" for name in maps for part in ("entries", "default")))

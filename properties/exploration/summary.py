@@ -1,4 +1,4 @@
-"""What exploration found, in words: the path to what is broken, a table of counts, and the same as JSON."""
+"""What exploration found, for users: the path to a broken property, a table of counts, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from rich import box
 from rich.table import Table
 
-from gapless.properties.exploration.search import Broken, Call, Explored, Result
+from gapless.properties.exploration.graph import Call
+from gapless.properties.exploration.search import BrokenProperty, Explored, SearchResult
 from gapless.spec.catalog import Spec, State
 from gapless.traces.replay.notation import call_of, changes, column, told
 
-EXIT_CODES: dict[Result, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
-TRAPS = 3  # states of a kind that are told of
+EXIT_CODES: dict[SearchResult, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
+TRAPS = 3  # deadlocks, or terminal sets, that are described
 NUMBERS = ("states", "transitions", "tried", "deadlocks", "terminal")
 
 
@@ -23,20 +24,20 @@ class _Model(BaseModel):
 
 
 class Trap(_Model):
-    """States that are never left again, or in which nothing is possible, and a shortest way there."""
+    """States that are never left again, or a state in which no step is possible, and a shortest path there."""
 
     size: int
     state: dict[str, int | str] = Field(description="what differs from the state where exploration began")
     path: list[str]
 
 
-class Found(_Model):
+class SpecReport(_Model):
     """The exploration of one spec."""
 
     spec: str
     bound: str
     profile: str | None
-    result: Result
+    result: SearchResult
     states: int = Field(description="states within the bound")
     beyond: int = Field(description="states next to them that the bound cuts off: judged, and not left")
     transitions: int = Field(description="accepted steps between states within the bound")
@@ -51,27 +52,27 @@ class Found(_Model):
     seconds: float
 
 
-class Report(_Model):
+class ExplorationReport(_Model):
     """The exploration of several specs; `schema` is raised when a key changes its meaning or goes."""
 
     schema_: int = Field(1, alias="schema")
-    explored: list[Found]
+    explored: list[SpecReport]
 
 
-def report(found: Iterable[Explored]) -> Report:
+def report(found: Iterable[Explored]) -> ExplorationReport:
     """What `--json` holds."""
-    return Report(schema=1, explored=[_found(one) for one in found])
+    return ExplorationReport(schema=1, explored=[_spec_report(one) for one in found])
 
 
 def exit_code(found: Iterable[Explored]) -> int:
-    """1 where anything breaks; otherwise 3 where anything was not explored to the end, or never happened."""
+    """1 if a property is broken; else 3 if a spec was not explored to the end, or a step was never taken."""
     codes = {EXIT_CODES[one.result] for one in found}
     return 1 if 1 in codes else max(codes, default=3)
 
 
-def _found(one: Explored) -> Found:
+def _spec_report(one: Explored) -> SpecReport:
     graph = one.graph
-    return Found(
+    return SpecReport(
         spec=one.spec.name,
         bound=one.bound.says,
         profile=one.profile,
@@ -98,7 +99,7 @@ def _trap(one: Explored, states: Sequence[int]) -> Trap:
 
 
 def called(spec: Spec, call: Call) -> str:
-    """A call in the notation of stories; a deviation says its name behind it."""
+    """A call in the notation of stories, followed by the deviation that was taken, if any."""
     args = dict(zip(spec.parameters[call.action], call.args, strict=True))
     return call_of(call.action, args) + (f" ({call.deviation.replace('_', ' ')})" if call.deviation else "")
 
@@ -109,7 +110,7 @@ def differing(initial: State, state: State) -> dict[str, int | str]:
 
 
 def story(one: Explored) -> list[str]:
-    """The shortest way to what is broken; empty where nothing is."""
+    """The shortest path to a broken property; empty where none is."""
     if not one.broken:
         return []
     broken, spec = one.broken, one.spec
@@ -135,7 +136,7 @@ def _steps(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
 
 
-def _sentence(broken: Broken) -> str:
+def _sentence(broken: BrokenProperty) -> str:
     """`an entry is its message, for number=0`."""
     numbers = ", ".join(f"{name}={value}" for name, value in broken.witness.items())
     return broken.sentence.replace("_", " ") + (f", for {numbers}" if numbers else "")
@@ -162,14 +163,14 @@ def table(found: Sequence[Explored], *, ruled: bool) -> Table:
 
 
 def outcome(one: Explored) -> str:
-    """The result in words that say what to think of it."""
+    """The result in words."""
     if one.result == "vacuous":
         return f"never: {', '.join(one.never)}"
     return {"holds": "all hold", "breaks": "BROKEN", "unfinished": "unfinished"}[one.result]
 
 
 def remarks(one: Explored) -> list[str]:
-    """What the table cannot say: how to get further, and where a spec comes to rest."""
+    """What the table does not show: how to get further, and where a spec comes to rest."""
     name, graph = one.spec.name, one.graph
     lines = []
     if one.result == "unfinished":

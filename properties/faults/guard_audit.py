@@ -238,7 +238,8 @@ COLUMNS: dict[Why, str] = {
 
 INTRODUCTION = """# Every guard, and what breaks without it
 
-Each need of each step is dropped in turn.
+Each rule of each step is dropped in turn; `step-applies-here` stands for all `applies` of a step together, and
+`environment-keeps-its-promise` for all that it assumes.
 Made by `python -m gapless.properties.faults.guard_audit --write`, which looks again at the specs that have changed.
 
 - **load-bearing**: without it these properties break; Z3 finds an example of each, and the plain functions confirm it.

@@ -10,50 +10,27 @@ cases it was found; `--write` keeps the table in `implementation.md`. It exits w
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from multiprocessing import get_context
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 
-
-@dataclass(frozen=True)
-class Fault:
-    """A fault that can be planted. `breaks`: what goes wrong · `like`: its code in the bug zoo, where one fits."""
-
-    name: str
-    breaks: str
-    like: str | None
-    planted: Callable[[], AbstractContextManager[None]]
-
-
-@contextmanager
-def replacing(owner: object, attribute: str, value: object) -> Iterator[None]:
-    """Meanwhile the attribute of a class or a module is another one."""
-    missing = object()
-    before = vars(owner).get(attribute, missing)
-    setattr(owner, attribute, value)
-    try:
-        yield
-    finally:
-        if before is missing:
-            delattr(owner, attribute)
-        else:
-            setattr(owner, attribute, before)
-
+from gapless.properties.faults import dispatch_faults, storage_faults
+from gapless.properties.machines.crashes import crash_cases
+from gapless.properties.machines.interleavings import schedule_cases
+from gapless.properties.machines.stateful import dispatch_machine
+from gapless.properties.processes import workers
 
 MACHINES = {
-    "crashes": ("gapless.properties.faults.storage", "gapless.properties.machines.crashes"),
-    "interleavings": ("gapless.properties.faults.dispatch", "gapless.properties.machines.interleavings"),
+    "crashes": (storage_faults.FAULTS, (crash_cases.first_failure,)),
+    "interleavings": (
+        dispatch_faults.FAULTS,
+        (schedule_cases.first_failure, dispatch_machine.first_failure),
+    ),
 }
-"""By name: the module with the faults (`FAULTS`) that a machine must find, and the machine's (`first_failure`)."""
+"""By name: the faults, and the machines that look for them one after the other."""
 
 CASES = 600
 """Within so many cases each fault must be found; they are the same on every machine, every time."""
@@ -61,7 +38,7 @@ CASES = 600
 TABLE = Path(__file__).with_name("implementation.md")
 
 
-class Found(NamedTuple):
+class Detection(NamedTuple):
     """What became of a fault. `after`: cases, 0 where it was not found · `wrong`: what the machine says."""
 
     machine: str
@@ -72,22 +49,21 @@ class Found(NamedTuple):
     wrong: str
 
 
-def faults(machine: str) -> tuple[Fault, ...]:
-    """The faults that a machine must find."""
-    found: tuple[Fault, ...] = importlib.import_module(MACHINES[machine][0]).FAULTS
-    return found
-
-
-def search(machine: str, name: str, cases: int = CASES) -> Found:
-    """Plant a fault and let its machine look for it."""
-    fault = next(fault for fault in faults(machine) if fault.name == name)
+def search(machine: str, name: str, cases: int = CASES) -> Detection:
+    """Plant a fault, and let the machines look for it."""
+    faults, machines = MACHINES[machine]
+    fault = next(fault for fault in faults if fault.name == name)
+    after, wrong = 0, ""
     with fault.planted():
-        found = importlib.import_module(MACHINES[machine][1]).first_failure(cases)
-    after, wrong = found or (0, "")
-    return Found(machine, name, fault.breaks, fault.like or "", after, " ".join(wrong.split()))
+        for tried, first_failure in enumerate(machines):
+            found = first_failure(cases)
+            if found is not None:
+                after, wrong = tried * cases + found[0], found[1]
+                break
+    return Detection(machine, name, fault.breaks, fault.like or "", after, " ".join(wrong.split()))
 
 
-def table(results: Sequence[Found]) -> str:
+def table(results: Sequence[Detection]) -> str:
     """The page that is kept."""
     rows = [
         f"| {row.machine} | {row.name} | {row.breaks} | {row.like} | {row.after or 'not found'} | {_short(row.wrong)} |"
@@ -119,10 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m gapless.properties.faults.implementation", description=__doc__.split("\n")[0]
     )
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--write", action="store_true", help="keep the table in impl_faults.md")
+    parser.add_argument("--write", action="store_true", help="write the table to properties/faults/implementation.md")
     chosen = parser.parse_args(arguments)
-    wanted = [(machine, fault.name) for machine in MACHINES if _is_there(machine) for fault in faults(machine)]
-    with ProcessPoolExecutor(chosen.jobs, get_context("spawn")) as pool:
+    wanted = [(machine, fault.name) for machine, (faults, _) in MACHINES.items() for fault in faults]
+    with workers(chosen.jobs) as pool:
         results = list(pool.map(search, *zip(*wanted, strict=True)))
     if chosen.write:
         TABLE.write_text(table(results))
@@ -133,10 +109,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = sum(not row.after for row in results)
     console.print(f"{len(results) - missing} of {len(results)} faults are found", highlight=False)
     return int(missing > 0)
-
-
-def _is_there(machine: str) -> bool:
-    return all(importlib.util.find_spec(module) is not None for module in MACHINES[machine])
 
 
 if __name__ == "__main__":

@@ -1,19 +1,20 @@
-"""What the implementation's state means: the one function per spec that turns it into a state of the model."""
+"""What the implementation's state means: for each spec, the abstraction function to a state of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import immutables
 
 from gapless.impl.dispatch.dispatch import Dispatch
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.records.record import MAGIC_BLANK, Record, tag_code
 from gapless.impl.store.core import Core
-from gapless.impl.store.queues import ConsumeQueue
-from gapless.impl.store.records import MAGIC_BLANK, Record, tag_code
 from gapless.spec import dispatch as dispatch_spec
 from gapless.spec import log as log_spec
 from gapless.spec import queue as queue_spec
+from gapless.spec.catalog import SPECS
 from gapless.spec.language import Map, Number, Position, replace
 
 V = TypeVar("V", bound=int)
@@ -40,7 +41,7 @@ def queue(core: Core, found: ConsumeQueue) -> queue_spec.State:
     for record in records(core):
         if (record.topic, record.queue) == (found.topic, found.id):
             if not record.number:
-                messages.clear()  # the topic was deleted and made anew
+                messages.clear()  # the topic was deleted and created again
             messages[Number(record.number)] = record
     entries = dict(enumerate(found.entries(found.first, found.committed).tolist(), found.first))
     return queue_spec.State(
@@ -57,15 +58,15 @@ def queue(core: Core, found: ConsumeQueue) -> queue_spec.State:
     )
 
 
-def dispatch(found: Dispatch, of: ConsumeQueue, model: dispatch_spec.State) -> dispatch_spec.State:
+def dispatch(found: Dispatch, built: ConsumeQueue, model: dispatch_spec.State) -> dispatch_spec.State:
     """Dispatch of one queue.
 
-    Visible entries are those that a worker took and wrote; of later ones, dispatch knows. A worker that is alone at a
-    queue takes its numbers one by one, and dispatch hears of it when all are written. What only a history knows
-    (`lives`, `start`, and who came last where many may come) is the model's.
+    A worker took and wrote every visible entry; dispatch knows which later ones it took and wrote. A worker that is
+    alone at a queue takes its numbers one by one, and tells dispatch when all are written. What only a history knows
+    (`lives`, `start`, and who came last where workers may overlap) is the model's.
     """
-    visible = range(model.start, of.committed)
-    written, taken = found.written(of), found.taken(of)
+    visible = range(model.start, built.committed)
+    written, taken = found.written(built), found.taken(built)
     at = model.at
     if not model.overlap:
         at = Number(min((number for number in taken if number not in written), default=dispatch_spec.NOBODY))
@@ -75,9 +76,9 @@ def dispatch(found: Dispatch, of: ConsumeQueue, model: dispatch_spec.State) -> d
         lives=model.lives,
         overlap=model.overlap,
         start=model.start,
-        flushed=Number(of.flushed),
-        committed=Number(of.committed),
-        scanned=Number(of.scanned),
+        flushed=Number(built.flushed),
+        committed=Number(built.committed),
+        scanned=Number(built.scanned),
         at=at,
         taken=_ones(visible, taken),
         bits=bits,
@@ -89,21 +90,14 @@ def _ones(*numbers: Sequence[int]) -> Map[Number, int]:
     return Map(0, immutables.Map({Number(number): 1 for some in numbers for number in some}))
 
 
-def kept(s: queue_spec.State) -> queue_spec.State:
-    """A queue without what has expired, of which an implementation need not know anything any more."""
-    return replace(
-        s,
-        positions=_from(s.positions, s.first),
-        sizes=_from(s.sizes, s.first),
-        tags=_from(s.tags, s.first),
-        entry_positions=_from(s.entry_positions, s.first),
-        entry_sizes=_from(s.entry_sizes, s.first),
-        entry_tags=_from(s.entry_tags, s.first),
-    )
+def without_expired(s: queue_spec.State) -> queue_spec.State:
+    """A queue without what has expired: the implementation may forget that."""
+    left: dict[str, Any] = {name: _from(getattr(s, name), s.first) for name in SPECS["queue"].maps}
+    return replace(s, **left)
 
 
 def records(core: Core) -> Iterator[Record]:
-    """Every record of the log, stepped through from its start to its end. Raises Refused where none begins."""
+    """Every record of the log, from its start to its end. Raises Refused where no record begins."""
     at = core.log.start
     while at < core.log.end:
         data, base = core.log.view(at)

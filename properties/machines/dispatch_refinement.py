@@ -1,9 +1,9 @@
-"""Dispatch with its model beside it: every step is taken by both, and both must come out the same.
+"""Refinement of dispatch: the implementation and its model take every step together, and must stay in the same state.
 
-The implementation works in a `Core` on a simulated disk, as in a store; the model is `spec/dispatch.py`, a state for
-each queue. What the spec does not speak of is held against what was appended (`ground.py`): which records a batch has,
-what stands in visible entries, how far `dispatched` may be. A difference raises `Departs`. Nothing here chooses what
-comes next: schedules do (`interleavings.py`), and Hypothesis (`machine_dispatch.py`).
+The implementation works in a `Core` on a simulated disk, as in a store; the model is a state of `spec/dispatch.py` for
+each queue. What the spec does not describe is compared with what was appended (`ground_truth.py`): which records a
+batch has, what visible entries say, how far `dispatched` may be. A difference raises `Mismatch`. The next step is
+chosen elsewhere: by schedules (`interleavings/`) and by Hypothesis (`stateful/dispatch_machine.py`).
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from gapless.impl.dispatch.batches import WRITTEN, Batch
+from gapless.impl.dispatch.batches import WRITTEN, DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.choices import Choose, plainest
 from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
-from gapless.impl.store import errors
+from gapless.impl.records import errors
 from gapless.impl.store.core import Settings
 from gapless.properties.machines import as_spec
-from gapless.properties.machines.ground_truth import ENTRY, Departs, Ground, expect
+from gapless.properties.machines.ground_truth import ENTRY, GroundTruth
+from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.spec import dispatch as spec
 from gapless.spec.language import Number, Refused
 from gapless.traces.replay.notation import changes
 
 LIFE_ENDS = ("lose", "tear", "kill", "restart", "again")
-"""The power goes, with all that was not flushed, or with what chance takes; the process ends; dispatch begins again
-from the safe entries, or from the log's start."""
+"""How a life ends: the power fails and takes all that was not flushed, or a part of it; the process dies; dispatch
+begins again from the safe entries, or from the log's start."""
 
 RUBBISH = 0xEE  # every byte of what a crash or a failure leaves behind
-WISHED = RuntimeError("the build failed because somebody wished so")
+PLANNED = RuntimeError("the build failed as planned")
 
-Step = Callable[[spec.State, Number], spec.State]
+ModelStep = Callable[[spec.State, Number], spec.State]
 
 
-class Beside(Ground):
+class DispatchRefinement(GroundTruth):
     """A store's dispatch, and a model for each of its queues.
 
-    `retries`, `room`: as `Dispatch` has them · `cut`: the batches of this life; those `waiting` for a worker, in the
-    `hands` of one, `flying`: not yet visible with all before them · `stopped`: a batch failed too often in this life,
-    or the disk did.
+    `retries`, `room`: as in `Dispatch` · `cut`: the batches of this life; those `waiting` for a worker, in the `hands`
+    of one, `flying`: not yet visible with all before them · `stopped`: in this life, a batch failed too often, or the
+    disk failed.
     """
 
     def __init__(
@@ -62,11 +63,11 @@ class Beside(Ground):
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing may be cut until something is finished."""
+        """Whether no batch may be cut until one is finished."""
         return len(self.flying) >= self.settings.in_flight
 
-    def scan(self) -> Batch | None:
-        """The next batch is cut: the messages that come next, and none that a crash could take from consumers."""
+    def scan(self) -> DispatchBatch | None:
+        """Cut the next batch: the messages that come next, and none that a crash could take from consumers."""
         dispatch, low, limit, was_full = self.dispatch, self.dispatch.scanned, self.core.limit, self.is_full
         batch = self.core.scan()
         expect(dispatch.full == was_full, f"scan: full is {dispatch.full} with {len(self.flying)} batches in flight")
@@ -78,34 +79,34 @@ class Beside(Ground):
         expect(batch.low == low, f"scan: a batch begins at {batch.low}, and the one before it ended at {low}")
         expect(batch.high <= limit, f"scan: a batch goes up to {batch.high}, and the log is safe up to {limit}")
         self._expect_rows(batch)
-        for of, number, *_ in self.rows(batch):
-            self._model("scan", of, spec.scan, number)
+        for q, number, *_ in self.rows(batch):
+            self._model("scan", q, spec.scan, number)
         self.cut.append(batch)
         self.waiting.append(batch)
         self.flying.append(batch)
         self.compare()
         return batch
 
-    def scan_number(self, of: int, number: int) -> Batch | None:
+    def scan_number(self, q: int, number: int) -> DispatchBatch | None:
         """The next record claims a number: both give it, or both refuse, and then the record is taken back.
 
-        Not asked are numbers below 1, for a queue that is made anew begins at 0 (reference C.3), and would be another
-        subject of the model; and where other records are due first.
+        Numbers below 1 are not tried: a queue that is deleted and created again begins at 0, and is another subject of
+        the model. Nor is anything tried where other records are due first.
         """
         if number < 1 or self.settings.synchronous or self.is_full or self.dispatch.scanned < self.core.log.end:
             return None
-        due = self.queues[of].next
-        message = self.claim(of, number)
+        due = self.queues[q].next
+        message = self.claim(q, number)
         if number == due:
             return self.scan()
-        if message.position == self.dispatch.scanned:  # and not behind the blank of a file that this one began
-            self._expect_damaged(of, number)
+        if message.position == self.dispatch.scanned:  # it is not the first of a new file, behind a blank
+            self._expect_damaged(q, number)
         self.take_back(message, due)
         self.compare()
         return None
 
-    def _expect_damaged(self, of: int, number: int) -> None:
-        name, due = self.queues[of].name, self.models[of].scanned
+    def _expect_damaged(self, q: int, number: int) -> None:
+        name, due = self.queues[q].name, self.models[q].scanned
         expect(number != due, "the model would give the number")
         try:
             self.core.scan()
@@ -114,10 +115,10 @@ class Beside(Ground):
             expect(name in told and "commitlog/" in told, f"scan: it does not say where: {told}")
             self.sometimes["a wrong number was refused"] += 1
         else:
-            raise Departs(f"scan: {name} gave number {number}, and {due} was due")
+            raise Mismatch(f"scan: {name} gave number {number}, and {due} was due")
 
-    def _expect_rows(self, batch: Batch) -> None:
-        """Those of the log that are not in their queue, in order; what is visible is passed."""
+    def _expect_rows(self, batch: DispatchBatch) -> None:
+        """A batch has those messages of its part of the log that are not in their queue yet, in order."""
         due = [
             (message.queue, message.number, message.position, message.size)
             for message in self.log
@@ -125,12 +126,12 @@ class Beside(Ground):
         ]
         found = self.rows(batch)
         if found != due:
-            raise Departs(f"scan: the batch {batch.low}:{batch.high} has {found}, and the log {due} there")
+            raise Mismatch(f"scan: the batch {batch.low}:{batch.high} has {found}, and the log {due} there")
 
     # -- build -------------------------------------------------------------------------------------------------------
 
-    def take(self, batch: Batch | None = None) -> Batch | None:
-        """A worker takes a batch: a given one, or what dispatch finds. Raises errors.Refused where both refuse it."""
+    def take(self, batch: DispatchBatch | None = None) -> DispatchBatch | None:
+        """A worker takes a batch: a given one, or what dispatch finds. Raises errors.Refused if both refuse it."""
         may = any(map(self.may_take, self.waiting)) if batch is None else self.may_take(batch)
         try:
             taken = self.dispatch.take(batch)
@@ -144,54 +145,54 @@ class Beside(Ground):
         if taken is not None:
             expect(self.may_take(taken), f"take: {taken} was taken, and may not be")
             if taken.attempts == 0:
-                for of, number in self._first_rows(taken):
-                    self._model("take", of, spec.take, number)
+                for q, number in self._first_rows(taken):
+                    self._model("take", q, spec.take, number)
             self.waiting.remove(taken)
             self.hands.append(taken)
         self.compare()
         return taken
 
-    def may_take(self, batch: Batch) -> bool:
-        """Whether a worker may take a batch: again, if one failed; for the first time, if the model lets it."""
+    def may_take(self, batch: DispatchBatch) -> bool:
+        """Whether a worker may take a batch: again after a failure; for the first time, if the model accepts it."""
         return batch in self.waiting and (batch.attempts > 0 or self._refusal(spec.take, batch) is None)
 
-    def _first_rows(self, batch: Batch) -> Iterable[tuple[int, int]]:
-        """The queues and numbers that a worker comes to at first: one of each queue, where it is to be alone."""
+    def _first_rows(self, batch: DispatchBatch) -> Iterable[tuple[int, int]]:
+        """The queues and numbers that a worker takes first: all, or one of each queue where workers may not overlap."""
         if self.settings.overlap:
-            return ((of, number) for of, number, *_ in self.rows(batch))
+            return ((q, number) for q, number, *_ in self.rows(batch))
         names = self.names()
         return ((names[index], low) for index, low, _high in batch.runs.tolist())
 
-    def _refusal(self, step: Step, batch: Batch) -> Refused | None:
-        """Why the model does not take a step for a batch."""
-        for of, number in self._first_rows(batch):
+    def _refusal(self, step: ModelStep, batch: DispatchBatch) -> Refused | None:
+        """Why the model refuses a step for a batch."""
+        for q, number in self._first_rows(batch):
             try:
-                step(self.models[of], Number(number))
+                step(self.models[q], Number(number))
             except Refused as refused:
                 return refused
         return None
 
-    def _refuses(self, step: Step, batch: Batch) -> bool:
+    def _refuses(self, step: ModelStep, batch: DispatchBatch) -> bool:
         """Whether the model refuses, too.
 
-        It does not know of batches without entries, of workers that fail, and of those that a crash has ended.
+        It knows nothing of batches without entries, of workers that fail, and of batches from before a crash.
         """
         unknown = not len(batch.rows) or batch.attempts > 0 or batch not in self.cut
         return unknown or self._refusal(step, batch) is not None
 
-    def build(self, batch: Batch) -> None:
-        """A worker writes the entries. Nobody looks there, so the model takes no step."""
+    def build(self, batch: DispatchBatch) -> None:
+        """A worker writes the entries. Nobody sees them yet, so the model takes no step."""
         self.dispatch.build(batch)
         self.look()
 
-    def spoil(self, batch: Batch) -> None:
-        """A worker that is about to fail leaves rubbish where its entries are to be."""
+    def spoil(self, batch: DispatchBatch) -> None:
+        """A worker that is about to fail leaves rubbish in place of its entries."""
         for address in batch.slots.tolist():
             ctypes.memset(address, RUBBISH, ENTRY.size)
         self.look()
 
-    def wrote(self, batch: Batch) -> None:
-        """The worker has written its entries. Raises errors.Refused where it does not have the batch: both refuse."""
+    def wrote(self, batch: DispatchBatch) -> None:
+        """A worker has written its entries. Raises errors.Refused if no worker has the batch: both refuse."""
         has = batch in self.hands
         try:
             self.dispatch.wrote(batch)
@@ -201,18 +202,18 @@ class Beside(Ground):
         expect(has, f"wrote: no worker had {batch}, and it was accepted")
         self.hands.remove(batch)
         alone = not self.settings.overlap
-        first = {self.queues[of].index: number for of, number in self._first_rows(batch)}
-        for of, number, *_ in self.rows(batch):
-            if alone and number > first[self.queues[of].index]:
-                self._model("take", of, spec.take, number)
-            self._model("write", of, spec.write, number)
+        first = {self.queues[q].index: number for q, number in self._first_rows(batch)}
+        for q, number, *_ in self.rows(batch):
+            if alone and number > first[self.queues[q].index]:
+                self._model("take", q, spec.take, number)
+            self._model("write", q, spec.write, number)
         self._settle()
 
-    def failed(self, batch: Batch) -> bool:
-        """The worker could not do it: it is tried again, or dispatch stops. For the model, a worker still has it."""
+    def failed(self, batch: DispatchBatch) -> bool:
+        """The worker failed: the batch is tried again, or dispatch stops. In the model, a worker still has it."""
         last = batch.attempts >= self.retries
         has = batch in self.hands
-        again = self.dispatch.failed(batch, WISHED)
+        again = self.dispatch.failed(batch, PLANNED)
         expect(has, f"failed: no worker had {batch}, and it was accepted")
         self.hands.remove(batch)
         self.waiting.append(batch)
@@ -220,12 +221,12 @@ class Beside(Ground):
         self.stopped = not again
         self.sometimes["a batch was tried again"] += again
         if self.stopped:
-            self._expect_stopped(batch, str(WISHED))
+            self._expect_stopped(batch, str(PLANNED))
         self.compare()
         return again
 
-    def _expect_stopped(self, batch: Batch | None, why: str) -> None:
-        """Loudly: every step says why."""
+    def _expect_stopped(self, batch: DispatchBatch | None, why: str) -> None:
+        """Every step refuses, and says why."""
         self.sometimes["dispatch stopped"] += 1
         verbs: list[Callable[[], object]] = [self.core.scan, self.dispatch.take]
         verbs += [partial(self.dispatch.commit, queue) for queue in self.queues]
@@ -237,32 +238,32 @@ class Beside(Ground):
             except errors.Stopped as stopped:
                 expect(why in str(stopped), f"dispatch has stopped, and does not say why: {stopped}")
             else:
-                raise Departs("dispatch had stopped, and took another step")
+                raise Mismatch("dispatch had stopped, and took another step")
 
     # -- commit and flush --------------------------------------------------------------------------------------------
 
-    def commit(self, of: int) -> int:
-        """Consumers of a queue see all that is written up to the first gap; returns where that is."""
-        to = self.dispatch.commit(self.queues[of])
-        self._committed(of, to)
+    def commit(self, q: int) -> int:
+        """Consumers of a queue see all entries before the first gap; returns where that is."""
+        to = self.dispatch.commit(self.queues[q])
+        self._committed(q, to)
         self._settle()
         return to
 
-    def commit_all(self, batch: Batch) -> None:
+    def commit_all(self, batch: DispatchBatch) -> None:
         """The same for every queue of a batch, in one step."""
         self.dispatch.commit_all(batch)
-        for of in sorted({of for of, *_ in self.rows(batch)}):
-            self._committed(of, self.queues[of].committed)
+        for q in sorted({q for q, *_ in self.rows(batch)}):
+            self._committed(q, self.queues[q].committed)
         self._settle()
 
-    def _committed(self, of: int, to: int) -> None:
-        self._model("commit", of, spec.commit, to)
+    def _committed(self, q: int, to: int) -> None:
+        self._model("commit", q, spec.commit, to)
         if self.settings.synchronous and to:
-            end, safe = self.of[of][to - 1].end, self.core.log.flushed
+            end, safe = self.by_queue[q][to - 1].end, self.core.log.flushed
             expect(end <= safe, f"commit: consumers see a message that ends at {end}, and the log is safe up to {safe}")
 
     def _settle(self) -> None:
-        """`dispatched` moves to where the first batch begins that is not in its queues."""
+        """`dispatched` moves to the beginning of the first batch that is not in its queues."""
         gaps = (model.committed < max(model.bits.entries, default=0) for model in self.models)
         self.sometimes["an entry waited behind a gap"] += any(gaps)
         at = self.dispatch.dispatched if not self.flying else self.flying[0].low
@@ -273,15 +274,15 @@ class Beside(Ground):
         self.compare()
         self.look()
 
-    def _is_visible(self, batch: Batch) -> bool:
+    def _is_visible(self, batch: DispatchBatch) -> bool:
         names = self.names()
         ends = ((self.models[names[index]].committed, high) for index, _low, high in batch.runs.tolist())
         return batch.state == WRITTEN and all(high <= committed for committed, high in ends)
 
     def flush_queues(self, *, refused: bool = False) -> None:
-        """Visible entries become durable, as far as their messages are; or the disk refuses, and dispatch stops."""
+        """Visible entries become durable, as far as their messages are; or the disk fails, and dispatch stops."""
         safe = self.core.log.flushed
-        due = [max(m.flushed, min(m.committed, self.ends_before(of, safe))) for of, m in enumerate(self.models)]
+        due = [max(m.flushed, min(m.committed, self.ends_before(q, safe))) for q, m in enumerate(self.models)]
         wanted = any(upto > model.flushed for upto, model in zip(due, self.models, strict=True))
         if refused:
             self.disk.fail(errno.EIO, verb="sync", path="consumequeue/*")
@@ -292,10 +293,10 @@ class Beside(Ground):
             self.stopped = True
         self.disk.heal()
         expect(self.stopped == (refused and wanted), "flush: the disk refused, and nobody is told")
-        for of, queue in enumerate(self.queues):
-            self._model("flush", of, spec.flush, queue.flushed)
-            whole = queue.flushed == due[of] or (self.stopped and queue.flushed < due[of])
-            expect(whole, f"flush: {queue.flushed} entries of {queue.name} count as safe, and {due[of]} may")
+        for q, queue in enumerate(self.queues):
+            self._model("flush", q, spec.flush, queue.flushed)
+            whole = queue.flushed == due[q] or (self.stopped and queue.flushed < due[q])
+            expect(whole, f"flush: {queue.flushed} entries of {queue.name} count as safe, and {due[q]} may")
         self.look_at_the_disk()
         if self.stopped:
             self._expect_stopped(None, os.strerror(errno.EIO))
@@ -304,7 +305,7 @@ class Beside(Ground):
     # -- another life ------------------------------------------------------------------------------------------------
 
     def end_life(self, how: str, choose: Choose) -> None:
-        """One of `LIFE_ENDS`; `choose` says what survives a loss of power by chance."""
+        """One of `LIFE_ENDS`; `choose` says what survives where the power takes a part."""
         self.sometimes[f"life ended: {how}"] += 1
         match how:
             case "lose":
@@ -317,12 +318,12 @@ class Beside(Ground):
                 self._restart(from_start=how == "again")
 
     def _restart(self, *, from_start: bool) -> None:
-        """Dispatch begins again where the safe entries end, or at the log's start; what lies behind them is rubbish."""
+        """Dispatch begins again where the safe entries end, or at the log's start; what follows them is rubbish."""
         positions = [self.log[-1].end if self.log else 0]
-        for of, queue in enumerate(self.queues):
-            kept = self.models[of].flushed
-            positions += [message.position for message in self.of[of][kept : kept + 1]]
-            self.models[of] = spec.crash(self.models[of], kept)
+        for q, queue in enumerate(self.queues):
+            kept = self.models[q].flushed
+            positions += [message.position for message in self.by_queue[q][kept : kept + 1]]
+            self.models[q] = spec.crash(self.models[q], kept)
             queue.scanned = queue.committed = kept
             for base in queue.segments.bases:
                 low, high = max(kept, base // ENTRY.size), base // ENTRY.size + queue.per_file
@@ -331,67 +332,57 @@ class Beside(Ground):
         self._begin(self.core.log.start if from_start else min(positions))
 
     def _open_again(self, disk: SimulatedDisk, at_least: int) -> None:
-        """What recovery does, step by step: from the safe entries on, all that is in the log, to be seen and safe."""
+        """Recovery, step by step in the model: all that is in the log becomes visible and safe."""
         self.open_again(disk, at_least=at_least)
-        for of, messages in enumerate(self.of):
-            kept, count = self.models[of].flushed, len(messages)
-            self._model("crash", of, spec.crash, kept)
+        for q, messages in enumerate(self.by_queue):
+            kept, count = self.models[q].flushed, len(messages)
+            self._model("crash", q, spec.crash, kept)
             for number in range(kept, count):
                 for step in (spec.scan, spec.take, spec.write):
-                    self._model(step.__name__, of, step, number)
-            self._model("commit", of, spec.commit, count)
-            self._model("flush", of, spec.flush, count)
+                    self._model(step.__name__, q, step, number)
+            self._model("commit", q, spec.commit, count)
+            self._model("flush", q, spec.flush, count)
         self._begin(self.core.dispatch.dispatched)
 
     def _begin(self, position: int) -> None:
-        """A dispatch of our own: one that tries as often, and has bitmaps as small, as the run is about."""
-        chosen = self.settings
-        self.core.dispatch = type(self.core.dispatch)(
-            self.core.log,
-            self.core.queues,
-            position=position,
-            batch_bytes=chosen.batch_bytes,
-            batch_records=chosen.batch_records,
-            in_flight=chosen.in_flight,
-            overlap=chosen.overlap,
-            retries=self.retries,
-            room=self.room,
-            recorder=self.recorder,
+        """Replace the store's dispatch by one with our `retries` and `room`."""
+        self.core.dispatch = self.core.new_dispatch(
+            position, retries=self.retries, room=self.room, recorder=self.recorder
         )
-        self.cut: list[Batch] = []
-        self.waiting: list[Batch] = []
-        self.hands: list[Batch] = []
-        self.flying: list[Batch] = []
+        self.cut: list[DispatchBatch] = []
+        self.waiting: list[DispatchBatch] = []
+        self.hands: list[DispatchBatch] = []
+        self.flying: list[DispatchBatch] = []
         self.stopped = False
         self.compare()
         self.look()
 
     # -- both --------------------------------------------------------------------------------------------------------
 
-    def _model(self, name: str, of: int, step: Step, number: int) -> None:
+    def _model(self, name: str, q: int, step: ModelStep, number: int) -> None:
         try:
-            self.models[of] = step(self.models[of], Number(number))
+            self.models[q] = step(self.models[q], Number(number))
         except Refused as refused:
-            raise Departs(
-                f"{name} {number} of {self.queues[of].name} was taken; the model needs: {refused.because}; otherwise "
+            raise Mismatch(
+                f"{name} {number} of {self.queues[q].name} was taken; the model needs: {refused.because}; otherwise "
                 f"{refused.otherwise}"
             ) from None
 
     def compare(self) -> None:
-        """The whole state of every queue is the model's."""
+        """The state of every queue is the model's."""
         dispatch = self.dispatch
-        for of, queue in enumerate(self.queues):
-            model = self.models[of]
+        for q, queue in enumerate(self.queues):
+            model = self.models[q]
             found = as_spec.dispatch(dispatch, queue, model)
             if found != model:
                 told = ", ".join(f"{what} is {is_} and not {ought}" for what, ought, is_ in changes(model, found))
-                raise Departs(f"{queue.name}: {told}")
+                raise Mismatch(f"{queue.name}: {told}")
 
     def everything_is_visible(self) -> None:
-        """What must be so when nobody has anything to do: a message that waits for nothing is not forgotten."""
+        """When no actor has anything left to do, every message is visible."""
         if self.stopped:
             return
-        for of, queue in enumerate(self.queues):
-            due = self.ends_before(of, self.core.limit)
+        for q, queue in enumerate(self.queues):
+            due = self.ends_before(q, self.core.limit)
             expect(queue.committed == due, f"{queue.name}: {queue.committed} of {due} messages are visible in the end")
         expect(self.dispatch.idle, f"{len(self.flying)} batches are in flight in the end")

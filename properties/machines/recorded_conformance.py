@@ -1,7 +1,7 @@
-"""What a run recorded, through the checker: a run that came out right must have done what the specs allow, too.
+"""Conformance of what a run recorded: the checker replays it.
 
-The machines hold a store against its specs while it runs, by looking into it. A recording is what the store tells of
-itself, replayed by the compiled kernels with no look at the store at all: each would notice where the other is blind.
+The machines compare a store with its specs while it runs, by looking into it. A recording is what the store says of
+itself; the compiled kernels replay it without looking at the store. Each sees what the other may miss.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from gapless.traces.check import check
 from gapless.traces.events import schema
 
 CONFORMS = "conforms"
-NOTHING = "nothing told"
-"""What may come of a recording: it conforms; or no store was ever open, and there is nothing to conform."""
+NOTHING = "nothing recorded"
+"""What a recording may give: it conforms; or no store was ever open, and nothing was recorded."""
 
 
-class Unlawful(Exception):  # noqa: N818 - it names a finding.
-    """What a store recorded is nothing that the specs allow."""
+class NotConforming(Exception):  # noqa: N818 - it names a finding.
+    """The specs do not allow what a store recorded."""
 
 
-def lawful(recorder: Recorder) -> Counter[str]:
-    """What came of a recording, and how many `events` it has.
+def require_conformance(recorder: Recorder) -> Counter[str]:
+    """What a recording gives, and how many `events` it has.
 
-    Raises Unlawful, with the checker's story; RecordingFailed where the recorder could not read what it was to tell of.
+    Raises NotConforming, with the checker's story; RecordingFailed if the recorder could not read what it records.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recorded.parquet"
@@ -41,5 +41,5 @@ def lawful(recorder: Recorder) -> Counter[str]:
             for finding in report.findings
             if finding.severity == "violation"
         ]
-        raise Unlawful("\n\n".join([f"the recording {report.verdict}", *reasons, *stories]))
+        raise NotConforming("\n\n".join([f"the recording {report.verdict}", *reasons, *stories]))
     return Counter({CONFORMS: 1, "events": events})

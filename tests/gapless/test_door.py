@@ -12,7 +12,7 @@ import pytest
 
 from gapless import UsageError, check
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import schema
+from gapless.traces.events import reading
 from tests.support.command_line import gapless
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder
@@ -101,7 +101,7 @@ def test_the_events_of_a_store_come_to_the_verdict_of_the_store(damaged: Path, t
         assert again.verdict == whole.verdict
         assert [(f.rule, f.trace) for f in again.violations] == [(f.rule, f.trace) for f in whole.violations]
         assert again.anomalies == whole.anomalies
-        assert sum(batch.num_rows for batch in schema.read(out)) == again.sources[0].records
+        assert sum(batch.num_rows for batch in reading.read(out)) == again.sources[0].records
 
 
 def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> None:

@@ -6,20 +6,25 @@ says what to write instead.
 
 import ast
 
+import networkx as nx
 import pytest
 
-from tests.house.project import Imports, imported, listed_at, modules, within
+from tests.house.arrows import graph
+from tests.house.project import Imports, imported, listed, listed_at, modules, product, within
+
+FOR_RECORDERS = ("gapless.traces.events.event", "gapless.traces.events.writing")
+"""The columns of an event, and the files it is written to: no spec is known there."""
 
 MAY_IMPORT = {
     "spec": ("gapless.spec",),
-    "impl": ("gapless.impl", "gapless.traces.events.schema"),
+    "impl": ("gapless.impl", *FOR_RECORDERS),
     "traces": ("gapless.traces", "gapless.spec"),
     "properties": ("gapless.properties", "gapless.spec", "gapless.impl", "gapless.traces"),
     "gapless": ("gapless",),
 }
 INSTEAD_OF_THE_ARROW = {
     "spec": "a spec is read by the other rooms: move this to the room that reads it",
-    "impl": "the implementation never sees what judges it: hand out `gapless.traces.events.schema` events",
+    "impl": "the implementation never sees what judges it: write the columns of `gapless.traces.events.event`",
     "traces": "return a value, and let `gapless/` show it or `properties/` prove it",
     "properties": "take it from the room that has it, not through the door",
 }
@@ -71,15 +76,33 @@ def test_every_import_follows_an_arrow(room: str) -> None:
         assert not complaints, listed_at(module.path, complaints)
 
 
+def ways(start: str, room: str) -> list[str]:
+    """The modules of a room that imports lead to from a module, each with the shortest way there."""
+    drawn = graph(product())
+    there = {module.name for module in modules(room)}
+    return [" → ".join(way) for end, way in nx.single_source_shortest_path(drawn, start).items() if end in there]
+
+
+def test_no_way_leads_from_the_implementation_to_what_judges_it() -> None:
+    found = [way for module in modules("impl") for way in ways(module.name, "spec")]
+    assert not found, listed([f"{way}: impl/ may reach no spec, by any detour" for way in found])
+
+
+def test_a_detour_to_a_spec_is_caught() -> None:
+    """Reading events holds them to the specs: it is what `impl` may not import."""
+    detour = ["gapless.traces.events.reading", "gapless.traces.events.schema", "gapless.spec.catalog"]
+    assert " → ".join(detour) in ways(detour[0], "spec")
+
+
 @pytest.mark.parametrize(
     ("room", "source", "instead"),
     [
         ("spec", "from gapless.traces import schema", "move this to the room that reads it"),
         ("spec", "import random", "take its result as an argument"),
         ("spec", "from .language import require", "write the whole name"),
-        ("impl", "from gapless.spec.log import append", "`gapless.traces.events.schema` events"),
-        ("impl", "from gapless.traces import replay", "`gapless.traces.events.schema` events"),
-        ("impl", "import gapless", "`gapless.traces.events.schema` events"),
+        ("impl", "from gapless.spec.log import append", "`gapless.traces.events.event`"),
+        ("impl", "from gapless.traces import replay", "`gapless.traces.events.event`"),
+        ("impl", "import gapless", "`gapless.traces.events.event`"),
         ("traces", "import gapless.cli", "let `gapless/` show it"),
         ("traces", "from gapless import properties", "`properties/` prove it"),
         ("traces", "def late() -> None:\n    import gapless.impl", "2: traces/ may not import"),
@@ -107,7 +130,7 @@ def test_a_wrong_arrow_is_caught(room: str, source: str, instead: str) -> None:
         ),
         (
             "impl",
-            "import threading\nfrom gapless.traces.events.schema import Event\nimport gapless.traces.events.schema",
+            "import threading\nfrom gapless.traces.events import event\nimport gapless.traces.events.writing",
         ),
         (
             "traces",

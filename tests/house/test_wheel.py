@@ -1,9 +1,12 @@
 """The wheel beside a project that has a `spec/` and a `tests/` of its own: neither disturbs the other."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -102,6 +105,59 @@ def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
     assert {name for name in names if ".dist-info/" not in name} == shipped_files()
     assert {"gapless/py.typed", "gapless/spec/language.py", "gapless/traces/sources/rocketmq/__init__.py"} <= set(names)
     assert any(name.startswith("gapless/traces/report/templates/") for name in names)
+
+
+def declared(wheel: Path) -> set[str]:
+    """The distributions that the wheel's metadata asks for, always or with an extra that is for users."""
+    with ZipFile(wheel) as opened:
+        (metadata,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        lines = opened.read(metadata).decode().splitlines()
+    asked = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
+    return {normal(re.split(r"[^\w.-]", line)[0]) for line in asked if 'extra == "dev"' not in line}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def foreign(source: str) -> set[str]:
+    """The packages that are neither ours nor Python's, of which a module imports something."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    return {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"gapless"}
+
+
+def test_modules_import_what_the_metadata_declares(wheel: Path) -> None:
+    providers, promised = packages_distributions(), declared(wheel)
+    with ZipFile(wheel) as opened:
+        modules = {name: foreign(opened.read(name).decode()) for name in opened.namelist() if name.endswith(".py")}
+    assert set().union(*modules.values()) > {"numpy", "hypothesis", "pyspark"}
+    undeclared = [
+        f"{module} imports {package}: declare it in pyproject.toml, or do without"
+        for module, packages in modules.items()
+        for package in packages
+        if not {normal(name) for name in providers[package]} & promised
+    ]
+    assert not undeclared, "\n".join(undeclared)
+
+
+WITHOUT_HYPOTHESIS = """
+import sys
+sys.modules["hypothesis"] = None
+import gapless.properties.machines.crashes.__main__
+import gapless.properties.machines.interleavings.__main__
+try:
+    import gapless.properties.machines.stateful.log_machine
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_only_the_machines_for_hypothesis_need_it(theirs: Path) -> None:
+    told = run("-c", WITHOUT_HYPOTHESIS, cwd=theirs.parent, path=(theirs / "site",))
+    assert told.strip() == "these machines need Hypothesis: pip install 'gapless[testing]'"
 
 
 def test_a_project_with_a_spec_of_its_own_keeps_it(theirs: Path) -> None:

@@ -16,17 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import Pool, rebuild
+from gapless.impl.dispatch.scan_kernel import NUMBER, POSITION, QUEUE
 from gapless.impl.environment.real import RealDisk
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import BLANK_SLOT
+from gapless.impl.files.segments import Segments
+from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, Refused, Stopped, StoreError
 from gapless.impl.store import core
-from gapless.impl.store.errors import Damaged, DiskFull, NotAStore, Refused, Stopped, StoreError
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import BLANK_SLOT
-from gapless.impl.store.segments import Segments
-from gapless.properties.faults import dispatch
-from gapless.properties.faults.implementation import Fault
+from gapless.properties.faults.dispatch_faults import STEP_FAULTS
+from gapless.properties.faults.planting import PlantedFault
 from gapless.spec.language import Refused as SpecRefused
 from tests.support.dispatching import FILE, Judge, Run, entries_in, log_of, memory_queues, numbered
 from tests.support.rocketmq import stores
@@ -87,8 +88,8 @@ def test_every_step_is_one_that_the_spec_allows(seed: int) -> None:
         Run(Dispatch, 10 * seed + one).go()
 
 
-@pytest.mark.parametrize("fault", dispatch.OF_STEPS, ids=lambda fault: fault.name)
-def test_a_planted_fault_is_found(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", STEP_FAULTS, ids=lambda fault: fault.name)
+def test_a_planted_fault_is_found(fault: PlantedFault) -> None:
     with fault.planted(), pytest.raises((AssertionError, SpecRefused, StoreError)):
         take_schedules(core.Dispatch, 100)  # type: ignore[attr-defined]
 
@@ -115,7 +116,7 @@ def test_the_example_of_the_proposal() -> None:
     assert dispatch.dispatched == m5.high if m5 else False
 
 
-def write(dispatch: Dispatch, batch: Batch | None) -> None:
+def write(dispatch: Dispatch, batch: DispatchBatch | None) -> None:
     assert batch is not None
     dispatch.take(batch)
     dispatch.build(batch)
@@ -157,8 +158,8 @@ def test_steps_that_are_not_possible_are_refused_and_change_nothing() -> None:
     dispatch.build(first)
     dispatch.wrote(first)
     assert dispatch.take() is second
-    assert first.queue.tolist() == [0, 1, 0, 2, 3]
-    assert first.position[0] == 0
+    assert first.rows[:, QUEUE].tolist() == [0, 1, 0, 2, 3]
+    assert first.rows[0, POSITION] == 0
 
 
 # A worker that fails
@@ -169,7 +170,7 @@ class Failing(Dispatch):
 
     position, times = 0, 0
 
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         """As a worker would, or not at all."""
         if batch.low <= self.position < batch.high and self.times:
             self.times -= 1
@@ -210,7 +211,7 @@ class Flaky(Dispatch):
 
     chance = Random(5)
 
-    def build(self, batch: Batch) -> None:
+    def build(self, batch: DispatchBatch) -> None:
         """As a worker would, or not at all."""
         if self.chance.random() < 0.1:
             raise RuntimeError("the worker fell over")
@@ -445,7 +446,7 @@ def test_what_is_visible_is_passed_when_the_log_is_walked_again() -> None:
     dispatch = Dispatch(log, queues, position=0, batch_records=9)
     given = []
     while (batch := dispatch.scan(log.end)) is not None:
-        given += list(zip(batch.queue.tolist(), batch.number.tolist(), strict=True))
+        given += list(map(tuple, batch.rows[:, [QUEUE, NUMBER]].tolist()))
         write(dispatch, batch)
         dispatch.commit_all(batch)
     assert min(number for _, number in given) == 5
@@ -502,7 +503,7 @@ def test_a_full_disk_is_told_where_it_is_met_and_then_goes_on() -> None:
     dispatch = Dispatch(log, queues, position=0)
     batch = dispatch.scan(log.end)
     assert batch is not None
-    assert batch.number.tolist() == [*range(8)]  # one file's worth
+    assert batch.rows[:, NUMBER].tolist() == [*range(8)]  # one file's worth
     for _ in range(2):
         with pytest.raises(DiskFull, match="make room"):
             dispatch.scan(log.end)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gapless.impl.records.errors import Damaged
 from gapless.impl.store.core import Settings
-from gapless.impl.store.errors import Damaged
 from gapless.impl.store.store import Store
 from tests.interop import makers, ours, rounds
 from tests.interop.damage import plant

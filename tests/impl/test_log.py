@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from gapless.impl.environment.real import Disk, RealDisk
 from gapless.impl.environment.simulated import SimulatedDisk
-from gapless.impl.native import kernels
-from gapless.impl.store import records
-from gapless.impl.store.errors import Damaged, NotAStore, Refused, WrongFileSize
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import BLANK_SLOT, Queues
-from gapless.impl.store.segments import Segments
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import BLANK_SLOT, ConsumeQueues
+from gapless.impl.files.segments import Segments
+from gapless.impl.records import kernels
+from gapless.impl.records import record as records
+from gapless.impl.records.errors import Damaged, NotAStore, Refused, WrongFileSize
 from tests.support.rocketmq import store_builder, stores
 
 FILE = 4096
@@ -32,7 +32,7 @@ def new_log(where: Path | Disk, size: int = FILE) -> CommitLog:
     return CommitLog(Segments.load(disk, "commitlog", size))
 
 
-def append(log: CommitLog, queues: Queues, message: Message, now: int = 0) -> tuple[int, int]:
+def append(log: CommitLog, queues: ConsumeQueues, message: Message, now: int = 0) -> tuple[int, int]:
     topic, queue, body, properties = message
     return log.append(queues.named(topic, queue), body, records.properties_bytes(properties), now)
 
@@ -60,7 +60,7 @@ def plainly(data: bytes, file_size: int = FILE) -> list[stores.Record]:
 @given(MESSAGES, st.integers(0, 2**40))
 def test_records_are_as_a_broker_writes_them(messages: list[Message], now: int) -> None:
     disk = SimulatedDisk()
-    log, queues = new_log(disk), Queues(disk, 200)
+    log, queues = new_log(disk), ConsumeQueues(disk, 200)
     for message in messages:
         append(log, queues, message, now)
     found = plainly(written(log))
@@ -75,9 +75,9 @@ def test_records_are_as_a_broker_writes_them(messages: list[Message], now: int) 
 
 @given(MESSAGES)
 def test_many_at_once_are_the_same_as_one_by_one(messages: list[Message]) -> None:
-    slow, fast, queues = new_log(SimulatedDisk()), new_log(SimulatedDisk()), Queues(SimulatedDisk(), 200)
+    slow, fast, queues = new_log(SimulatedDisk()), new_log(SimulatedDisk()), ConsumeQueues(SimulatedDisk(), 200)
     places = [append(slow, queues, message, 7) for message in messages]
-    columns, queues = records.Messages.of_list(messages), Queues(SimulatedDisk(), 200)
+    columns, queues = records.Messages.of_list(messages), ConsumeQueues(SimulatedDisk(), 200)
     placed = fast.append_many([queues.named(*pair) for pair in columns.queues], columns, 7)
     assert [*zip(placed[0].tolist(), placed[1].tolist(), strict=True)] == places
     assert (fast.end, fast.newest, fast.flushed) == (slow.end, slow.newest, slow.flushed)
@@ -87,7 +87,7 @@ def test_many_at_once_are_the_same_as_one_by_one(messages: list[Message]) -> Non
 @given(MESSAGES, st.data())
 def test_the_end_is_where_the_first_byte_is_wrong(messages: list[Message], data: st.DataObject) -> None:
     disk = SimulatedDisk()
-    log, queues = new_log(disk), Queues(disk, 200)
+    log, queues = new_log(disk), ConsumeQueues(disk, 200)
     places = [append(log, queues, message) for message in messages]
     again = new_log(disk)
     assert (again.recover(0, ALWAYS), again.end) == (len(messages), log.end)
@@ -111,7 +111,7 @@ def _begins_a_file(end: int, plain: list[stores.Record]) -> bool:
 def test_a_torn_record_is_none(messages: list[Message], data: st.DataObject) -> None:
     """A disk that loses power writes any of the sectors, and leaves zeros in the others."""
     disk = SimulatedDisk()
-    log, queues = new_log(disk), Queues(disk, 200)
+    log, queues = new_log(disk), ConsumeQueues(disk, 200)
     places = [append(log, queues, message, 100) for message in messages]
     base = log.segments.bases[-1]
     torn, whole = log.view(base)[0], bytes(log.view(base)[0])
@@ -126,14 +126,14 @@ def test_a_torn_record_is_none(messages: list[Message], data: st.DataObject) -> 
 
 
 def test_the_clock_may_step_back_but_store_times_do_not(tmp_path: Path) -> None:
-    log, queues = new_log(tmp_path), Queues(RealDisk(tmp_path), 200)
+    log, queues = new_log(tmp_path), ConsumeQueues(RealDisk(tmp_path), 200)
     for now in (5, 9, 3, 12):
         append(log, queues, ("orders", 0, b"", {}), now)
     assert [record.store_time for record in plainly(written(log))] == [5, 9, 9, 12]
 
 
 def test_a_file_ends_in_a_blank_and_is_safe_before_the_next_begins(tmp_path: Path) -> None:
-    log, queues = new_log(tmp_path), Queues(RealDisk(tmp_path), 200)
+    log, queues = new_log(tmp_path), ConsumeQueues(RealDisk(tmp_path), 200)
     while len(log.segments.bases) < 3:
         append(log, queues, ("orders", 0, bytes(300), {}))
     assert log.flushed == 2 * FILE
@@ -142,7 +142,7 @@ def test_a_file_ends_in_a_blank_and_is_safe_before_the_next_begins(tmp_path: Pat
 
 @pytest.mark.parametrize("size", [FILE - 8 - 91 - 6, FILE - 8 - 91 - 5])
 def test_a_record_that_no_file_can_hold_is_refused(tmp_path: Path, size: int) -> None:
-    log, queues = new_log(tmp_path), Queues(RealDisk(tmp_path), 200)
+    log, queues = new_log(tmp_path), ConsumeQueues(RealDisk(tmp_path), 200)
     many = records.Messages.of_list([("orders", 0, bytes(size), {})])
     if size + 91 + 6 + 8 <= FILE:
         assert append(log, queues, ("orders", 0, bytes(size), {})) == (0, FILE - 8)
@@ -228,7 +228,7 @@ def test_a_file_that_was_being_made_is_none(tmp_path: Path) -> None:
 
 
 def test_a_queue_that_begins_late_says_that_its_first_slots_are_blank(tmp_path: Path) -> None:
-    queue = Queues(RealDisk(tmp_path), 200).named("orders", 0)
+    queue = ConsumeQueues(RealDisk(tmp_path), 200).named("orders", 0)
     queue.reserve(23)
     assert queue.segments.bases == [400]
     assert queue.entries(20, 24)["size"].tolist() == [BLANK_SLOT] * 3 + [0]

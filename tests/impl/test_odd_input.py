@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gapless import Settings, Store
-from gapless.impl.store.errors import Damaged, NotAStore, Refused, Stopped, StoreError
-from gapless.impl.store.records import Messages
+from gapless.impl.records.errors import Damaged, NotAStore, Refused, Stopped, StoreError
+from gapless.impl.records.record import Messages
 from gapless.traces.check import check
 
 SMALL = Settings(file_size=8192, queue_file_size=400, synchronous=True, pre_allocate=False)
@@ -28,7 +28,7 @@ def columns(**changed: Any) -> Messages:
     """Three messages of two queues, with something changed."""
     usual = {
         "queues": [("orders", 0), ("orders", 1)],
-        "of": np.array([0, 1, 0], np.int32),
+        "queue_index": np.array([0, 1, 0], np.int32),
         "bodies": np.frombuffer(b"onetwothree", np.uint8),
         "body_ends": np.array([0, 3, 6, 11]),
         "properties": np.frombuffer(b"TAGS\x01a\x02" * 3, np.uint8),
@@ -43,10 +43,10 @@ def properties(data: bytes) -> dict[str, object]:
 
 
 BATCHES: list[tuple[dict[str, object], str]] = [
-    ({"of": np.array([0, 5, 1], np.int32)}, "`of` has 0 to 5, expected indices of the 2 queues"),
-    ({"of": np.array([0, -1, 1], np.int32)}, "`of` has -1 to 1"),
-    ({"of": np.array([0.5, 0, 1])}, "`of`: expected a column of integers"),
-    ({"of": np.zeros((3, 1), np.int32)}, "`of`: expected a column"),
+    ({"queue_index": np.array([0, 5, 1], np.int32)}, "`queue_index` has 0 to 5, expected indices of the 2 queues"),
+    ({"queue_index": np.array([0, -1, 1], np.int32)}, "`queue_index` has -1 to 1"),
+    ({"queue_index": np.array([0.5, 0, 1])}, "`queue_index`: expected a column of integers"),
+    ({"queue_index": np.zeros((3, 1), np.int32)}, "`queue_index`: expected a column"),
     ({"queues": [("orders", 1 << 32), ("orders", 1)]}, "queue 4294967296: expected an integer"),
     ({"queues": [("orders", -1), ("orders", 1)]}, "queue -1: expected an integer"),
     ({"queues": [("orders", 1), ("orders", 1)]}, "names orders/1 twice"),
@@ -75,7 +75,7 @@ def test_a_batch_that_no_log_can_hold_is_refused_whole(tmp_path: Path, changed: 
         with pytest.raises(Refused, match=words):
             store.append_batch(columns(**changed))
         assert store.core.log.end == end
-        store.append_batch(columns(of=[0, 1, 0], body_ends=[0, 3, 6, 11]))  # lists will do
+        store.append_batch(columns(queue_index=[0, 1, 0], body_ends=[0, 3, 6, 11]))  # lists will do
         assert store.wait_for("orders", 0, 2)
         assert [record.body for record in store.read("orders", 0, 0)] == [b"before", b"one", b"three"]
     assert check([tmp_path], profile="strict").verdict == "conforms"

@@ -15,27 +15,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from gapless import Report, check
 from gapless.cli import app
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.scan_kernel import COMMITTED, SCANNED
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
-from gapless.impl.native.kernels import Ints
-from gapless.impl.recorder import recorder, tape
+from gapless.impl.files import log
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.recorder import as_events, recorder, spool
 from gapless.impl.recorder.recorder import Recorder, RecordingFailed
-from gapless.impl.store import log
+from gapless.impl.records.record import Ints
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import ConsumeQueue
 from gapless.impl.store.store import Store
 from gapless.impl.workloads.stepwise import Stepwise
-from gapless.impl.workloads.threaded import FAULTS, Ran
-from gapless.impl.workloads.workload import ClientLog, Workload
+from gapless.impl.workloads.trial import FAULTS, Trial
+from gapless.impl.workloads.workload import ClientLogWriter, Workload
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import schema
+from gapless.traces.events import reading, schema
 from tests.support.rocketmq.recordings import LAB, recording
 
 SMALL = Settings(file_size=8192, queue_file_size=400, batch_records=8, pre_allocate=False)
@@ -59,17 +60,8 @@ def trial(tmp_path: Path) -> Callable[..., Path]:
         folder = tmp_path / name
         (folder / "store").mkdir(parents=True)
         workload = Workload(messages, longest=300, seed=seed)
-        with Recorder(folder / "recorded.parquet") as taken, ClientLog(folder / "client.ndjson") as client:
-            run = Stepwise(
-                workload,
-                settings,
-                Ran(),
-                together=together,
-                faults=faults,
-                recorder=taken,
-                client=client,
-                told=lambda _sent: True,
-            )
+        with Recorder(folder / "recorded.parquet") as taken, ClientLogWriter(folder / "client.ndjson") as client:
+            run = Stepwise(Trial(workload, settings, together, faults, taken, client))
             run.disk = disk or run.disk
             run.run()
         run.disk.save(folder / "store")
@@ -88,7 +80,46 @@ def rules(report: Report) -> set[str]:
 
 def told(path: Path) -> Counter[tuple[str, str]]:
     """How often each step of each spec was told."""
-    return Counter((event.spec, event.action) for event in schema.read_events(path))
+    return Counter((event.spec, event.action) for event in reading.read_events(path))
+
+
+# -- in what words ---------------------------------------------------------------------------------------------------
+
+
+def test_a_recording_has_the_steps_of_the_specs_and_their_arguments() -> None:
+    for spec, actions in as_events.WORDS.specs.items():
+        for action, arguments in actions.items():
+            assert tuple(arguments) == SPECS[spec].parameters[action], f"{spec}.{action}"
+
+
+def test_a_recording_has_the_columns_of_all_events_but_for_arguments_it_never_needs(trial: Callable[..., Path]) -> None:
+    found, whole = parquet.read_schema(trial(40) / "recorded.parquet"), schema.SCHEMA
+    assert found.metadata == whole.metadata
+    assert [field for field in found if field.name != "args"] == [field for field in whole if field.name != "args"]
+    own = set(found.field("args").type)
+    assert [argument for argument in whole.field("args").type if argument in own] == list(found.field("args").type)
+
+
+RECORD = """
+import sys
+from pathlib import Path
+
+from gapless import recording
+from gapless.impl.workloads.workload import Workload
+
+faults = frozenset({"crash"} if sys.argv[2] == "parquet" else ())
+recording.run(Path(sys.argv[1]), recording.RunOptions(Workload(40), 1, False, 2, True, faults, sys.argv[2]))
+print(*(name for name in sys.modules if name.startswith("gapless.spec")))
+"""
+
+
+@pytest.mark.parametrize("form", ["parquet", "ndjson"])
+def test_nothing_that_judges_is_loaded_while_a_store_is_recorded(tmp_path: Path, form: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RECORD, str(tmp_path / "trial"), form], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == []
+    assert strictly(tmp_path / "trial" / "traces" / f"recorded.{form}").verdict == "conforms"
 
 
 # -- what is told ----------------------------------------------------------------------------------------------------
@@ -315,7 +346,7 @@ def _acknowledged_early(monkeypatch: pytest.MonkeyPatch) -> None:
     flush = CommitLog.flush
 
     def flushed(self: CommitLog) -> int:
-        assert self.recorder is not None
+        assert isinstance(self.recorder, Recorder)
         self.recorder.acknowledged(self.end)
         return flush(self)
 
@@ -360,25 +391,25 @@ def test_a_flush_that_was_none_departs_after_a_crash(tmp_path: Path) -> None:
     assert "log/what-was-flushed-survives" in rules(strictly(tmp_path / "recorded.parquet"))
 
 
-def _wrong_tag(self: Dispatch, batch: Batch) -> None:
+def _wrong_tag(self: Dispatch, batch: DispatchBatch) -> None:
     build(self, batch)
     queue, low, _high = batch.runs[0].tolist()
     self._queues.all[queue].slots(low, low + 1)[0, 19] ^= 1
 
 
-def _one_entry_short(self: Dispatch, batch: Batch) -> None:
+def _one_entry_short(self: Dispatch, batch: DispatchBatch) -> None:
     build(self, batch)
     queue, _low, high = batch.runs[0].tolist()
     self._queues.all[queue].slots(high - 1, high)[:] = 0
 
 
 def _passes_a_gap(self: Dispatch, of: Ints) -> Ints:
-    ends: Ints = np.minimum(gapless_ends(self, of) + 1, self._known.columns[of, SCANNED])
+    ends: Ints = np.minimum(gapless_ends(self, of) + 1, self._table.columns[of, SCANNED])
     return ends
 
 
 def _takes_one_at_a_time(self: Dispatch, of: Ints) -> Ints:
-    ends: Ints = np.minimum(gapless_ends(self, of), self._known.columns[of, COMMITTED] + 1)
+    ends: Ints = np.minimum(gapless_ends(self, of), self._table.columns[of, COMMITTED] + 1)
     return ends
 
 
@@ -431,10 +462,10 @@ def test_who_writes_too_fast_takes_off_the_tape_too(tmp_path: Path, monkeypatch:
 def test_a_disk_without_room_breaks_the_recording_off_and_not_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_self: tape.InFile, _things: object) -> int:
+    def full(_self: spool.Spool, _things: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(tape.InFile, "add", full)
+    monkeypatch.setattr(spool.Spool, "add", full)
     taken = Recorder(tmp_path / "recorded.parquet")
     core = _append_some(taken, SimulatedDisk())
     core.close(0)

@@ -14,8 +14,8 @@ from gapless.impl.environment.schedules import (
     Actor,
     Chooser,
     DoesNotFit,
-    Explored,
     Schedule,
+    ScheduleCounts,
     by,
     chosen,
     every,
@@ -239,7 +239,7 @@ def test_priorities_find_a_bug_of_depth_two_as_often_as_the_paper_says() -> None
 def test_two_actors_of_three_steps_have_twenty_schedules() -> None:
     seen: list[str] = []
     told = every(lambda: counters("a", "b"), finished=lambda toy: seen.append(" ".join(toy.trail)))
-    assert told == Explored(schedules=20, steps=120)
+    assert told == ScheduleCounts(schedules=20, steps=120)
     assert len(set(seen)) == 20
     assert all(name.count("a") == name.count("b") == 3 for name in seen)
 
@@ -247,11 +247,11 @@ def test_two_actors_of_three_steps_have_twenty_schedules() -> None:
 def test_states_that_were_seen_are_not_explored_again() -> None:
     """A grid of 4 × 4 states has 24 steps in it, each taken once, but for those that lead back to a fork."""
     told = every(lambda: counters("a", "b"), state=lambda toy: toy.key)
-    assert told == Explored(schedules=1, joined=9, steps=42, states=16)
+    assert told == ScheduleCounts(schedules=1, joined=9, steps=42, states=16)
 
 
 def test_a_bound_cuts_and_hides_no_state_within_it() -> None:
-    assert every(lambda: counters("a", "b"), bound=3) == Explored(cut=8, steps=24)
+    assert every(lambda: counters("a", "b"), bound=3) == ScheduleCounts(cut=8, steps=24)
     with_key = every(lambda: counters("a", "b"), bound=3, state=lambda toy: toy.key)
     assert with_key.states == 10
 
@@ -261,8 +261,8 @@ def test_a_state_that_is_met_again_after_fewer_steps_is_explored_again() -> None
     ends: list[str] = []
     told = every(detour, bound=2, state=lambda toy: toy.key, finished=lambda toy: ends.append(" ".join(toy.trail)))
     assert ends == ["at-once on"]
-    assert told == Explored(schedules=1, cut=1, steps=4, states=4)
-    assert every(detour, state=lambda toy: toy.key) == Explored(schedules=1, joined=1, steps=4, states=4)
+    assert told == ScheduleCounts(schedules=1, cut=1, steps=4, states=4)
+    assert every(detour, state=lambda toy: toy.key) == ScheduleCounts(schedules=1, joined=1, steps=4, states=4)
 
 
 def test_a_bug_is_found_with_its_schedule_and_the_schedule_finds_it_again() -> None:

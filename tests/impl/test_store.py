@@ -13,9 +13,9 @@ import pytest
 
 from gapless import check
 from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, WrongFileSize
+from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
-from gapless.impl.store.errors import Damaged, InUse, NotAStore, Refused, Stopped, WrongFileSize
-from gapless.impl.store.records import Messages
 from gapless.impl.store.store import Store
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.recordings import COUNTS, LAB, recording

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gapless.impl.store.errors import StoreError
+from gapless.impl.records.errors import StoreError
 from tests.interop import jars, makers, ours, rounds
 from tests.interop.broker import Broker, BrokerFailed, free_port
 from tests.interop.damage import plant

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
-from gapless.impl.store.records import Messages
 from gapless.impl.store.store import Store
 from tests.interop.broker import LOG_FILE, QUEUE_FILE
 from tests.interop.written import Message, Written

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from gapless.impl.store import records
-from gapless.impl.store.errors import StoreError
+from gapless.impl.records import record as records
+from gapless.impl.records.errors import StoreError
 from gapless.impl.store.store import Store
 from tests.interop.files import Contents, changes, overwritten
 from tests.interop.makers import write

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from gapless.impl.store.errors import InUse
+from gapless.impl.records.errors import InUse
 from gapless.impl.store.store import Store
 from tests.interop.broker import Broker
 from tests.interop.damage import Planted

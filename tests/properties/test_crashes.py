@@ -11,13 +11,13 @@ from gapless.impl.environment.choices import Choices
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Core, Settings
-from gapless.properties.faults import dispatch, implementation
-from gapless.properties.faults.storage import FAULTS
-from gapless.properties.machines import crashes
-from gapless.properties.machines.crash_recovery import Run
-from gapless.properties.machines.crashes import answers, by_chance, shortest, story
-from gapless.properties.machines.recorded_conformance import CONFORMS, Unlawful, lawful
-from gapless.properties.machines.store_client import Tally
+from gapless.properties.faults import dispatch_faults, implementation
+from gapless.properties.faults.storage_faults import FAULTS
+from gapless.properties.machines.crashes import crash_cases
+from gapless.properties.machines.crashes.crash_cases import answers, by_chance, shortest, story
+from gapless.properties.machines.crashes.crash_recovery import CrashRun
+from gapless.properties.machines.crashes.store_client import CrashTally
+from gapless.properties.machines.recorded_conformance import CONFORMS, NotConforming, require_conformance
 from gapless.traces.check import check
 
 CASES = {"quick": 30, "ci": 200, "night": 3000}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
@@ -38,8 +38,8 @@ DEPARTS = {
 
 
 @pytest.fixture(scope="module")
-def tally() -> Tally:
-    found = Tally()
+def tally() -> CrashTally:
+    found = CrashTally()
     for seed in range(CASES):
         one, failure = by_chance(seed, recorded=seed % RECORDED == 0)
         assert failure is None, f'{failure}; python -m gapless.properties.machines.crashes --again "seed {seed}"'
@@ -47,15 +47,17 @@ def tally() -> Tally:
     return found
 
 
-def test_no_crash_loses_what_was_promised_or_finds_what_was_not_sent(tally: Tally) -> None:
+def test_no_crash_loses_what_was_promised_or_finds_what_was_not_sent(tally: CrashTally) -> None:
     assert tally.points > 2 * CASES
 
 
 @pytest.mark.skipif(CASES < 200, reason="too few cases to meet everything")
-def test_crashes_come_in_the_midst_of_every_use_of_the_disk(tally: Tally) -> None:
+def test_crashes_come_in_the_midst_of_every_use_of_the_disk(tally: CrashTally) -> None:
     assert {use.split()[0] for use in tally.uses} == {"sync", "create", "delete", "write"}
     assert set(tally.ends) == {"power", "process", "close"}
-    assert tally.steps.keys() >= {step.__name__ for step in (Run.append_many, Run.expire, Run.write_back, Run.fail)}
+    assert tally.steps.keys() >= {
+        step.__name__ for step in (CrashRun.append_many, CrashRun.expire, CrashRun.write_back, CrashRun.fail)
+    }
     assert tally.refused.keys() >= {"open", "append", "flush", "acknowledge", "checkpoint", "dispatch"}
 
 
@@ -63,15 +65,15 @@ def test_a_case_is_a_value() -> None:
     first: list[str] = []
     again: list[str] = []
     choices = answers("seed 3")
-    Run(choices, first.append).run()
-    Run(Choices.parse(str(choices)), again.append).run()
+    CrashRun(choices, first.append).run()
+    CrashRun(Choices.parse(str(choices)), again.append).run()
     assert first == again == story("seed 3")[0]
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 5))
 def test_what_is_left_of_a_store_conforms(seed: int) -> None:
     """The checker reads the files by itself and shares no code with the implementation."""
-    run = Run(answers(f"seed {seed}"))
+    run = CrashRun(answers(f"seed {seed}"))
     run.run()
     with tempfile.TemporaryDirectory() as folder:
         run.disk.save(Path(folder))
@@ -79,7 +81,7 @@ def test_what_is_left_of_a_store_conforms(seed: int) -> None:
     assert (report.verdict, report.findings) == ("conforms", [])
 
 
-def test_what_cases_record_conforms(tally: Tally) -> None:
+def test_what_cases_record_conforms(tally: CrashTally) -> None:
     replayed = len(range(0, CASES, RECORDED))
     assert tally.replayed[CONFORMS] == replayed
     assert tally.replayed["events"] > 100 * replayed
@@ -92,8 +94,8 @@ def test_a_case_is_the_same_when_it_is_recorded(seed: int) -> None:
 
 @pytest.mark.parametrize(("name", "needs"), DEPARTS.items())
 def test_a_planted_fault_shows_in_a_recording(name: str, needs: str) -> None:
-    fault = next(fault for fault in (*FAULTS, *dispatch.FAULTS) if fault.name == name)
-    with fault.planted(), pytest.raises(Unlawful, match=needs):
+    fault = next(fault for fault in (*FAULTS, *dispatch_faults.FAULTS) if fault.name == name)
+    with fault.planted(), pytest.raises(NotConforming, match=needs):
         _replay(range(40))
 
 
@@ -102,8 +104,8 @@ def _replay(seeds: range) -> None:
     for seed in seeds:
         recorder = Recorder()
         with suppress(Exception, PowerLost):
-            Run(answers(f"seed {seed}"), recorder=recorder).run()
-        lawful(recorder)
+            CrashRun(answers(f"seed {seed}"), recorder=recorder).run()
+        require_conformance(recorder)
 
 
 @pytest.mark.parametrize("fault", [fault.name for fault in FAULTS])
@@ -115,7 +117,7 @@ def test_every_planted_fault_is_found(fault: str) -> None:
 def test_a_failing_case_is_told_as_shortly_as_can_be() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "what was found is not flushed")
     with fault.planted():
-        found = crashes.first_failure(implementation.CASES)
+        found = crash_cases.first_failure(implementation.CASES)
         assert found is not None
         case = shortest(f"seed {found[0] - 1}", patience=300)
         lines, error = story(case)

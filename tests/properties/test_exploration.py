@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import json
+import re
 import types
 import xml.etree.ElementTree as ET
 from collections import Counter, deque
@@ -19,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.properties.exploration import drawing, summary
-from gapless.properties.exploration.bounds import BOUNDS, WITH_DEVIATIONS, Bound, NoBound, bound_of
+from gapless.properties.exploration.bounds import Bound, NoBound, bound_of
 from gapless.properties.exploration.search import Explored, explore
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
@@ -59,7 +60,7 @@ def counts(found: Explored) -> tuple[int, int, int, int]:
 @pytest.fixture(scope="module")
 def explored() -> dict[str, Explored]:
     """Every spec, explored once."""
-    return {name: explore(spec, bound_of(spec, None)) for name, spec in SPECS.items()}
+    return {name: explore(spec, bound_of(spec)) for name, spec in SPECS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,7 @@ def counted_naively(spec: Spec, bound: Bound) -> tuple[tuple[int, int, int, int]
 @pytest.mark.parametrize("name", SPECS)
 def test_no_state_is_lost(name: str, explored: dict[str, Explored]) -> None:
     found = explored[name]
-    naive, accepted, graph = counted_naively(SPECS[name], bound_of(SPECS[name], None))
+    naive, accepted, graph = counted_naively(SPECS[name], bound_of(SPECS[name]))
     assert counts(found) == naive
     assert found.accepted == accepted
     assert {written(state) for state in found.graph.states} == set(graph)
@@ -201,8 +202,8 @@ def test_the_language_replaces_as_dataclasses_do(data: st.DataObject) -> None:
     assert all(getattr(language.replace(state), name) is getattr(state, name) for name in fields)
 
 
-def test_every_spec_has_a_bound() -> None:
-    assert set(BOUNDS) == set(WITH_DEVIATIONS) == set(SPECS) == set(PINNED)
+def test_the_counts_of_every_spec_are_pinned() -> None:
+    assert set(SPECS) == set(PINNED)
     assert {name for name, spec in SPECS.items() if spec.deviations} == set(PINNED_WITH_DEVIATIONS)
 
 
@@ -313,7 +314,7 @@ def is_guard(line: ast.stmt) -> bool:
 
 
 def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
-    found = explore(without("queue", "entry-points-at-its-message"), BOUNDS["queue"])
+    found = explore(without("queue", "entry-points-at-its-message"), bound_of(SPECS["queue"]))
     assert found.result == "breaks"
     assert summary.story(found) == [
         "queue breaks an_entry_is_its_message after 2 steps.",
@@ -350,7 +351,7 @@ def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
     ],
 )
 def test_what_is_broken_is_found(name: str, rule: str, sentence: str, steps: int) -> None:
-    found = explore(without(name, rule), BOUNDS[name])
+    found = explore(without(name, rule), bound_of(SPECS[name]))
     assert found.result == "breaks"
     assert found.broken
     assert (found.broken.sentence, len(found.broken.path)) == (sentence, steps)
@@ -359,14 +360,9 @@ def test_what_is_broken_is_found(name: str, rule: str, sentence: str, steps: int
         assert found.spec.actions[call.action](before, *call.args) == after
 
 
-LOST = dataclasses.replace(SPECS["log"].initial, end=-1)
-
-
 def test_what_is_broken_from_the_beginning_takes_no_step() -> None:
-    found = explore(
-        SPECS["log"], dataclasses.replace(BOUNDS["log"], initial=(language.replace(SPECS["log"].initial, end=-1),))
-    )
-    assert summary.story(found)[0] == "log breaks positions_are_ordered after 0 steps."
+    found = explore(module("toy", TOY.replace("{more}", "").replace("State()", "State(at=90)")), TOY_BOUND)
+    assert summary.story(found)[0] == "toy breaks it_stays_near after 0 steps."
     assert drawing.svg(found)
 
 
@@ -439,14 +435,6 @@ def test_json_tells_of_traps_too() -> None:
     assert [trap.size for trap in told.terminal] == [2, 1]
 
 
-def test_exploration_may_begin_anywhere() -> None:
-    states = [dataclasses.replace(toy().initial, at=at) for at in (2, 6, 2)]
-    found = explore(toy(), dataclasses.replace(TOY_BOUND, initial=tuple(states)))
-    assert [state.at for state in found.graph.states] == [2, 6, 3, 5]
-    assert found.graph.depths == [0, 0, 1, 1]
-    assert found.result == "vacuous"  # nobody leaps from there
-
-
 def test_what_the_bound_cuts_off_is_no_trap() -> None:
     found = explore(toy(), dataclasses.replace(TOY_BOUND, within=lambda s: s.at not in {3, 6}))
     assert (found.graph.deadlocks, found.graph.terminal) == ([], [])
@@ -460,7 +448,7 @@ def test_a_step_that_never_happens_is_no_pass() -> None:
 
 
 def test_what_is_not_explored_is_no_pass() -> None:
-    found = explore(SPECS["log"], BOUNDS["log"], limit=20)
+    found = explore(SPECS["log"], bound_of(SPECS["log"]), limit=20)
     assert (found.result, summary.exit_code([found])) == ("unfinished", 3)
     assert found.graph.explored < 21 <= len(found.graph.states)
     assert "were met and not explored" in summary.remarks(found)[0]
@@ -469,8 +457,8 @@ def test_what_is_not_explored_is_no_pass() -> None:
 def test_a_bound_that_forgets_an_argument_says_so() -> None:
     with pytest.raises(NoBound, match="toy does not say which numbers to of the step walk is tried with"):
         explore(toy(), dataclasses.replace(TOY_BOUND, numbers={}))
-    with pytest.raises(NoBound, match="toy has no bound: add one"):
-        bound_of(toy(), None)
+    with pytest.raises(NoBound, match=re.escape("toy has no bound: write `BOUND = Bound(…)` into properties/ex")):
+        bound_of(toy())
 
 
 # --- What is drawn ------------------------------------------------------------------------------------------
@@ -505,7 +493,7 @@ def test_a_large_graph_says_what_is_left_out(explored: dict[str, Explored]) -> N
 
 
 def test_the_way_to_what_is_broken_is_drawn() -> None:
-    found = explore(without("log", "what was flushed survives"), BOUNDS["log"])
+    found = explore(without("log", "what was flushed survives"), bound_of(SPECS["log"]))
     drawn = ET.fromstring(drawing.svg(found))  # noqa: S314
     kinds = Counter((g.get("class") or "") for g in drawn.iter(f"{SVG}g"))
     assert found.broken

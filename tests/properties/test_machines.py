@@ -8,10 +8,10 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from gapless.impl.recorder.recorder import Recorder
-from gapless.properties.faults.implementation import replacing
-from gapless.properties.machines.log_machine import LogMachine
-from gapless.properties.machines.queue_machine import NO_COUNTERPART, QueueMachine
-from gapless.properties.machines.recorded_conformance import Unlawful
+from gapless.properties.faults.planting import replacing
+from gapless.properties.machines.recorded_conformance import NotConforming
+from gapless.properties.machines.stateful.log_machine import LogMachine
+from gapless.properties.machines.stateful.queue_machine import NO_COUNTERPART, QueueMachine
 from gapless.spec import log, queue
 
 TestLog = LogMachine.TestCase
@@ -40,5 +40,5 @@ def test_a_machine_has_the_verbs_of_its_spec(
 def test_what_a_run_records_is_replayed(machine: type[RuleBasedStateMachine], untold: str, needs: str) -> None:
     """A recording that leaves a step out is none of a lawful run."""
     quickly = settings(max_examples=50, phases=[Phase.generate], derandomize=True)
-    with replacing(Recorder, untold, lambda *_step: None), pytest.raises(Unlawful, match=needs):
+    with replacing(Recorder, untold, lambda *_step: None), pytest.raises(NotConforming, match=needs):
         run_state_machine_as_test(machine, settings=quickly)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.dispatch.batches import Batch
+from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.real import Bytes
-from gapless.impl.store.errors import StoreError
-from gapless.impl.store.log import CommitLog
-from gapless.impl.store.queues import Queues
-from gapless.impl.store.segments import Segments
+from gapless.impl.files.log import CommitLog
+from gapless.impl.files.queues import ConsumeQueues
+from gapless.impl.files.segments import Segments
+from gapless.impl.records.errors import StoreError
 from gapless.spec import dispatch as spec
 from gapless.spec.language import Number
 from tests.support.rocketmq import stores
@@ -84,8 +84,8 @@ class MemoryDisk:
         del self.files[path]
 
 
-def memory_queues(size: int = 20 * SLOTS) -> Queues:
-    return Queues(MemoryDisk(), size)  # type: ignore[arg-type]
+def memory_queues(size: int = 20 * SLOTS) -> ConsumeQueues:
+    return ConsumeQueues(MemoryDisk(), size)  # type: ignore[arg-type]
 
 
 def log_of(records: Iterable[Record], start: int = 0, size: int = FILE) -> tuple[CommitLog, list[Record]]:
@@ -116,7 +116,7 @@ def numbered(queues: Iterable[tuple[str, int]], **fields: Any) -> Iterator[Recor
         following[topic, queue] += 1
 
 
-def entries_in(queues: Queues) -> dict[tuple[str, int], dict[int, Entry]]:
+def entries_in(queues: ConsumeQueues) -> dict[tuple[str, int], dict[int, Entry]]:
     """What readers see: every entry below the commit positions."""
     return {
         (queue.topic, queue.id): {
@@ -136,7 +136,9 @@ class Judge:
     `expected`: what is to stand in each entry, by the index of its queue.
     """
 
-    def __init__(self, queues: Queues, expected: dict[tuple[str, int], dict[int, Entry]], *, overlap: bool) -> None:
+    def __init__(
+        self, queues: ConsumeQueues, expected: dict[tuple[str, int], dict[int, Entry]], *, overlap: bool
+    ) -> None:
         self.queues = queues
         self.expected = expected
         self.overlap = overlap
@@ -218,7 +220,7 @@ class Run:
         self.kind = kind
         self.judge = Judge(self.queues, self.expected, overlap=self.settings["overlap"])
         self.dispatch = self._begin(0)
-        self.busy: list[Batch] = []
+        self.busy: list[DispatchBatch] = []
         self.failures: dict[int, int] = defaultdict(int)  # of the batch at a position
         self.ends = [0, *(record.end for record in self.records)]
         self.limit = self.safe = pick(self.ends[:4])

@@ -24,7 +24,18 @@ from gapless.spec.language import Map, Number, Refused, all_between, require
 from gapless.traces.replay import kernels
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Reason, Replayed, kernel
-from tests.support.walks import EVERY_PROFILE, EVERY_SPEC, INT64, NOBODY, WALKED, Offer, broker, drawing, walk, walks
+from tests.support.walks import (
+    EVERY_READING,
+    EVERY_SPEC,
+    INT64,
+    NOBODY,
+    Offer,
+    broker,
+    drawing,
+    profiles_of,
+    walk,
+    walks,
+)
 
 HUGE = tuple(sign * 2**power - near for power in (60, 61, 62, 63) for sign in (1, -1) for near in (-1, 0, 1))
 WINDOW = range(-8, 392)  # the keys that Maps may hold, unless a test says otherwise
@@ -87,8 +98,7 @@ def assert_agreement(
 # -- agreement -----------------------------------------------------------------------------------------------------
 
 
-@EVERY_PROFILE
-@EVERY_SPEC
+@EVERY_READING
 @given(data=st.data())
 def test_small_values_get_the_same_answer_and_a_decision(spec: Spec, profile: str, data: st.DataObject) -> None:
     offers = list(walk(spec, profile, drawing(data), length=12))
@@ -103,15 +113,13 @@ def test_small_values_get_the_same_answer_and_a_decision(spec: Spec, profile: st
     assert found.deviated[:-1].tolist() == [deviated[d.step.__name__] for d in spec.deviations]
 
 
-@EVERY_PROFILE
-@EVERY_SPEC
+@EVERY_READING
 @given(data=st.data())
 def test_values_at_the_ends_of_64_bits_get_the_same_answer(spec: Spec, profile: str, data: st.DataObject) -> None:
     assert_agreement(kernel(spec.name), list(walk(spec, profile, drawing(data), length=10, edges=EDGES)), profile)
 
 
-@EVERY_PROFILE
-@EVERY_SPEC
+@EVERY_READING
 @given(data=st.data(), origin=st.integers(-2, 6), width=st.integers(0, 4))
 def test_a_narrow_window_never_makes_a_wrong_answer(
     spec: Spec, profile: str, data: st.DataObject, origin: int, width: int
@@ -136,8 +144,7 @@ def _named(spec: str, event: Event) -> tuple[str, dict[str, int]]:
     return event[0], named(spec, event)
 
 
-@EVERY_PROFILE
-@EVERY_SPEC
+@EVERY_READING
 def test_every_action_deviation_and_reason_is_met_on_walks(spec: Spec, profile: str) -> None:
     """Agreement says nothing of what no walk meets: on these all agree, and nothing is left out."""
     offers = walks(spec, profile)
@@ -153,7 +160,7 @@ def test_every_action_deviation_and_reason_is_met_on_walks(spec: Spec, profile: 
 def test_every_reason_is_met_on_walks(spec: Spec) -> None:
     """Some only behind a deviation."""
     every = {(r.action, r.rule) for r in kernel(spec.name).reasons if is_of_the_action(r)}
-    offers = [offer for profile in WALKED for offer in walks(spec, profile)]
+    offers = [offer for profile in profiles_of(spec) for offer in walks(spec, profile)]
     assert {(offer.event[0], offer.rule) for offer in offers if offer.rule} == every
 
 
@@ -272,7 +279,7 @@ def without_guard(source: str, leaves: Sequence[int]) -> str:
 @EVERY_SPEC
 def test_a_kernel_that_lacks_one_guard_is_found_out(spec: Spec) -> None:
     of = kernel(spec.name)
-    refused = [(profile, offer) for profile in WALKED for offer in walks(spec, profile) if offer.rule]
+    refused = [(profile, offer) for profile in profiles_of(spec) for offer in walks(spec, profile) if offer.rule]
     for action, rule in {(r.action, r.rule): r for r in of.reasons if is_of_the_action(r)}:
         met = [(profile, offer) for profile, offer in refused if (offer.event[0], offer.rule) == (action, rule)]
         profile = met[0][0]

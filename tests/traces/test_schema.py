@@ -17,7 +17,9 @@ from pyarrow import parquet
 from pydantic import ValidationError
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import schema
+from gapless.traces.events import ndjson, reading, schema
+from gapless.traces.events import parquet as event_parquet
+from gapless.traces.events.event import NAME, OUTCOMES
 from gapless.traces.events.schema import Event
 from gapless.traces.problems import Unreadable
 
@@ -37,7 +39,7 @@ def an_event(draw: st.DrawFn) -> Event:
         position=draw(INT64),
         action=action,
         args={name: draw(INT64) for name in SPECS[spec].parameters[action]},
-        outcome=draw(st.sampled_from(schema.OUTCOMES)),
+        outcome=draw(st.sampled_from(OUTCOMES)),
         saw=draw(st.none() | st.dictionaries(fields, INT64, max_size=3)),
     )
 
@@ -66,7 +68,7 @@ def test_events_come_back_as_they_were(
 ) -> None:
     path = tmp_path_factory.mktemp("events") / f"events{suffix}"
     assert schema.write_events(path, events) == len(events)
-    assert list(schema.read_events(path)) == events
+    assert list(reading.read_events(path)) == events
 
 
 @EVERY_FORM
@@ -79,7 +81,7 @@ def test_columns_come_back_as_they_were(
     whole = schema.from_events(events)
     batches = [whole.slice(low, high - low) for low, high in pairwise(bounds)]
     assert schema.write(path, batches) == len(events)
-    assert table(schema.read(path)) == pa.Table.from_batches([whole])
+    assert table(reading.read(path)) == pa.Table.from_batches([whole])
     assert list(schema.to_events(whole)) == events
 
 
@@ -87,8 +89,8 @@ def test_columns_come_back_as_they_were(
 def test_either_form_becomes_the_other(tmp_path_factory: pytest.TempPathFactory, events: list[Event]) -> None:
     folder = tmp_path_factory.mktemp("events")
     schema.write_events(folder / "one.ndjson", events)
-    schema.write(folder / "two.parquet", schema.read(folder / "one.ndjson"))
-    schema.write(folder / "three.ndjson", schema.read(folder / "two.parquet"))
+    schema.write(folder / "two.parquet", reading.read(folder / "one.ndjson"))
+    schema.write(folder / "three.ndjson", reading.read(folder / "two.parquet"))
     assert (folder / "three.ndjson").read_bytes() == (folder / "one.ndjson").read_bytes()
 
 
@@ -125,13 +127,13 @@ def test_a_line_leaves_out_what_is_null_or_usual(tmp_path: Path) -> None:
 def test_memory_is_bounded_by_row_groups_and_blocks(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "ROWS", 8)
-    monkeypatch.setattr(schema, "BLOCK", 500)
+    monkeypatch.setattr(event_parquet, "ROWS", 8)
+    monkeypatch.setattr(ndjson, "BLOCK", 500)
     path = tmp_path / f"events{suffix}"
     events = [Event(**an_append(position=at)) for at in range(50)]
     schema.write(path, (schema.from_events(group) for group in (events[:1], events[1:30], [], events[30:])))
-    assert max(batch.num_rows for batch in schema.read(path)) <= 8
-    assert list(schema.read_events(path)) == events
+    assert max(batch.num_rows for batch in reading.read(path)) <= 8
+    assert list(reading.read_events(path)) == events
     if suffix == ".parquet":
         groups = parquet.ParquetFile(path).metadata
         assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [8] * 6 + [2]
@@ -190,9 +192,9 @@ def test_what_is_no_event_is_told_on_its_line(tmp_path: Path, changed: dict[str,
     with pytest.raises(ValidationError):
         Event.model_validate(given_up)
     path = tmp_path / "events.ndjson"
-    path.write_text("\n".join(map(json.dumps, [schema.HEADER, an_append(), an_append(), given_up])) + "\n")
+    path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, an_append(), an_append(), given_up])) + "\n")
     with pytest.raises(Unreadable) as told:
-        list(schema.read(path))
+        list(reading.read(path))
     assert str(told.value).startswith(f"{path}, line 4: ")
     assert words in str(told.value)
     assert "traces/README.md" in str(told.value)
@@ -204,7 +206,7 @@ def test_null_is_the_same_as_left_out() -> None:
     assert Event.model_validate(wide) == Event(**an_append(saw={}))
 
 
-HEADER_LINE = json.dumps(schema.HEADER)
+HEADER_LINE = json.dumps(ndjson.HEADER)
 LINE = json.dumps(an_append())
 
 
@@ -228,14 +230,14 @@ LINE = json.dumps(an_append())
         (f"{HEADER_LINE}\n{LINE.replace('17', '9' * 5000)}\n", "line 2: "),
         (f"{HEADER_LINE}\n{LINE.replace('17', '17.0')}\n", "line 2: args.number: Input should be a valid integer"),
         (f"{HEADER_LINE}\n{LINE.replace('T/0', chr(27) + '[31m')}\n", "line 2: not JSON"),
-        (f"{HEADER_LINE}\n{'x' * (schema.LONGEST + 9)}\n", "line 2: "),
+        (f"{HEADER_LINE}\n{'x' * (ndjson.LONGEST + 9)}\n", "line 2: "),
     ],
 )
 def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(text)
     with pytest.raises(Unreadable) as told:
-        list(schema.read(path))
+        list(reading.read(path))
     assert words in str(told.value)
     assert str(path) in str(told.value)
     assert str(told.value).isprintable()
@@ -245,7 +247,7 @@ def test_bytes_that_are_no_text_are_unreadable(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_bytes(f"{HEADER_LINE}\n{LINE}\n".encode().replace(b"T/0", b"T\xff0"))
     with pytest.raises(Unreadable, match="line 2: not JSON"):
-        list(schema.read(path))
+        list(reading.read(path))
 
 
 @given(data=st.data(), events=st.lists(an_event(), min_size=1, max_size=4))
@@ -262,7 +264,7 @@ def test_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataObject, ev
     damaged = text.encode().split(b"\n")[:-1]
     at_once = schema._at_once(damaged)
     if at_once is not None:
-        assert at_once == schema._by_line(damaged, 0)
+        assert at_once == schema._by_line(damaged)
 
 
 def as_parquet(path: Path, columns: dict[str, Any], metadata: dict[str, str] | None) -> None:
@@ -279,7 +281,7 @@ def columns_of(count: int = 3, **changed: Any) -> dict[str, Any]:
     return columns | changed
 
 
-OURS = {schema.NAME: "1"}
+OURS = {NAME: "1"}
 
 
 def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
@@ -294,14 +296,14 @@ def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
     )
     del columns["saw"]
     as_parquet(path, columns, OURS)
-    assert list(schema.read_events(path)) == [Event(**an_append())] * 3
+    assert list(reading.read_events(path)) == [Event(**an_append())] * 3
 
 
 @pytest.mark.parametrize(
     ("columns", "metadata", "words"),
     [
         (columns_of(), None, "does not say gapless-events = 1"),
-        (columns_of(), {schema.NAME: "2"}, "of version 2, expected 1"),
+        (columns_of(), {NAME: "2"}, "of version 2, expected 1"),
         (columns_of(position=pa.array([1.0, 2.0, 3.0])), OURS, "column position is double, expected int64"),
         (columns_of(position=pa.array([1, 2, 2**64 - 1], pa.uint64())), OURS, "18446744073709551615"),
         (columns_of(args=pa.array([{"number": "1"}] * 3)), OURS, "column args.number is string, expected int64"),
@@ -331,7 +333,7 @@ def test_parquet_files_of_others_are_unreadable(
     path = tmp_path / "events.parquet"
     as_parquet(path, columns, metadata)
     with pytest.raises(Unreadable) as told:
-        list(schema.read(path))
+        list(reading.read(path))
     assert words in str(told.value)
     assert str(path) in str(told.value)
 
@@ -352,7 +354,7 @@ def test_damaged_parquet_files_are_unreadable(tmp_path: Path, damage: Callable[[
     schema.write_events(path, [Event(**an_append())])
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(Unreadable, match="expected a Parquet file of gapless-events"):
-        list(schema.read(path))
+        list(reading.read(path))
 
 
 def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:
@@ -365,7 +367,7 @@ def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:
         changed[at] ^= 1 << at % 8
         path.write_bytes(changed)
         try:
-            assert list(schema.read_events(path)) == events
+            assert list(reading.read_events(path)) == events
         except Unreadable:
             continue
 
@@ -376,13 +378,13 @@ def test_the_name_says_the_form(tmp_path: Path, name: str) -> None:
         schema.write_events(tmp_path / name, [])
     assert not list(tmp_path.iterdir())
     with pytest.raises(Unreadable, match="named"):
-        list(schema.read(tmp_path / name))
+        list(reading.read(tmp_path / name))
 
 
 @EVERY_FORM
 def test_what_cannot_be_opened_is_unreadable(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(Unreadable, match="No such file"):
-        list(schema.read(tmp_path / f"none{suffix}"))
+        list(reading.read(tmp_path / f"none{suffix}"))
     (tmp_path / f"folder{suffix}").mkdir()
     with pytest.raises(Unreadable, match="Is a directory"):
-        list(schema.read(tmp_path / f"folder{suffix}"))
+        list(reading.read(tmp_path / f"folder{suffix}"))

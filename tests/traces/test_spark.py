@@ -20,7 +20,7 @@ import pytest
 from gapless import UsageError, check
 from gapless.traces.engines import spark, spark_session
 from gapless.traces.engines.spark import Spark
-from gapless.traces.events import schema
+from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq import splits
@@ -158,7 +158,7 @@ def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, pro
     if suffix == ".parquet":
         cut(path, 45)
     split = 5000 if suffix == ".ndjson" else 1
-    assert len(schema.stretches(path, split)) > 5
+    assert len(reading.stretches(path, split)) > 5
     report, table = agree(path, tmp_path, split, profile=profile)
     assert report["verdict"] == "departs"
     assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": 8})

@@ -17,24 +17,15 @@ from numba import njit, uint64
 
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import schema
-from gapless.traces.events.schema import OUTCOMES, STEPS
-from gapless.traces.replay.exact import Event
+from gapless.traces.events.event import OUTCOMES, ROWS, argument, codes, seen, sorted_text
+from gapless.traces.events.schema import STEPS
 from gapless.traces.replay.kernels import Ints
+from gapless.traces.replay.possible_states import Taken
 
 Hashes = npt.NDArray[np.uint64]
 """Of the names of traces: equal names have equal hashes, and others hardly ever."""
 
 AT_ONCE = 1 << 16  # events of one trace that become objects at once
-
-
-class Taken(NamedTuple):
-    """One event of a trace, with its row in the file."""
-
-    event: Event
-    outcome: str
-    saw: dict[str, int] | None
-    position: int
-    row: int
 
 
 class First(NamedTuple):
@@ -110,7 +101,7 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> list[Traces]:
     row = 0
     for batch in batches:
         step = schema.steps(batch)
-        spec_of = schema.codes(batch.column("spec"), SPECS)
+        spec_of = codes(batch.column("spec"), SPECS)
         for code, spec in enumerate(SPECS.values()):
             mine = np.flatnonzero(spec_of == code)
             if len(mine):
@@ -129,7 +120,7 @@ class _Gathering:
         self.traces: list[pa.DictionaryArray[Any, Any]] = []
         self.saw: dict[int, dict[str, int]] = {}
         self.count = 0
-        self.columns: list[npt.NDArray[Any]] = [np.empty(schema.ROWS, kind) for _, kind in _kinds(spec)]
+        self.columns: list[npt.NDArray[Any]] = [np.empty(ROWS, kind) for _, kind in _kinds(spec)]
 
     def take(self, batch: pa.RecordBatch, step: Ints, row: Ints) -> None:
         """Add the events of `batch`, all of this spec."""
@@ -137,8 +128,8 @@ class _Gathering:
             row,
             batch.column("position").to_numpy(),
             step - self.first_step,
-            schema.codes(batch.column("outcome"), OUTCOMES),
-            *(schema.argument(batch, name).fill_null(0).to_numpy() for name in self.spec.arguments),
+            codes(batch.column("outcome"), OUTCOMES),
+            *(argument(batch, name).fill_null(0).to_numpy() for name in self.spec.arguments),
         ]
         self.add(batch.column("trace"), values, batch.column("saw"))
 
@@ -157,9 +148,7 @@ class _Gathering:
                 self.columns[at] = _grown(self.columns[at], 2 * count)
             self.columns[at][self.count : count] = new
         if saw.null_count < len(saw):
-            self.saw |= {
-                self.count + at: schema.seen(text) for at, text in enumerate(saw.to_pylist()) if text is not None
-            }
+            self.saw |= {self.count + at: seen(text) for at, text in enumerate(saw.to_pylist()) if text is not None}
         self.count = count
 
     def done(self) -> Traces:
@@ -223,7 +212,7 @@ def unpacked(parts: Sequence[Packed], first_rows: Ints) -> list[Traces]:
 
 def _table(traces: Traces, events: Ints) -> pa.Table:
     columns: list[npt.NDArray[Any]] = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
-    saw = [schema.sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()]
+    saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()]
     return pa.table(
         {
             "trace": traces.names.take(traces.of[events]),
@@ -236,7 +225,7 @@ def _table(traces: Traces, events: Ints) -> pa.Table:
 def _bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table, schema.ROWS)
+        writer.write_table(table, ROWS)
     return sink.getvalue().to_pybytes()
 
 

@@ -12,11 +12,11 @@ from gapless.traces.judging.columns import First
 from gapless.traces.judging.tallies import Cluster, Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
+from gapless.traces.replay.event_rules import SEEN
 from gapless.traces.replay.exact import story
 from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Where
-from gapless.traces.rules import SEEN
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,12 @@ class Teller:
                     f"{count} of {tally.asked} {spec} traces do not begin with open, and were not judged; "
                     f"{first.trace} at {self._place(first)} is one: open says which state a trace begins in, mid-life "
                     "or new"
+                )
+            if tally.unpromised:
+                count, first = tally.unpromised
+                yield (
+                    f"{count} of {tally.traces} {spec} traces tell of an environment that breaks its promise, "
+                    f"{first.trace} at {self._place(first)} for one: what a broker does then is not judged"
                 )
         given_up = [tally.given_up for tally in tallies.values() if tally.given_up]
         if given_up:

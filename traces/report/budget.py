@@ -9,7 +9,7 @@ from markupsafe import escape
 
 from gapless.traces.report.charts import Chart
 from gapless.traces.report.log_map import LogMap
-from gapless.traces.report.sections import Entry
+from gapless.traces.report.sections import SectionRow
 from gapless.traces.report.values import Finding, Source
 from gapless.traces.report.wording import story_of
 
@@ -79,7 +79,7 @@ def of_source(source: Source) -> int:
     return said(400, source.path) + of_story((*source.reasons, *source.notes))
 
 
-def of_drawn(entry: Entry) -> int:
+def of_drawn(entry: SectionRow) -> int:
     """The bytes of figures and charts."""
     figures = sum(said(40, *figure) for figure in entry.figures)
     return said(200, entry.source, entry.name) + figures + sum(map(_of_chart, entry.charts))
@@ -90,12 +90,12 @@ def _of_chart(chart: Chart) -> int:
     return said(700) + sum(said(240, bar.label, bar.said, bar.name, bar.said) for bar in chart.bars)
 
 
-def of_row(entry: Entry) -> int:
+def of_row(entry: SectionRow) -> int:
     """The bytes of an entry as the row of a table."""
     return said(145 + 20 * len(entry.cells), entry.source, entry.name, *entry.texts)
 
 
-def of_line(entry: Entry) -> int:
+def of_line(entry: SectionRow) -> int:
     """The bytes of an entry as a line."""
     return said(20, entry.source, entry.name, entry.line)
 

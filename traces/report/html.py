@@ -14,7 +14,7 @@ from gapless.traces.report import budget
 from gapless.traces.report.budget import Budget
 from gapless.traces.report.charts import clipped
 from gapless.traces.report.log_map import FRAME, drawable, log_maps
-from gapless.traces.report.sections import Entry, Section, presentation, sections
+from gapless.traces.report.sections import Section, SectionRow, presentation, sections
 from gapless.traces.report.values import Finding, Report, Source
 from gapless.traces.report.wording import (
     WORST_FIRST,
@@ -45,8 +45,8 @@ class Fitted:
     """As much of a section as fits: entries with their charts, and entries in a table or as lines."""
 
     section: Section
-    drawn: list[Entry]
-    listed: list[Entry]
+    drawn: list[SectionRow]
+    listed: list[SectionRow]
 
 
 def html(report: Report) -> str:

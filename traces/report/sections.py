@@ -17,7 +17,7 @@ Parts = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
-class Entry:
+class SectionRow:
     """One row of a section, in several forms: a format chooses among them.
 
     `line`: a sentence · `cells`: numbers, in the order of the section's header · `lines`: what else a terminal says
@@ -57,7 +57,7 @@ class Section:
     name: str  # of its place on a page
     title: str
     noun: tuple[str, str]  # of an entry: one, several
-    entries: Sequence[Entry]
+    entries: Sequence[SectionRow]
     caption: str = ""
     header: tuple[str, ...] = ()
     note: str = ""

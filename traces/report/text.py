@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gapless.traces.report.charts import BARS, Bar, blocks, clipped
-from gapless.traces.report.sections import Entry, Section, presentation, sections
+from gapless.traces.report.sections import Section, SectionRow, presentation, sections
 from gapless.traces.report.values import Finding, Report, VerdictName
 from gapless.traces.report.wording import (
     allowed,
@@ -136,7 +136,7 @@ def _entries(report: Report, section: Section, *, verbose: bool, terminal: bool)
     return lines + _more(len(section.entries) - len(told), *section.noun)
 
 
-def _outcomes(entry: Entry, most: int, *, terminal: bool) -> Iterator[Text]:
+def _outcomes(entry: SectionRow, most: int, *, terminal: bool) -> Iterator[Text]:
     """The charts that have colours, in columns; a pipe gets the same words without the bars."""
     for chart in entry.charts:
         if chart.tones:

@@ -26,6 +26,12 @@ def sources() -> tuple[Source, ...]:
     return found
 
 
+def expected(path: Path) -> str:
+    """What to say of a file or a folder that no source knows."""
+    kinds = [source.expected_folder if path.is_dir() else source.expected_file for source in sources()]
+    return "not " + "; nor ".join(kind for kind in kinds if kind)
+
+
 def recognised(path: Path) -> tuple[Source, Path] | None:
     """The source that knows the path, and what it opens; None where nobody does. Raises OSError."""
     for source in sources():

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from gapless.traces.check import check
-from gapless.traces.events import schema
+from gapless.traces.events import reading
 from gapless.traces.report.values import Finding, Report
 from tests.support.command_line import gapless
 from tests.support.pulsar_recordings import (
@@ -126,7 +126,7 @@ def test_exported_events_get_the_same_verdict(tmp_path: Path, suffix: str) -> No
     assert gapless("trace", recording("broker-timeouts"), "--out", out).exit_code == 0
     direct, again = check(recording("broker-timeouts")), check(out, profile="pulsar")
     assert (again.verdict, again.coverage, again.anomalies) == (direct.verdict, direct.coverage, direct.anomalies)
-    assert {event.trace for event in schema.read_events(out)} == {"tc0", "cli"}
+    assert {event.trace for event in reading.read_events(out)} == {"tc0", "cli"}
 
 
 def test_explain_tells_one_trace() -> None:

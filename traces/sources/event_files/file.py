@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gapless.traces.engines.engine import Engine
-from gapless.traces.events import schema
-from gapless.traces.events.schema import Stretch
+from gapless.traces.events import reading
+from gapless.traces.events.reading import EventStretch
 from gapless.traces.judging.columns import Hashes, Packed
 from gapless.traces.judging.tallies import NO_HASHES, Judged, Tally
 from gapless.traces.judging.teller import Recorded, Teller
@@ -45,11 +45,11 @@ class EventFile:
         self.path = path
         self.options = options
         self.table = table
-        self.splits = schema.stretches(path, options.split or STRETCH)
+        self.splits = reading.stretches(path, options.split or STRETCH)
         self.judged: dict[int, Judged] = {}
         self.joined: list[Judged] = []
 
-    def task(self, engine: Engine) -> Callable[[Stretch], Judged]:
+    def task(self, engine: Engine) -> Callable[[EventStretch], Judged]:
         """As `Recording` says."""
         return partial(judge_stretch, self._work(engine), None)
 
@@ -84,13 +84,13 @@ class EventFile:
 
     def _parts(self, *, interrupted: bool) -> Parts:
         records = sum(judged.records for judged in self.judged.values())
-        place = partial(schema.place, self.path)
+        place = partial(reading.place, self.path)
         recorded = Recorded(self.name, self.path.stat().st_size, records, self.path.name, place, PROFILE)
         parts = Teller(recorded, self.options, self.options.trace).parts(self._tallies(), interrupted=interrupted)
         parts.listed = sum(judged.listed for judged in (*self.judged.values(), *self.joined))
         return parts
 
-    def _scattered(self) -> tuple[Hashes, list[Stretch]]:
+    def _scattered(self) -> tuple[Hashes, list[EventStretch]]:
         """The traces that occur in several stretches, and the stretches that must be read again for them."""
         every = np.sort(np.concatenate([NO_HASHES, *(h for j in self.judged.values() for h in (j.whole, j.loose))]))
         shared = np.unique(every[1:][every[1:] == every[:-1]])
@@ -131,7 +131,7 @@ class EventFile:
         return dict(sorted(total.items(), key=lambda item: item[1].begins))
 
 
-def _judge_again(work: Work, shared: Hashes, stretch: Stretch) -> tuple[Judged, Sequence[Packed]]:
+def _judge_again(work: Work, shared: Hashes, stretch: EventStretch) -> tuple[Judged, Sequence[Packed]]:
     """A stretch judged without the traces that others share, and these to be handed on."""
     judged = judge_stretch(work, shared, stretch)
     parts, judged.packed = judged.packed, []

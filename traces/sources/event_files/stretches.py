@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.events import schema
-from gapless.traces.events.schema import Stretch
+from gapless.traces.events import reading
+from gapless.traces.events.reading import EventStretch
 from gapless.traces.judging.columns import Hashes, Packed, Traces, gathered, hashed, packed, unpacked
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Judged
@@ -50,7 +50,7 @@ class Work:
         return judged
 
 
-def judge_stretch(work: Work, shared: Hashes | None, stretch: Stretch) -> Judged:
+def judge_stretch(work: Work, shared: Hashes | None, stretch: EventStretch) -> Judged:
     """Judge the traces that lie wholly in a stretch, and hand on the others: those that are `shared`.
 
     As long as nobody knows which are (None), the first and the last may be: they go on in a neighbour more often than
@@ -58,7 +58,7 @@ def judge_stretch(work: Work, shared: Hashes | None, stretch: Stretch) -> Judged
     """
     judged = Judged(stretch.number)
     try:
-        every = gathered(schema.read(work.path, stretch))
+        every = gathered(reading.read(work.path, stretch))
     except Unreadable as problem:
         judged.problem = str(problem)
         return judged
@@ -73,7 +73,7 @@ def judge_stretch(work: Work, shared: Hashes | None, stretch: Stretch) -> Judged
 
 
 def _loose(
-    work: Work, traces: Traces, shared: Hashes | None, stretch: Stretch, judged: Judged
+    work: Work, traces: Traces, shared: Hashes | None, stretch: EventStretch, judged: Judged
 ) -> npt.NDArray[np.bool_]:
     """The traces that are not judged here, with their events packed into `judged`."""
     loose = np.zeros(len(traces.names), np.bool_)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gapless.spec.coordinator import Status
-from gapless.traces.events.schema import OUTCOMES
+from gapless.traces.events.event import OUTCOMES
 from gapless.traces.sources.pulsar.lines import Ints, Lines
 
 Flags = npt.NDArray[np.bool_]

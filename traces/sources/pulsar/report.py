@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from gapless.traces.report.sections import Entry, Parts, Presentation, Section
+from gapless.traces.report.sections import Parts, Presentation, Section, SectionRow
 from gapless.traces.report.values import ReportRow
 from gapless.traces.report.wording import plural
 
@@ -29,7 +29,7 @@ class CoordinatorRow(ReportRow):
 
 def sections(parts: Parts) -> list[Section]:
     """What recordings add to a report."""
-    entries = [Entry(row.source, row.trace, _done(row)) for row in parts["coordinators"]]
+    entries = [SectionRow(row.source, row.trace, _done(row)) for row in parts["coordinators"]]
     return [Section("coordinators", "What coordinators did", ("coordinator", "coordinators"), entries)]
 
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from gapless.spec.catalog import State, waiving
 from gapless.spec.language import Refused
-from gapless.traces.judging.columns import Taken, Traces
+from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.tallies import Suspect, Tally
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Step, named
 from gapless.traces.replay.notation import changes
+from gapless.traces.replay.possible_states import Taken
 
 STEPS = 12  # of one transaction, that a story tells of
 TURNING = ("unload", "recover")  # steps of the coordinator that a story of one transaction tells of too

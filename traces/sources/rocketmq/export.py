@@ -13,6 +13,7 @@ import pyarrow as pa
 from gapless.traces.engines.engine import Progress
 from gapless.traces.engines.local import Local
 from gapless.traces.events import schema
+from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import kernel
@@ -58,7 +59,7 @@ def _batches(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
     rows = np.concatenate(steps, axis=1)
     known = judge.world(store, Options())
     for events in (_transactions(store, rows, known), _ops(judged, rows, known), _cursors(judged, rows, known)):
-        for group in iter(lambda some=events: list(islice(some, schema.ROWS)), []):  # type: ignore[misc]
+        for group in iter(lambda some=events: list(islice(some, ROWS)), []):  # type: ignore[misc]
             yield schema.from_events(_event(source, *event) for event in group)
 
 
@@ -73,9 +74,9 @@ Told = tuple[str, str, int, Event]
 
 def _event(source: str, spec: str, trace: str, position: int, event: Event) -> schema.Event:
     return schema.Event(
-        source=schema.utf8(source),
+        source=utf8(source),
         spec=spec,
-        trace=schema.utf8(trace),
+        trace=utf8(trace),
         position=position,
         action=event[0],
         args=named(spec, event),

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from gapless.traces.report.charts import Chart, histogram, reached, span
-from gapless.traces.report.sections import Entry, Parts, Presentation, Section
+from gapless.traces.report.sections import Parts, Presentation, Section, SectionRow
 from gapless.traces.report.values import Report, ReportRow, VerdictName
 from gapless.traces.report.wording import plural
 
@@ -135,23 +135,23 @@ def sections(parts: Parts) -> list[Section]:
     ]
 
 
-def _queue(row: QueueRow) -> Entry:
+def _queue(row: QueueRow) -> SectionRow:
     numbers = (row.messages, row.first, row.end, row.indexed)
-    return Entry(row.source, f"{row.topic}/{row.queue}", cells=numbers, verdict=row.verdict)
+    return SectionRow(row.source, f"{row.topic}/{row.queue}", cells=numbers, verdict=row.verdict)
 
 
-def _client(row: ClientRow) -> Entry:
+def _client(row: ClientRow) -> SectionRow:
     expired = f" ({row.expired:,} expired since)" if row.expired else ""
     sent = f"{plural(row.sends, 'message')} sent, {row.acknowledged:,} acknowledged{expired}"
     asked = f"{plural(row.decisions, 'decision')}, {plural(row.back_checks, 'back-check')}"
     numbers = (row.lines, row.sends, row.acknowledged, row.expired, row.unknown, row.decisions, row.back_checks)
-    return Entry(row.source, row.path, f"{sent}, {row.unknown:,} never answered; {asked}", numbers)
+    return SectionRow(row.source, row.path, f"{sent}, {row.unknown:,} never answered; {asked}", numbers)
 
 
-def _transactions(row: TransactionsRow) -> Entry:
+def _transactions(row: TransactionsRow) -> SectionRow:
     cursors = (cursor(row.half_cursor, row.half_end), cursor(row.op_cursor, row.op_end))
     numbers = (row.transactions, row.halves, row.renewals, row.finals, row.ops, row.marks, row.parked)
-    return Entry(
+    return SectionRow(
         row.source,
         line=", ".join(_held(row)),
         cells=(*numbers, *cursors),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gapless.traces.events.schema import ROWS, utf8
+from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.problems import shown
 from gapless.traces.report.verdict_table import SCHEMA
 from gapless.traces.sources.rocketmq import splits

@@ -30,7 +30,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from gapless.traces.events.schema import codes
+from gapless.traces.events.event import codes
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.sources.rocketmq.store.scan import digests
 

@@ -1,0 +1,324 @@
+"""The commit log: records of all queues, laid end to end in files of one size, and known to be safe up to a point.
+
+Steps are those of `spec/log.py`: append, roll, flush. One thread at a time appends; any thread may flush or read.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+
+from gapless.impl.files.observer import LogObserver, append_row
+from gapless.impl.files.queues import ConsumeQueue
+from gapless.impl.files.segments import Segments, zero_from
+from gapless.impl.records import kernels
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.record import (
+    BLANK,
+    FIXED,
+    HEAD,
+    HERE,
+    LONGEST_V1_TOPIC,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    Bytes,
+    Ints,
+    Messages,
+    Record,
+    decode,
+)
+
+PAGE = 4096  # bytes that a disk writes at once, or multiples of them
+_BLANK = struct.Struct(">iI")
+_pack_head = HEAD.pack
+_crc32 = zlib.crc32
+
+
+class CommitLog:
+    """A log in its files.
+
+    `start`: where the oldest file begins · `end`: exclusive end of the records, raised after the bytes are written, so
+    that a reader who sees it may read up to it · `flushed`: exclusive end of what survives a crash · `newest`: ms, the
+    last record's store time; these never step back, whatever the clock does · `error`: why the log has stopped.
+    """
+
+    def __init__(self, segments: Segments, recorder: LogObserver | None = None, *, host: bytes = HERE) -> None:
+        self.segments = segments
+        self.recorder = recorder
+        self.host = host
+        self.file_size = segments.size
+        self.start = self.end = self.flushed = segments.bases[0] if segments.bases else 0
+        self.newest = 0
+        self.error: StoreError | None = None
+        self._base = self.end
+        self._bytes: Bytes = np.zeros(0, np.uint8)  # of the file being written; empty until there is one
+        self._mapped = memoryview(b"")
+        self._flushing, self._making = Lock(), Lock()
+
+    # -- append ------------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        queue: ConsumeQueue,
+        body: bytes,
+        properties: bytes,
+        now: int,
+        *,
+        flag: int = 0,
+        kind: int = 0,
+        born: int | None = None,
+        born_host: bytes | None = None,
+        reconsumed: int = 0,
+        half: int = 0,
+    ) -> tuple[int, int]:
+        """One record at the log's end, with the queue's next number, which moves on; returns its position and size.
+
+        `properties`: as they lie in a record · `now`: ms · `kind`: the flags that say how the record is to be
+        read (reference A.3); hosts are IPv4 · `half`: of a final.
+        Raises Refused where a file cannot hold it, DiskFull, Stopped; then nothing has changed.
+        """
+        if self.error:
+            raise Stopped(str(self.error)) from self.error
+        if body.__class__ is not bytes:
+            body = plain_bytes(body)
+        length, prefix = len(body), queue.prefix
+        size = FIXED - 1 + length + len(prefix) + len(properties)
+        at = self.end - self._base
+        if at + size + BLANK > len(self._bytes):
+            at = self._make_room(size)
+        position, number, out = self._base + at, queue.next, self._mapped
+        time = max(now, self.newest)
+        try:  # into bytes of its own: what is beyond the log's end stays zeros, whatever is wrong with an argument
+            head = _pack_head(
+                size, MAGIC_V1 if len(prefix) <= LONGEST_V1_TOPIC + 1 else MAGIC_V2, _crc32(body) & 0x7FFFFFFF,
+                queue.id, flag, number, position, kind, now if born is None else born, born_host or self.host, time,
+                self.host, reconsumed, half, length,
+            )  # fmt: skip
+        except struct.error as error:
+            raise Refused(f"flag={flag!r}, born={born!r}: expected signed integers of 32 and 64 bits") from error
+        out[at : at + HEAD.size] = head
+        at += HEAD.size
+        out[at : at + length] = body
+        out[at + length : position - self._base + size] = b"%b%b%b" % (
+            prefix,
+            len(properties).to_bytes(2, "big"),
+            properties,
+        )
+        queue.next = number + 1
+        self.newest = time
+        if self.recorder is not None:  # a call would cost more than the row
+            self.recorder.tape += append_row(queue.index, position, size)
+        self.end = position + size
+        return position, size
+
+    def append_many(self, queues: Sequence[ConsumeQueue], messages: Messages, now: int) -> Ints:
+        """Many records, in one native pass for every file they come to lie in.
+
+        `queues`: those that `messages.queues` names · `now`: ms, the time of them all. Returns int64 [4, n]: each
+        record's position, size, queue as an index in `queues`, and number. Raises as `append` does; after DiskFull or
+        Stopped the records before the full file are in the log, and `queue.next` says which.
+        """
+        if self.error:
+            raise Stopped(str(self.error)) from self.error
+        count, time = len(messages.queue_index), max(now, self.newest)
+        topics = [queue.prefix[1 + (len(queue.prefix) > LONGEST_V1_TOPIC + 1) :] for queue in queues]
+        topic_ends = np.zeros(len(topics) + 1, np.int64)
+        np.cumsum([len(topic) for topic in topics], out=topic_ends[1:])
+        ids = np.array([queue.id for queue in queues], np.int64)
+        numbers = np.array([queue.next for queue in queues], np.int64)
+        head = np.zeros(HEAD.size, np.uint8)
+        head[:] = np.frombuffer(HEAD.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, self.host, 0, self.host, 0, 0, 0), np.uint8)
+        property_ends = messages.property_ends
+        if property_ends is None:
+            property_ends = np.zeros(count + 1, np.int64)
+        self._check_sizes(messages, topics, property_ends)
+        placed, done = np.empty((4, count), np.int64), 0
+        while done < count:
+            before, at = done, self.end - self._base
+            done, at = kernels.encode_many(
+                self._bytes, self._base, at, done, messages.queue_index, np.frombuffer(b"".join(topics), np.uint8),
+                topic_ends, ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends, head,
+                now, time, kernels.CRC_TABLES, placed,
+            )  # fmt: skip
+            for queue, number in zip(queues, numbers.tolist(), strict=True):
+                queue.next = number
+            if done > before:
+                self.newest = time
+                if self.recorder is not None:
+                    self.recorder.appended_many(np.array([queue.index for queue in queues]), placed[:, before:done])
+                self.end = self._base + at
+            if done < count:
+                self._make_room(0)
+        return placed
+
+    def _check_sizes(self, messages: Messages, topics: list[bytes], property_ends: Ints) -> None:
+        if not len(messages.queue_index):
+            return
+        longest = max(map(len, topics)) + int(np.diff(messages.body_ends).max()) + int(np.diff(property_ends).max())
+        if longest + FIXED + 1 + BLANK > self.file_size:
+            self._too_large(longest + FIXED + 1)
+
+    def _too_large(self, size: int) -> None:
+        raise Refused(
+            f"a record of {size} bytes, expected at most {self.file_size - BLANK}: files have {self.file_size}"
+        )
+
+    def _make_room(self, size: int) -> int:
+        """There is a file with room for `size` bytes; returns the byte in it where they begin. Raises as `append`."""
+        if size + BLANK > self.file_size:
+            self._too_large(size)
+        if len(self._bytes):
+            self.roll()
+        else:
+            self._write_to(self.end)
+        return self.end - self._base
+
+    def roll(self) -> None:
+        """A blank fills the file, and the next one begins. The full file is flushed before anybody sees that.
+
+        So a crash never takes away more than from the file being written (spec/log.py, crash: full files survive).
+        Raises DiskFull or StoreError, and the log ends where it did.
+        """
+        if not len(self._bytes):
+            self._write_to(self.end)
+        at, following = self.end - self._base, self._base + self.file_size
+        self._make(following)
+        _BLANK.pack_into(self._mapped, at, self.file_size - at, MAGIC_BLANK)
+        with self._flushing:
+            self._sync(self.flushed, following)
+            if self.recorder is not None:
+                self.recorder.rolled(self.end, self.file_size - at)
+            self._write_to(following)
+            self.end = following
+            self._flushed(following)
+
+    def make_ready(self) -> None:
+        """The next file is made before it is needed, once half of this one is full. Raises DiskFull, StoreError."""
+        if self.end - self._base > self.file_size // 2:
+            self._make(self._base + self.file_size)
+
+    def _make(self, base: int) -> None:
+        with self._making:
+            if base not in self.segments.bases:
+                self.segments.create(base)
+
+    def _write_to(self, base: int) -> None:
+        file = self.segments.file(base, write=True) if base in self.segments.bases else self.segments.create(base)
+        self._bytes, self._mapped, self._base = file.data, memoryview(file.data), base  # type: ignore[arg-type]
+
+    # -- flush -------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> int:
+        """All that is in the log when this is called is durable; returns how far that is.
+
+        Raises Stopped where the disk refuses: then nobody knows what is safe, and nothing is appended or promised any
+        more. A second try could succeed without having written anything.
+        """
+        with self._flushing:
+            end = self.end
+            if self.flushed < end:
+                self._sync(self.flushed, end)
+                self._flushed(end)
+        return self.flushed
+
+    def _sync(self, low: int, high: int) -> None:
+        if self.error:
+            raise Stopped(str(self.error)) from self.error
+        try:
+            for base in range(low // self.file_size * self.file_size, high, self.file_size):
+                self.segments.file(base).sync()
+        except (OSError, StoreError) as error:
+            self.error = Stopped(
+                f"{self.segments.place(low)}: the disk failed while bytes from here on were flushed ({error}); what "
+                "was acknowledged is safe: close the store, mend the disk, and open it again"
+            )
+            raise self.error from error
+
+    def _flushed(self, to: int) -> None:
+        if self.recorder is not None:  # before anybody can act on it
+            self.recorder.flushed(to)
+        self.flushed = to
+
+    # -- read --------------------------------------------------------------------------------------------------------
+
+    def view(self, position: int) -> tuple[Bytes, int]:
+        """The bytes of the file that holds a position, and where it begins."""
+        base = position // self.file_size * self.file_size
+        return self.segments.file(base).data, base
+
+    def at(self, position: int) -> Record:
+        """The record that begins at `position`. Raises Refused where none does, Damaged where its body is another."""
+        if not self.start <= position < self.end:
+            raise Refused(f"position {position}: expected one from {self.start} up to {self.end}, where the log lies")
+        data, base = self.view(position)
+        found = decode(data, position - base)
+        if found is None or found.position != position:
+            raise Refused(f"{self.segments.place(position)}: no record begins here")
+        at = position - base
+        if _crc32(found.body) & 0x7FFFFFFF != int.from_bytes(data[at + 8 : at + 12].tobytes(), "big"):
+            raise Damaged(
+                f"{self.segments.place(position)}: the body of the record has not its checksum; restore the file"
+            )
+        return found
+
+    def time_at(self, position: int) -> int:
+        """The store time of the record at `position`, which is one, in ms."""
+        data, base = self.view(position)
+        at = position - base
+        return int.from_bytes(data[at + 56 + 12 * bool(data[at + 39] & 0x10) :][:8].tobytes(), "big", signed=True)
+
+    # -- found again -------------------------------------------------------------------------------------------------
+
+    def recover(self, position: int, doubted: int) -> int:
+        """Find the end: step from the record at `position` to the first that is not whole; returns how many are.
+
+        `doubted`: as in `kernels.scan`. Nothing is written: `truncate` does that.
+        """
+        at, count = position, 0
+        self.flushed = position
+        self.newest = 0
+        while at // self.file_size * self.file_size in self.segments.bases:
+            data, base = self.view(at)
+            stop, why, passed, newest = kernels.scan(data, base, at - base, doubted, kernels.CRC_TABLES)
+            count, at, self.newest = count + passed, base + stop, max(self.newest, newest)
+            if why != kernels.AT_BLANK:
+                break
+            at = base + self.file_size
+        self.end = at
+        return count
+
+    def truncate(self) -> None:
+        """What lies behind the end is gone: later files, and bytes, which become zeros. All that is left is durable.
+
+        Otherwise a record that a crash took away could come back, when a new one ends where it began. Every page that
+        may not be on disk is written to: after a flush that failed, the kernel takes pages for clean that never got
+        there.
+        """
+        base = self.end // self.file_size * self.file_size
+        full = base == self.end > self.start  # the last file is: an empty log keeps its own
+        self.segments.clear_unborn()
+        self.segments.delete_from(base if full else base + self.file_size)
+        for found in range(self.flushed // self.file_size * self.file_size, self.end, self.file_size):
+            data = self.segments.file(found, write=True).data
+            data[::PAGE] = data[::PAGE].copy()
+        self._base = base
+        if base in self.segments.bases:
+            self._write_to(base)
+            zero_from(self._bytes, self.end - base)
+            self._sync(self.flushed, max(self.end, base + 1))
+        else:
+            self._sync(self.flushed, self.end)
+        self.flushed = self.end
+
+
+def plain_bytes(body: object) -> bytes:
+    """The bytes of a buffer. Raises Refused where it is none."""
+    try:
+        return bytes(memoryview(body))  # type: ignore[arg-type]  # what has no buffer raises
+    except TypeError as error:
+        raise Refused(f"body {body!r:.80}: expected bytes") from error

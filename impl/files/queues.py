@@ -1,0 +1,252 @@
+"""Consume queues: for every (topic, queue id), an entry of 20 bytes for each message, at the place of its number.
+
+Byte layout: reference A.5. Who may see which entries is dispatch's business; this is where they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.impl.environment.real import Disk, File
+from gapless.impl.files.segments import Segments, asked, zero_from
+from gapless.impl.records.errors import Damaged, NotAStore, Refused
+from gapless.impl.records.input_checks import queue_number
+from gapless.impl.records.record import ENTRY_BYTES, LONGEST_V1_TOPIC, Bytes, topic_bytes
+
+ENTRY = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
+BLANK_SLOT = 0x7FFFFFFF  # the size in slots that fill a new queue's file up to its first entry
+
+FOLDER = "consumequeue"
+LIGHT = "%LMQ%"  # how the names of light queues begin
+
+Stands = Callable[[int, int, int], bool]
+"""Whether the log has, for entry `number`, its message at `position` with `size`."""
+
+
+class ConsumeQueue:
+    """One queue of one topic.
+
+    `index`: its place among all queues · `prefix`: its topic as records have it, length first · `first`: the lowest
+    number whose message is kept · `next`: the number that the next message takes; `found`: what that was when the store
+    was opened · `scanned`, `committed`, `flushed`: exclusive ends of the numbers that dispatch gave, of the entries
+    that readers see (the commit position), and of those that survive a crash.
+    """
+
+    def __init__(self, index: int, topic: str, queue_id: int, segments: Segments) -> None:
+        name = topic_bytes(topic)
+        self.index = index
+        self.topic = topic
+        self.id = queue_id
+        self.name = f"{topic}/{queue_id}"
+        self.prefix = len(name).to_bytes(1 + (len(name) > LONGEST_V1_TOPIC), "big") + name
+        self.is_light = topic.startswith(LIGHT)  # its messages are other queues', too
+        self.segments = segments
+        self.per_file = segments.size // ENTRY_BYTES
+        self.first = self.next = self.scanned = self.committed = self.flushed = self.found = 0
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def reserve(self, number: int) -> tuple[int, int]:
+        """There is a file for entry `number`: where in memory the entry lies, and where the file's numbers end.
+
+        Raises DiskFull, StoreError.
+        """
+        base = self._base(number)
+        if base in self.segments.bases:
+            file = self.segments.file(base, write=True)
+        else:
+            if self.segments.bases and base != self.segments.next_base():
+                raise Damaged(f"{self.segments.path(base)}: expected the file of {self.segments.next_base()} first")
+            file = self._first_file(number) if not self.segments.bases else self.segments.create(base)
+        return address(file) + number * ENTRY_BYTES - base, (base + self.segments.size) // ENTRY_BYTES
+
+    def _first_file(self, number: int) -> File:
+        """Slots before the queue's first entry, where it does not begin a file, say that they are blank."""
+        base = self._base(number)
+        file = self.segments.create(base)
+        entries(file.data)[: number - base // ENTRY_BYTES] = (0, BLANK_SLOT, 0)
+        return file
+
+    def sync(self, low: int, high: int) -> None:
+        """Entries `low:high` are durable. Raises OSError."""
+        for base in range(self._base(low), high * ENTRY_BYTES, self.segments.size):
+            self.segments.file(base, write=True).sync()
+
+    def begin_anew(self) -> None:
+        """The topic was deleted and made again: numbers start at 0, and the old entries are gone."""
+        self.segments.delete_from(0)
+        self.first = self.scanned = self.committed = self.flushed = 0
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def slots(self, low: int, high: int) -> Bytes:
+        """uint8 [high - low, 20]: entries of one file, as they lie there."""
+        base = self._base(low)
+        data = self.segments.file(base).data
+        return data[low * ENTRY_BYTES - base : high * ENTRY_BYTES - base].reshape(-1, ENTRY_BYTES)
+
+    def entries(self, low: int, high: int) -> npt.NDArray[np.void]:
+        """Entries `low:high` as (position, size, tag)."""
+        parts = [self.slots(*part).view(ENTRY).reshape(-1) for part in self._parts(low, high)]
+        return np.concatenate(parts) if parts else np.zeros(0, ENTRY)
+
+    def _parts(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """The same numbers, cut where files end."""
+        while low < high:
+            end = min(high, (low // self.per_file + 1) * self.per_file)
+            yield low, end
+            low = end
+
+    def _base(self, number: int) -> int:
+        return number // self.per_file * self.segments.size
+
+    # -- found again -------------------------------------------------------------------------------------------------
+
+    def recover(self, start: int, upto: int, stands: Stands) -> None:
+        """Find the last entry whose message lies before `upto` in the log; what follows it is to be written again.
+
+        After a crash the slots behind it may hold anything, so an entry counts if the log has its message, or began
+        above it (at `start`): then it is old, and its file has been safe for long.
+        """
+        end = 0
+        for base in reversed(self.segments.bases):
+            found = entries(self.segments.file(base).data)
+            position, size = found["position"], found["size"]
+            likely = np.flatnonzero((0 < size) & (size != BLANK_SLOT) & (0 <= position) & (position < upto))
+            numbers = likely + base // ENTRY_BYTES
+            for number, at in zip(numbers[::-1].tolist(), likely[::-1].tolist(), strict=True):
+                if position[at] < start or stands(number, int(position[at]), int(size[at])):
+                    end = number + 1
+                    break
+            if end:
+                break
+        self.next = self.scanned = self.committed = self.flushed = end
+        self.forget_below(start)
+
+    def reach(self) -> int:
+        """Where in the log the message of the last entry ends, as the entries alone say; 0 where there is none."""
+        for base in reversed(self.segments.bases):
+            found = entries(self.segments.file(base).data)
+            written = found["size"] > 0
+            count = len(found) if written.all() else int(written.argmin())
+            if count and found["size"][count - 1] != BLANK_SLOT:
+                return int(found["position"][count - 1]) + int(found["size"][count - 1])
+        return 0
+
+    def forget_below(self, start: int) -> None:
+        """Messages below `start` have left the log: `first` moves on to the first that has not."""
+        low = max(self.first, self.segments.bases[0] // ENTRY_BYTES if self.segments.bases else 0)
+        for part_low, part_high in self._parts(low, self.committed):
+            found = self.slots(part_low, part_high).view(ENTRY).reshape(-1)
+            gone = (found["position"] < start) | (found["size"] == BLANK_SLOT)
+            if not gone[-1]:
+                self.first = part_low + int(gone.argmin())
+                return
+        self.first = max(self.first, self.committed)
+
+    def truncate(self) -> None:
+        """Slots from `scanned` on are zeros, and later files are gone: what a crash took away never comes back.
+
+        Raises StoreError.
+        """
+        base = self._base(self.scanned)
+        self.segments.delete_from(base + self.segments.size)
+        if base in self.segments.bases:
+            if not self.scanned:
+                self.segments.delete_from(base)
+                return
+            file = self.segments.file(base, write=True)
+            zero_from(file.data, self.scanned * ENTRY_BYTES - base)
+            asked(file.sync, self.segments.path(base))  # the zeros count: no flush of entries would take them along
+
+    def delete_expired(self) -> None:
+        """Files whose entries have all expired are gone, but never the last one that has any (reference C.3).
+
+        Once no message of a queue is left, its next number is known from its last entry alone.
+        """
+        for base in self.segments.bases[:-1]:
+            end = (base + self.segments.size) // ENTRY_BYTES
+            if end <= self.first and end < self.flushed:
+                self.segments.delete(base)
+
+
+def names_of_queues(disk: Disk) -> Iterator[tuple[str, str]]:
+    """The folders of queues: of which topic, and what they are called. Raises StoreError."""
+    for topic in asked(lambda: disk.folders(FOLDER), FOLDER):
+        folder = f"{FOLDER}/{topic}"
+        yield from ((topic, name) for name in asked(partial(disk.folders, folder), folder))
+
+
+def address(file: File) -> int:
+    """Where a file's first byte lies in memory."""
+    return int(file.data.ctypes.data)
+
+
+def entries(data: Bytes) -> npt.NDArray[np.void]:
+    """The slots of a file."""
+    return data[: len(data) // ENTRY_BYTES * ENTRY_BYTES].view(ENTRY)
+
+
+class ConsumeQueues:
+    """All queues of a store. `all`: in the order in which they were met."""
+
+    def __init__(self, disk: Disk, file_size: int) -> None:
+        self.disk = disk
+        self.file_size = file_size
+        self.all: list[ConsumeQueue] = []
+        self._named: dict[tuple[str, int], ConsumeQueue] = {}
+        self._meeting = Lock()
+
+    def load(self) -> None:
+        """Meet the queues that have a folder. Raises NotAStore, WrongFileSize, Damaged."""
+        for topic, name in names_of_queues(self.disk):
+            try:
+                number = int(name) if name.isdecimal() and str(int(name)) == name else -1
+                self.named(topic, number)
+            except Refused as error:
+                raise NotAStore(
+                    f"{FOLDER}/{topic}/{name}: expected the number of a queue, in the folder of a topic; move it "
+                    "elsewhere"
+                ) from error
+
+    def find(self, topic: bytes, queue_id: int) -> ConsumeQueue:
+        """The queue that a record names, met anew where nobody met it yet. Raises Refused, for no folder's name."""
+        return self.named(topic.decode(errors="backslashreplace"), queue_id)
+
+    def named(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The queue of a topic. Raises Refused where brokers would have no such topic."""
+        return self._named.get((topic, queue_id)) or self._meet(topic, queue_number(queue_id))
+
+    def _meet(self, topic: str, queue_id: int) -> ConsumeQueue:
+        with self._meeting:  # who appends may meet a queue that a worker meets
+            if (topic, queue_id) in self._named:
+                return self._named[topic, queue_id]
+            topic_bytes(topic)
+            try:
+                segments = Segments.load(self.disk, f"{FOLDER}/{topic}/{queue_id}", self.file_size)
+            except Damaged as error:
+                raise Damaged(f"{error}, or remove the folder {FOLDER}: it is built anew from the log") from error
+            found = ConsumeQueue(len(self.all), topic, queue_id, segments)
+            self.all.append(found)
+            self._named[topic, queue_id] = found
+            return found
+
+    def known(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """The queue, if anybody met it."""
+        return self._named.get((topic, queue_id))
+
+    def clear(self) -> None:
+        """All entries are gone, to be built again from the log."""
+        for queue in self.all:
+            queue.begin_anew()
+            queue.next = 0
+
+    def close(self) -> None:
+        """Files are not used any more."""
+        for queue in self.all:
+            queue.segments.close()

@@ -1,0 +1,142 @@
+"""Files of one size, laid end to end: what a commit log and a consume queue are made of (reference A.1).
+
+A file is named by the position of its first byte, in twenty digits, and has its full length from the start. What is not
+written yet is zeros.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from bisect import insort
+from collections.abc import Callable
+from typing import TypeVar
+
+from gapless.impl.environment.real import Bytes, Disk, File
+from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, StoreError, WrongFileSize
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"\d{20}")
+
+
+class Segments:
+    """The files in one folder. `size`: bytes of each · `bases`: where they begin, rising."""
+
+    def __init__(self, disk: Disk, folder: str, size: int) -> None:
+        self.disk = disk
+        self.folder = folder
+        self.size = size
+        self.bases: list[int] = []
+        self.unborn: int | None = None  # a file without bytes, that was being made when the power went: it is none
+        self._open: dict[int, File] = {}
+
+    @classmethod
+    def load(cls, disk: Disk, folder: str, size: int) -> Segments:
+        """The files that are there. Nothing is changed. Raises NotAStore, WrongFileSize, Damaged, StoreError."""
+        found = cls(disk, folder, size)
+        listed = asked(lambda: disk.names(folder), folder)
+        names = {name: length for name, length in listed.items() if not name.startswith(".")}
+        if strange := sorted(name for name in names if not _NAME.fullmatch(name)):
+            raise NotAStore(f"{folder}/{strange[0]}: expected file names of twenty digits; move it elsewhere")
+        lengths = {int(name): length for name, length in sorted(names.items())}
+        if lengths and not lengths[last := max(lengths)]:
+            del lengths[last]
+            found.unborn = last
+        for base, length in lengths.items():
+            if length != size:
+                raise WrongFileSize(
+                    f"{found.path(base)}: {length} bytes, expected {size} as in the settings; open the store with the "
+                    "file size that it was made with"
+                )
+            if base % size or (found.bases and base != found.bases[-1] + size):
+                raise Damaged(f"{found.path(base)}: expected the file that begins at {found.next_base()}; restore it")
+            found.bases.append(base)
+        return found
+
+    def path(self, base: int) -> str:
+        """A file's name, from the store's folder on."""
+        return f"{self.folder}/{base:020d}"
+
+    def place(self, position: int) -> str:
+        """A position for people: file and offset."""
+        base = position // self.size * self.size
+        return f"{self.path(base)}+{position - base}"
+
+    def next_base(self) -> int:
+        """Where the next file would begin."""
+        return self.bases[-1] + self.size if self.bases else 0
+
+    def file(self, position: int, *, write: bool = False) -> File:
+        """The file that holds a position, which has one. Raises StoreError where the disk does."""
+        base = position // self.size * self.size
+        found = self._open.get(base)
+        if found is None or (write and not found.data.flags.writeable):
+            if found is not None:
+                found.close()
+            found = self._open[base] = asked(lambda: self.disk.open(self.path(base), write=write), self.path(base))
+        return found
+
+    def create(self, base: int) -> File:
+        """A new file. Raises DiskFull, StoreError.
+
+        One that is there already was made by a call that an interrupt ended before it could say so.
+        """
+        self.clear_unborn()
+        path = self.path(base)
+        try:
+            made = asked(lambda: self.disk.create(path, self.size), path)
+        except StoreError as error:
+            there = isinstance(error.__cause__, FileExistsError)
+            if not there or asked(lambda: self.disk.names(self.folder), self.folder).get(f"{base:020d}") != self.size:
+                raise
+            made = asked(lambda: self.disk.open(path, write=True), path)
+            zero_from(made.data, 0)
+        insort(self.bases, base)
+        self._open[base] = made
+        return made
+
+    def clear_unborn(self) -> None:
+        """The file that was never made is gone. Raises StoreError."""
+        if self.unborn is not None:
+            path = self.path(self.unborn)
+            asked(lambda: self.disk.delete(path), path)
+            self.unborn = None
+
+    def delete(self, base: int) -> None:
+        """A file is gone. Views of it stay what they were. Raises StoreError."""
+        if base in self._open:
+            self._open.pop(base).close()
+        asked(lambda: self.disk.delete(self.path(base)), self.path(base))
+        self.bases.remove(base)
+
+    def delete_from(self, base: int) -> None:
+        """The file at `base` and all behind it are gone, the last one first: so there is never a hole between files."""
+        for later in reversed([found for found in self.bases if base <= found]):
+            self.delete(later)
+
+    def close(self) -> None:
+        """Files are not used any more."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+
+def zero_from(data: Bytes, at: int, step: int = 1 << 20) -> None:
+    """Every byte from `at` on is zero. What is zero is left alone, so that a sparse file stays sparse."""
+    for low in range(at, len(data), step):
+        block = data[low : low + step]
+        if block.any():
+            block[:] = 0
+
+
+def asked(of_the_disk: Callable[[], T], path: str) -> T:
+    """What the disk answers. Raises DiskFull or StoreError, which name the file, where the disk refuses."""
+    try:
+        return of_the_disk()
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(f"{path}: no room on the disk for another file; make room, and append again") from error
+        if error.errno == errno.EMFILE:
+            raise StoreError(f"{path}: {error.strerror}: every file of a store takes two; raise `ulimit -n`") from error
+        raise StoreError(f"{path}: {error.strerror or error}") from error

@@ -1,1 +1,0 @@
-"""Native code for the bytes of a commit log, and for memory by address."""

@@ -1,0 +1,320 @@
+"""Native code for the bytes of records: checksums, parts, writing many records in one pass, finding where a log ends.
+
+Kernels are called with whole files and columns, hold no interpreter lock, and allocate nothing per record. Nothing
+outside of the bytes they were given is read, whatever those hold. Formats: reference A.2.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, uint32, uint64
+
+from gapless.impl.records.memory import copy_bytes, i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
+from gapless.impl.records.record import (
+    BLANK,
+    BORN_V6,
+    FIXED,
+    LONGEST_PROPERTIES,
+    LONGEST_V1_TOPIC,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    STORE_V6,
+    Bytes,
+    Ints,
+)
+
+Tables = npt.NDArray[np.uint32]
+
+V1, V2, BLANK_MARK = (magic - 2**32 for magic in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK))  # signed, as kernels read them
+
+SCHEDULE_TOPIC = np.frombuffer(b"SCHEDULE_TOPIC_XXXX", np.uint8)
+TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
+DELAY = np.frombuffer(b"DELAY\x01", np.uint8)
+SEAL_NAME = np.frombuffer(b"__CRC32#\x01", np.uint8)
+SEAL = 20  # bytes of the checksum that properties may end with: its name, ten digits, and the separator
+
+
+# -- checksums and hashes --------------------------------------------------------------------------------------------
+
+
+def _crc_tables() -> Tables:
+    """Slicing-by-16 tables of the zlib CRC, from zlib itself: table k moves a byte past k zero bytes."""
+    tables = np.zeros((16, 256), np.uint32)
+    for byte in range(256):
+        for k in range(16):
+            tables[k, byte] = zlib.crc32(bytes([byte]) + bytes(k)) ^ zlib.crc32(bytes(k + 1))
+    return tables
+
+
+CRC_TABLES = _crc_tables()
+
+
+@njit
+def crc32(b: Bytes, p: int, n: int, t: Tables) -> int:
+    """The zlib CRC of `n` bytes at `p`, its top bit dropped, as records carry it."""
+    c = uint32(0xFFFFFFFF)
+    e = p + n
+    m = uint32(255)
+    a = b.ctypes.data
+    while p + 16 <= e:
+        low, high = word_at(a + p), word_at(a + p + 8)
+        w, x, y, z = c ^ uint32(low), uint32(low >> uint64(32)), uint32(high), uint32(high >> uint64(32))
+        c = (
+            t[15, w & m] ^ t[14, (w >> uint32(8)) & m] ^ t[13, (w >> uint32(16)) & m] ^ t[12, w >> uint32(24)]
+            ^ t[11, x & m] ^ t[10, (x >> uint32(8)) & m] ^ t[9, (x >> uint32(16)) & m] ^ t[8, x >> uint32(24)]
+            ^ t[7, y & m] ^ t[6, (y >> uint32(8)) & m] ^ t[5, (y >> uint32(16)) & m] ^ t[4, y >> uint32(24)]
+            ^ t[3, z & m] ^ t[2, (z >> uint32(8)) & m] ^ t[1, (z >> uint32(16)) & m] ^ t[0, z >> uint32(24)]
+        )  # fmt: skip
+        p += 16
+    while p < e:
+        c = t[0, (c ^ uint32(b[p])) & m] ^ (c >> uint32(8))
+        p += 1
+    return np.int64((c ^ uint32(0xFFFFFFFF)) & uint32(0x7FFFFFFF))
+
+
+@njit
+def java_hash(b: Bytes, p: int, e: int) -> int:
+    """Java's String.hashCode of the UTF-8 bytes `p:e`; what is no UTF-8 counts as U+FFFD, byte by byte."""
+    h = np.int32(0)
+    while p < e:
+        c = np.int32(b[p])
+        more = 0 if c < 0x80 else 1 if 0xC2 <= c < 0xE0 else 2 if 0xE0 <= c < 0xF0 else 3 if 0xF0 <= c < 0xF5 else -1
+        point = c if more == 0 else np.int32(0xFFFD)
+        if more > 0 and p + more < e:
+            sound = True
+            point = np.int32(c & np.int32(0x3F >> more))
+            for k in range(1, more + 1):
+                sound = sound and (b[p + k] & 0xC0) == 0x80
+                point = np.int32((point << 6) | (np.int32(b[p + k]) & 0x3F))
+            if not sound:
+                more, point = -1, np.int32(0xFFFD)
+        elif more > 0:
+            more, point = -1, np.int32(0xFFFD)
+        if point >= 0x10000:  # two UTF-16 units
+            rest = np.int32(point - 0x10000)
+            h = np.int32(h * np.int32(31) + np.int32(0xD800 + (rest >> 10)))
+            h = np.int32(h * np.int32(31) + np.int32(0xDC00 + (rest & 0x3FF)))
+        else:
+            h = np.int32(h * np.int32(31) + point)
+        p += 1 if more < 0 else more + 1
+    return np.int64(h)
+
+
+# -- texts -----------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def starts_with(b: Bytes, p: int, e: int, name: Bytes) -> bool:
+    """Whether the bytes `p:e` begin with `name`."""
+    if e - p < len(name):
+        return False
+    for i in range(len(name)):
+        if b[uint64(p + i)] != name[uint64(i)]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def digits(b: Bytes, p: int, e: int) -> int:
+    """A decimal number without sign, or -1 where the bytes are none, or too many."""
+    if p >= e or e - p > 18:
+        return np.int64(-1)
+    value = np.int64(0)
+    for i in range(p, e):
+        if not 48 <= b[uint64(i)] <= 57:
+            return np.int64(-1)
+        value = value * 10 + np.int64(b[uint64(i)] - 48)
+    return value
+
+
+@njit(cache=True)
+def property_end(b: Bytes, p: int, e: int) -> int:
+    """Where the property that begins at `p` ends, in properties that end at `e`: eight bytes at a time."""
+    a = b.ctypes.data
+    while p + 8 <= len(b) and p < e:
+        x = word_at(a + p) ^ uint64(0x0202020202020202)
+        found = (x - uint64(0x0101010101010101)) & ~x & uint64(0x8080808080808080)  # the lowest is the first 2
+        if found:
+            return min(p + (lowest_bit(found) >> 3), e)
+        p += 8
+    while p < e and b[uint64(p)] != 2:
+        p += 1
+    return min(p, e)
+
+
+# -- the parts of a record -------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def parts_of(b: Bytes, p: int, size: int) -> tuple[int, int, int]:
+    """Where the body and the topic of the record `p:p + size` begin, and where the topic ends; properties lie 2 behind.
+
+    All are 0 where the parts do not add up to the size. The record lies within `b`, and is at least `FIXED` bytes long.
+    """
+    a = b.ctypes.data
+    flags = i32_at(a + p + 36)
+    body = p + 88 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
+    end = p + size
+    wide = np.int64(i32_at(a + p + 4) == V2)
+    if body + 3 + wide > end:
+        return 0, 0, 0
+    length = i32_at(a + body - 4)
+    if length < 0 or body + length + 3 + wide > end:
+        return 0, 0, 0
+    at = body + length
+    length = np.int64(b[uint64(at)])
+    if wide:
+        length = (length << 8) | np.int64(b[uint64(at + 1)])
+    at += 1 + wide
+    if at + length + 2 > end:
+        return 0, 0, 0
+    properties = (np.int64(b[uint64(at + length)]) << 8) | np.int64(b[uint64(at + length + 1)])
+    if properties > LONGEST_PROPERTIES or at + length + 2 + properties != end:
+        return 0, 0, 0
+    return body, at, at + length
+
+
+@njit(cache=True)
+def is_delayed(b: Bytes, topic: int, topic_end: int) -> bool:
+    """Whether the topic of a record is the one in which delayed messages wait (reference A.5)."""
+    return topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC)
+
+
+@njit(cache=True)
+def time_of(b: Bytes, p: int) -> int:
+    """The store time of the record at `p`, in ms."""
+    a = b.ctypes.data + p
+    return i64_at(a + (68 if i32_at(a + 36) & BORN_V6 else 56))
+
+
+@njit(cache=True)
+def has_checksum(b: Bytes, p: int, body: int, tables: Tables) -> bool:
+    """Whether the body of the record at `p`, which begins at `body`, has the checksum that the record carries."""
+    a = b.ctypes.data
+    return crc32(b, body, i32_at(a + body - 4), tables) == i32_at(a + p + 8)
+
+
+@njit
+def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bool:
+    """Whether the record `p:end` has the checksum that its properties carry, if they carry one.
+
+    Its ten digits stand with the least significant first, and cover all that lies before the entry (reference A.2).
+    """
+    seal = end - SEAL
+    if seal < properties or not starts_with(b, seal, end, SEAL_NAME):
+        return True
+    value = np.int64(0)
+    for k in range(10):
+        digit = np.int64(b[end - 2 - k]) - 48
+        if not 0 <= digit <= 9:
+            return False
+        value = value * 10 + digit
+    return value == crc32(b, p, seal - p, tables)
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def encode_many(
+    out: Bytes, base: int, at: int, low: int, queues: npt.NDArray[np.int32], topics: Bytes, topic_ends: Ints, ids: Ints,
+    numbers: Ints, bodies: Bytes, body_ends: Ints, properties: Bytes, property_ends: Ints, head: Bytes, born: int,
+    time: int, tables: Tables, placed: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Write messages `low…` into a file, until one finds no room; returns the next message and the next free byte.
+
+    `out`: the file's bytes, which begins at `base` in the log; `at`: its first free byte · `queues`: `queue_index`
+    of `Messages`; bodies and properties as there · `topics`, `topic_ends`, `ids`: of every queue · `numbers`: of every
+    queue, the number that its next message takes; raised here · `head`: 88 bytes, a header with what all have in
+    common · `placed`: int64 [4, n]: each record's position, size, queue and number.
+    """
+    i, start = low, out.ctypes.data
+    while i < len(queues):
+        q = queues[i]
+        body, body_end = body_ends[i], body_ends[i + 1]
+        topic, topic_end = topic_ends[q], topic_ends[q + 1]
+        extra, extra_end = property_ends[i], property_ends[i + 1]
+        wide = topic_end - topic > LONGEST_V1_TOPIC
+        size = FIXED + (body_end - body) + (topic_end - topic) + (extra_end - extra) + (1 if wide else 0)
+        if at + size + BLANK > len(out):
+            break
+        to = start + at
+        copy_bytes(to, head.ctypes.data, 88)
+        put_i32(to, size)
+        put_i32(to + 4, V2 if wide else V1)
+        put_i32(to + 8, crc32(bodies, body, body_end - body, tables))
+        put_i32(to + 12, ids[q])
+        put_i64(to + 20, numbers[q])
+        put_i64(to + 28, base + at)
+        put_i64(to + 40, born)
+        put_i64(to + 56, time)
+        put_i32(to + 84, body_end - body)
+        copy_bytes(to + 88, bodies.ctypes.data + body, body_end - body)
+        p = at + 88 + body_end - body
+        if wide:
+            out[p] = (topic_end - topic) >> 8
+            p += 1
+        out[p] = (topic_end - topic) & 0xFF
+        copy_bytes(start + p + 1, topics.ctypes.data + topic, topic_end - topic)
+        p += 1 + topic_end - topic
+        out[p] = (extra_end - extra) >> 8
+        out[p + 1] = (extra_end - extra) & 0xFF
+        copy_bytes(start + p + 2, properties.ctypes.data + extra, extra_end - extra)
+        placed[0, i] = base + at
+        placed[1, i] = size
+        placed[2, i] = q
+        placed[3, i] = numbers[q]
+        numbers[q] += 1
+        at += size
+        i += 1
+    return i, at
+
+
+# -- where a log ends ------------------------------------------------------------------------------------------------
+
+# Why a scan stopped: at the bytes' end, at a blank that ends the file, at zeros, or at what is no record.
+AT_END, AT_BLANK, AT_ZEROS, AT_OTHER = range(4)
+
+
+@njit(nogil=True, cache=True)
+def scan(b: Bytes, base: int, at: int, doubted: int, tables: Tables) -> tuple[int, int, int, int]:
+    """Step from record to record, from byte `at` of a file on, until something is none; all checksums are computed.
+
+    `base`: where the file begins in the log · `doubted`: ms; of a record stored at that time or later it is not known
+    that it was ever safe, so a NUL in its topic or its properties says that it is torn: no writer puts one there, and
+    what a disk forgot is zeros. Older records are taken as a broker takes them. Returns the byte at which the scan
+    stopped, why, how many records it passed, and the latest store time of any of them, in ms.
+    """
+    count, newest = 0, np.int64(0)
+    a, e = b.ctypes.data, len(b)
+    while at + BLANK <= e:
+        size, magic = i32_at(a + at), i32_at(a + at + 4)
+        if magic == BLANK_MARK and size == e - at:
+            return at, AT_BLANK, count, newest
+        if size == 0 and magic == 0:
+            return at, AT_ZEROS, count, newest
+        known = magic in (V1, V2) and size >= FIXED and at + size <= e
+        if not known or not _is_whole(b, at, size, base, doubted, tables):
+            return at, AT_OTHER, count, newest
+        newest = max(newest, time_of(b, at))
+        count += 1
+        at += size
+    return at, AT_END, count, newest
+
+
+@njit
+def _is_whole(b: Bytes, at: int, size: int, base: int, doubted: int, tables: Tables) -> bool:
+    """Whether the record is the one that was written here, as far as it says so itself."""
+    body, topic, topic_end = parts_of(b, at, size)
+    if body == 0 or i64_at(b.ctypes.data + at + 28) != base + at or not has_checksum(b, at, body, tables):
+        return False
+    end = at + size
+    if time_of(b, at) >= doubted:
+        for k in range(topic, end):
+            if b[k] == 0 and not topic_end <= k < topic_end + 2:  # in between lies the length of the properties
+                return False
+    return is_sealed(b, at, topic_end + 2, end, tables)

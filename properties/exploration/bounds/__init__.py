@@ -1,0 +1,96 @@
+"""How far each spec is explored: the numbers that its steps are tried with, and the states that no step is taken from.
+
+A spec knows no bounds: they lie here, as TLA+ keeps them in a model beside the specification. The bound of the spec
+NAME is `BOUND` in `bounds/NAME.py`. Where deviations make too many states, `WITH_DEVIATIONS` beside it is a closer one.
+
+The numbers reach a little beyond what a state within the bound may hold. Then every requirement is refused somewhere,
+and a state in which no step is possible is told apart from one in which no further step was tried.
+
+Some specs accept steps before their subject is opened, on a state of zeros. Most bounds judge where such a step leads
+and take no step from there: the states after `open` show more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+from gapless.spec.catalog import Spec, State
+from gapless.spec.language import Map
+
+FLAG = (1, 0)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Where the exploration of a spec ends.
+
+    An argument is named alone (`number`) or with its step (`append.size`), which takes precedence.
+    """
+
+    says: str  # the bound in words
+    within: Callable[[State], bool]  # whether steps are taken from here; a state beyond is judged, and not left
+    numbers: Mapping[str, Sequence[int]]  # what an argument is tried with, by `argument` or `step.argument`
+    worth: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # of a step: which arguments together
+
+    def arguments(self, spec: Spec, step: str) -> list[tuple[int, ...]]:
+        """Every tuple of arguments that a step is tried with, each once."""
+        names = spec.parameters[step]
+        every = product(*(self._numbers(spec, name, step) for name in names))
+        worth = self.worth.get(step)
+        if worth is None:
+            return list(every)
+        return [args for args in every if worth(SimpleNamespace(**dict(zip(names, args, strict=True))))]
+
+    def universal(self, spec: Spec, names: Sequence[str]) -> list[tuple[int, ...]]:
+        """Every tuple of numbers for which a property is checked."""
+        return list(product(*(self._numbers(spec, name) for name in names)))
+
+    def _numbers(self, spec: Spec, name: str, step: str = "") -> Sequence[int]:
+        for key in (f"{step}.{name}", name):
+            if key in self.numbers:
+                return tuple(dict.fromkeys(self.numbers[key]))
+        where = f" of the step {step}" if step else ", over which an invariant speaks,"
+        raise NoBound(f"the bound of {spec.name} does not say which numbers {name}{where} is tried with")
+
+
+class NoBound(Exception):  # noqa: N818 - its message says all.
+    """A spec cannot be explored, for nothing says how far."""
+
+
+def bound_of(spec: Spec, profile: str | None = None) -> Bound:
+    """How far a spec is explored, with the deviations that a profile allows. Raises NoBound."""
+    name = f"{__name__}.{spec.name}"
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise NoBound(
+            f"{spec.name} has no bound: write `BOUND = Bound(…)` into properties/exploration/bounds/{spec.name}.py"
+        ) from None
+    deviates = profile is not None and spec.allowed(profile)
+    bound: Bound = getattr(module, "WITH_DEVIATIONS", module.BOUND) if deviates else module.BOUND
+    return bound
+
+
+# -- words for bounds ----------------------------------------------------------------------------------------------
+
+
+def one_wrong(*flags: int) -> bool:
+    """At most one of the flags is 0: what is wrong in two ways is refused for the first of them."""
+    return flags.count(0) <= 1
+
+
+def untouched(s: State) -> bool:
+    """Whether nothing has happened yet."""
+    return bool(s == type(s)())
+
+
+def most(counts: Map[Any, int]) -> int:
+    """The greatest value that was put into a map; its default where none was."""
+    return max(counts.entries.values(), default=counts.default)

@@ -1,0 +1,1 @@
+"""A small store, and the orders in which those who work on it may take their steps."""

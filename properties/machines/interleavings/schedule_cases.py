@@ -1,0 +1,230 @@
+"""Runs of a small store, in any order of the steps of those who work on it.
+
+Whoever appends, flushes, scans, builds, commits and reads is an actor (`actors.py`). Each of their steps is taken by
+dispatch and by its model (`dispatch_refinement.py`). Who steps next is chosen by Hypothesis, which shrinks what it
+finds; at random, with and without priorities; and, for the smallest stores, exhaustively. A case is a plan and a
+schedule, and its text is all that is needed to run it again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+
+from gapless.impl.environment.schedules import (
+    Chooser,
+    DoesNotFit,
+    Schedule,
+    ScheduleCounts,
+    chosen,
+    every,
+    run,
+    uniform,
+    with_priorities,
+)
+from gapless.impl.recorder.recorder import Recorder
+from gapless.properties.machines.dispatch_refinement import LIFE_ENDS
+from gapless.properties.machines.interleavings.actors import Plan, Simulation
+from gapless.properties.machines.mismatch import expect
+from gapless.properties.processes import workers
+from gapless.spec import dispatch as spec
+from gapless.traces.replay.notation import changes, told
+
+BOUND = 1000  # steps: no run needs so many
+STEPS = 60  # of a run, roughly: among these, priorities change
+PART = 500  # runs that a process does at a time
+
+SMALLEST = (
+    Plan(queues=(0, 0), reads=0),
+    Plan(queues=(0, 1), batch=2, reads=0),
+    Plan(queues=(0, 0), overlap=0, flying=1, reads=0),
+    Plan(queues=(0, 0), workers=1, fails=(0,), reads=0),
+    Plan(queues=(0, 0), workers=1, synchronous=1, entries=1, reads=1),
+    Plan(queues=(0,), crashes=("restart",), reads=0),
+    Plan(queues=(0, 0), workers=1, crashes=("lose",), reads=0),
+)
+"""Plans of which every schedule is tried; orders of independent steps that lead to the same state count once."""
+
+SMALL = (
+    Plan(queues=(0, 0, 0), reads=0),
+    Plan(queues=(0, 1, 0), reads=0),
+    Plan(queues=(0, 0), crashes=("tear",), seed=7),
+)
+"""The same, for a night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interleaving:
+    """A run as a value; `str` of it is what `parse` reads."""
+
+    plan: Plan
+    schedule: Schedule
+
+    @classmethod
+    def parse(cls, text: str) -> Interleaving:
+        """The case of such a text. Raises ValueError."""
+        plan, colon, schedule = text.partition(":")
+        if not colon:
+            raise ValueError(f"{text!r}: expected a plan, a colon and a schedule")
+        return cls(Plan.parse(plan), Schedule.parse(schedule))
+
+    def __str__(self) -> str:
+        return f"{self.plan}: {self.schedule}"
+
+
+def run_case(plan: Plan, choose: Chooser, recorder: Recorder | None = None) -> tuple[Simulation, Schedule]:
+    """One run, to its end.
+
+    Raises Mismatch, or what the implementation raises, with the schedule as a note.
+    """
+    simulation = Simulation(plan, recorder)
+    schedule = run(simulation, choose, BOUND)
+    try:
+        expect(len(schedule) < BOUND, f"{BOUND} steps, and no end")
+        simulation.finished()
+    except Exception as error:
+        error.add_note(f"schedule: {schedule}")
+        raise
+    return simulation, schedule
+
+
+def in_every_way(plan: Plan) -> ScheduleCounts:
+    """Every schedule of a plan. Raises as `run_case`."""
+    return every(partial(Simulation, plan), state=Simulation.state, finished=Simulation.finished)
+
+
+def plan_by_chance(chance: random.Random) -> Plan:
+    """A random small plan; most have neither failures nor crashes."""
+    pick = chance.choice
+    count, queues = chance.randint(2, 8), chance.randint(1, 3)
+    return Plan(
+        queues=tuple(chance.randrange(queues) for _ in range(count)),
+        batch=chance.randint(1, 3),
+        flying=pick((1, 2, 3, 8)),
+        workers=chance.randint(1, 3),
+        overlap=pick((0, 1, 1)),
+        synchronous=pick((0, 0, 1)),
+        file=pick((256, 512, 2048)),
+        entries=chance.randint(1, 4),
+        room=pick((1, 2, 4)),
+        fails=pick(((), (), (), (0,), (1,), (0, 2), tuple(range(chance.randint(2, 6))))),
+        retries=pick((1, 3)),
+        refused=pick(((), (), (), (), (), (0,), (1,))),
+        crashes=tuple(pick(LIFE_ENDS) for _ in range(pick((0, 0, 0, 1, 1, 2)))),
+        after=chance.randrange(40),
+        seed=chance.randrange(1000),
+    )
+
+
+def by_chance(seed: int) -> tuple[Simulation, Schedule]:
+    """The random run of a seed: every second one has priorities. Raises as `run_case`."""
+    chance = random.Random(seed)  # noqa: S311 - the same for the same seed is all that is asked of it.
+    plan = plan_by_chance(chance)
+    choose = uniform(seed) if seed % 2 else with_priorities(seed, changes=chance.randrange(5), steps=STEPS)
+    return run_case(plan, choose)
+
+
+# -- for a night -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class InterleavingTally:
+    """What many runs came upon. `seconds`: of one processor · `different`: digests of plans with their schedules."""
+
+    runs: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    sometimes: Counter[str] = field(default_factory=Counter)
+    different: set[bytes] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, other: InterleavingTally) -> None:
+        """Add what another one counted."""
+        self.runs += other.runs
+        self.steps += other.steps
+        self.seconds += other.seconds
+        self.sometimes += other.sometimes
+        self.different |= other.different
+        self.failures += other.failures
+
+
+def some(seeds: range) -> InterleavingTally:
+    """The runs of these seeds, up to the first that fails."""
+    tally, began = InterleavingTally(), time.process_time()
+    for seed in seeds:
+        plan = plan_by_chance(random.Random(seed))  # noqa: S311 - as above.
+        try:
+            simulation, schedule = by_chance(seed)
+        except Exception as error:  # noqa: BLE001 - whatever a run raises is what was looked for
+            tally.failures.append(f"{plan}: {schedule_of(error)}")
+            break
+        tally.runs += 1
+        tally.steps += len(schedule)
+        tally.sometimes += simulation.pair.sometimes
+        tally.different.add(blake2b(f"{plan}: {schedule}".encode(), digest_size=8).digest())
+    tally.seconds = time.process_time() - began
+    return tally
+
+
+def first_failure(cases: int) -> tuple[int, str] | None:
+    """How many random runs it takes until one fails, and what is wrong with that; None if none fails."""
+    for seed in range(cases):
+        try:
+            by_chance(seed)
+        except Exception as error:  # noqa: BLE001 - as above
+            return seed + 1, f"{type(error).__name__}: {error}"
+    return None
+
+
+def schedule_of(error: BaseException) -> str:
+    """The schedule in the notes of what a run raised."""
+    return next(note.removeprefix("schedule: ") for note in error.__notes__ if note.startswith("schedule: "))
+
+
+def many(first: int, count: int, jobs: int) -> Iterator[InterleavingTally]:
+    """So many runs, from a seed on, in several processes."""
+    parts = [range(low, min(low + PART, first + count)) for low in range(first, first + count, PART)]
+    with workers(jobs) as pool:
+        yield from pool.map(some, parts)
+
+
+def story(text: str) -> tuple[list[str], bool]:
+    """A case again: who stepped, and what changed in the model; and whether it passed.
+
+    Raises ValueError where the text is no case, DoesNotFit where its schedule does not fit its plan.
+    """
+    case = Interleaving.parse(text)
+    simulation, replayed, lines = Simulation(case.plan), chosen(case.schedule), [str(case.plan), ""]
+    models = [*simulation.pair.models]
+
+    def tell() -> None:
+        """Append what the last step changed to its line."""
+        lines[-1] = f"{lines[-1]} {_told(models, simulation.pair.models)}".rstrip()
+        models[:] = simulation.pair.models
+
+    def choose(able: Sequence[str]) -> str | None:
+        tell()
+        name = replayed(able)
+        lines.extend([] if name is None else [f"{len(lines) - 1:3}. {name:9}"])
+        return name
+
+    try:
+        schedule = run(simulation, choose)
+        tell()
+        if len(schedule) == len(case.schedule) and not any(actor.enabled() for actor in simulation.actors):
+            simulation.finished()
+    except DoesNotFit:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a run raises is what was looked for
+        return [*lines[:-1], lines[-1].rstrip(), "", f"{type(error).__name__}: {error}"], False
+    return [*lines, "", "Dispatch and its model agree."], True
+
+
+def _told(before: Sequence[spec.State], after: Sequence[spec.State]) -> str:
+    pairs = enumerate(zip(before, after, strict=True))
+    return "; ".join(f"queue {q}: {told(changes(old, new))}" for q, (old, new) in pairs if old != new)

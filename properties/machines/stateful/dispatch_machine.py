@@ -1,0 +1,227 @@
+"""Hypothesis drives dispatch and its model: every step is always offered, and both take it, or both refuse.
+
+The rules are the steps of `spec/dispatch.py`, and those around it, which have no counterpart there
+(`OUTSIDE_THE_SPEC`, with a reason each). `dispatch_refinement.py` compares the states inside each step, so that a
+failing program consists of steps alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+
+from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from gapless.impl.dispatch.batches import DispatchBatch
+from gapless.impl.records.errors import Refused, Stopped
+from gapless.impl.store.core import Settings
+from gapless.properties.machines.dispatch_refinement import LIFE_ENDS, DispatchRefinement
+from gapless.properties.machines.ground_truth import ENTRY
+
+QUEUES = st.integers(0, 1)
+MESSAGES = st.lists(QUEUES, min_size=1, max_size=4)
+BATCHES = st.integers(0, 5)  # counted from the newest that was cut, in any life
+NUMBERS = st.integers(-1, 2)  # counted from the one that is due
+ENDS = st.sampled_from((None,) * 15 + LIFE_ENDS)  # most lives are long
+CHOICES = st.lists(st.integers(0, 11), max_size=6)
+SETTINGS = st.builds(
+    Settings,
+    file_size=st.sampled_from((256, 512, 2048)),
+    queue_file_size=st.integers(1, 4).map(lambda entries: entries * ENTRY.size),
+    synchronous=st.booleans(),
+    workers=st.just(1),
+    batch_records=st.integers(1, 3),
+    in_flight=st.integers(1, 4),
+    overlap=st.booleans(),
+)
+
+OUTSIDE_THE_SPEC = {
+    "append": "a step of the log: dispatch meets the messages when it scans",
+    "flush_log": "a step of the log: up to there, a synchronous store is scanned, and entries are flushed",
+    "scan_number": "scan, of a record that claims a number of its own",
+    "take_oldest": "take, of a batch that dispatch chooses",
+    "commit_all": "commit, of every queue of a batch",
+    "work": "all steps of a worker, so that much is done in a life",
+    "fail": "in the model, a worker that failed still has its numbers",
+    "read": "what consumers see is not part of the state",
+}
+
+
+class DispatchMachine(RuleBasedStateMachine):
+    """Dispatch of two queues, on a simulated disk, and the model."""
+
+    @initialize(settings=SETTINGS, retries=st.integers(1, 3), room=st.sampled_from((1, 2, 64)), messages=MESSAGES)
+    def open(self, settings: Settings, retries: int, room: int, messages: list[int]) -> None:
+        """A store with some messages."""
+        self.pair = DispatchRefinement(settings, 2, retries=retries, room=room)
+        self.batches: list[DispatchBatch] = []
+        self.append(messages)
+        self.flush_log()
+
+    @rule(messages=MESSAGES)
+    def append(self, messages: list[int]) -> None:
+        """More messages are appended."""
+        for q in messages:
+            self.pair.append(q)
+
+    @rule()
+    def flush_log(self) -> None:
+        """The log is flushed."""
+        self.pair.flush_log()
+
+    @rule()
+    def scan(self) -> None:
+        """The next batch is cut."""
+        self.offer("scan", self.pair.scan)
+
+    @rule(q=QUEUES, number=NUMBERS)
+    def scan_number(self, q: int, number: int) -> None:
+        """The next record claims a number."""
+        self.offer("scan_number", lambda: self.pair.scan_number(q, self.pair.models[q].scanned + number))
+
+    @rule(batch=BATCHES)
+    def take(self, batch: int) -> None:
+        """A worker takes a batch."""
+        self.offer_for("take", batch, self.pair.take)
+
+    @rule()
+    def take_oldest(self) -> None:
+        """A worker takes the batch that waits longest."""
+        self.offer("take_oldest", self.pair.take)
+
+    @rule(batch=BATCHES)
+    def write(self, batch: int) -> None:
+        """A worker has written its entries."""
+        self.offer_for("write", batch, partial(write, self.pair))
+
+    @rule(batch=BATCHES)
+    def fail(self, batch: int) -> None:
+        """A worker could not write its entries."""
+        self.offer_for("fail", batch, partial(fail, self.pair))
+
+    @rule()
+    def work(self) -> None:
+        """A worker does all that is due."""
+        self.offer("work", partial(work, self.pair))
+
+    @rule(q=QUEUES)
+    def commit(self, q: int) -> None:
+        """What is written becomes visible."""
+        self.offer("commit", lambda: self.pair.commit(q))
+
+    @rule(batch=BATCHES)
+    def commit_all(self, batch: int) -> None:
+        """The same, for every queue of a batch."""
+        self.offer_for("commit_all", batch, partial(commit_all, self.pair))
+
+    @rule()
+    def flush(self) -> None:
+        """Visible entries are flushed."""
+        self.offer("flush", self.pair.flush_queues)
+
+    @rule(q=QUEUES)
+    def read(self, q: int) -> None:
+        """A consumer reads all visible entries."""
+        self.pair.read(q, self.pair.queues[q].committed)
+
+    @rule(end=ENDS, choices=CHOICES)
+    def crash(self, end: str | None, choices: list[int]) -> None:
+        """This life ends, perhaps, and another begins."""
+        if end is not None:
+            self.pair.end_life(end, lambda ways: choices.pop() % ways if choices else 0)
+
+    def teardown(self) -> None:
+        """All that is left is done; then every message is visible."""
+        if hasattr(self, "both") and sys.exc_info()[0] is None:  # otherwise the machine has failed already
+            finish(self.pair)
+            for what in +self.pair.sometimes:
+                event(what)
+
+    def offer(self, name: str, step: Callable[[], object]) -> None:
+        """Offer a step; both may refuse it."""
+        try:
+            step()
+        except Refused:
+            event(f"{name} is refused")
+        except Stopped:
+            if not self.pair.stopped:
+                raise
+        else:
+            event(f"{name} is taken")
+        self.batches += self.pair.cut[-1:] if self.pair.cut[-1:] != self.batches[-1:] else []
+
+    def offer_for(self, name: str, batch: int, step: Callable[[DispatchBatch], object]) -> None:
+        """Offer a step for one of the batches that were ever cut."""
+        if self.batches:
+            self.offer(name, lambda: step(self.batches[-1 - batch % len(self.batches)]))
+
+
+def first_failure(cases: int) -> tuple[int, str] | None:
+    """How many programs it takes, always the same ones, until one fails, and what is wrong with that."""
+    begun = 0
+
+    class Counted(DispatchMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            nonlocal begun
+            begun += 1
+
+    without_shrinking = settings(
+        max_examples=cases,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        run_state_machine_as_test(Counted, settings=without_shrinking)
+    except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
+        return begun, f"{type(error).__name__}: {error}"
+    return None
+
+
+def write(pair: DispatchRefinement, batch: DispatchBatch) -> None:
+    """A worker builds its batch and reports it; a worker that does not have it only reports it. Raises Refused."""
+    if batch in pair.hands:  # the memory of another life is gone
+        pair.build(batch)
+    pair.wrote(batch)
+
+
+def fail(pair: DispatchRefinement, batch: DispatchBatch) -> None:
+    """A worker fails and reports it. Raises Refused."""
+    if batch in pair.hands:
+        pair.spoil(batch)
+    pair.failed(batch)
+
+
+def commit_all(pair: DispatchRefinement, batch: DispatchBatch) -> None:
+    """What is written of the queues of a batch becomes visible, if the batch was cut in this life."""
+    if batch in pair.cut:
+        pair.commit_all(batch)
+
+
+def work(pair: DispatchRefinement) -> DispatchBatch | None:
+    """A worker does the batch that it has, or one that waits, or one it scans; None if there is none."""
+    if not pair.hands and pair.take() is None and pair.scan() is not None:
+        pair.take()
+    for batch in pair.hands[:1]:
+        write(pair, batch)
+        pair.commit_all(batch)
+        return batch
+    return None
+
+
+def finish(pair: DispatchRefinement) -> None:
+    """All that is left is done, first what workers have; then every message is visible."""
+    pair.flush_log()
+    working = True
+    while working and not pair.stopped:
+        for q in range(len(pair.queues)):
+            pair.commit(q)
+        working = work(pair) is not None
+    pair.everything_is_visible()

@@ -1,0 +1,94 @@
+"""Events as NDJSON: a header, then a line for each event, and a newline at the end of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from gapless.traces.events.event import NAME, VERSION, NoEvent, Vocabulary, parsed, rows, text_of
+from gapless.traces.events.parquet import check_version
+from gapless.traces.problems import Unreadable, shown
+
+HEADER = {"schema": NAME, "version": VERSION}
+BLOCK = 4 << 20  # bytes that are read at once
+LONGEST = 1 << 20  # bytes: a longer line is no event
+
+
+def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int | None, int]]:
+    """Whole lines behind the header, about `size` bytes of them: the first byte, the one behind the last, bytes."""
+    low, end = _check_header(path, file), file.seek(0, os.SEEK_END)
+    while low + size < end and (high := _line_from(file, low + size)) < end:
+        yield low, high, high - low
+        low = high
+    yield low, None, end - low
+
+
+def _line_from(file: BinaryIO, at: int) -> int:
+    """Where the first line begins that does not begin before byte `at`."""
+    file.seek(at - 1)
+    while (line := file.readline(LONGEST)) and not line.endswith(b"\n"):
+        pass
+    return file.tell()
+
+
+def read(
+    path: Path, file: BinaryIO, low: int, high: int | None, from_lines: Callable[[list[bytes]], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The lines from byte `low` up to `high`, some at a time, as `from_lines` has them; `low` is 0 for the whole file.
+
+    Raises Unreadable; NoEvent with the number of the event in the file.
+    """
+    low = low or _check_header(path, file)
+    file.seek(low)
+    row = 0
+    try:
+        while block := file.read(BLOCK if high is None else min(BLOCK, high - file.tell())):
+            if not block.endswith(b"\n"):
+                block += file.readline(LONGEST)
+            lines = block.split(b"\n")
+            _require_whole(lines)
+            yield from_lines(lines[:-1])
+            row += len(lines) - 1
+    except NoEvent as wrong:
+        raise NoEvent(_events_before(file, low) + row + wrong.row, wrong.what) from wrong.__cause__
+
+
+def _require_whole(lines: list[bytes]) -> None:
+    """The last line ends in a newline, so that nothing is behind it. Raises NoEvent."""
+    if lines[-1]:
+        raise NoEvent(len(lines) - 1, "the last line is cut off, expected a newline at its end; remove it")
+
+
+def _events_before(file: BinaryIO, low: int) -> int:
+    """How many lines there are before byte `low`, the header left out. Asked only to say where something is wrong."""
+    file.seek(0)
+    return sum(file.read(min(BLOCK, low - at)).count(b"\n") for at in range(0, low, BLOCK)) - 1
+
+
+def _check_header(path: Path, file: BinaryIO) -> int:
+    """Where the first event begins. Raises Unreadable."""
+    line = file.readline(LONGEST)
+    try:
+        header = parsed(line)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("schema") != NAME or not line.endswith(b"\n"):
+        raise Unreadable(
+            f"{shown(path)}, line 1: expected {text_of(HEADER)}, as every file of events begins (traces/README.md)"
+        )
+    check_version(path, str(header.get("version", "unknown")))
+    return file.tell()
+
+
+def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary) -> int:
+    """Write batches of the vocabulary's schema; returns how many events they hold."""
+    count = 0
+    file.write(f"{text_of(HEADER)}\n".encode())
+    for batch in batches:
+        file.writelines(f"{text_of(row)}\n".encode() for row in rows(batch, vocabulary))
+        count += batch.num_rows
+    return count

@@ -1,0 +1,115 @@
+"""Events as Parquet, with their version in its metadata and a checksum for each page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from gapless.traces.events.event import NAME, ROWS, VERSION, NoEvent, Vocabulary
+from gapless.traces.problems import Unreadable, shown
+
+
+def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int, int]]:
+    """Row groups that follow one another and hold `size` bytes together: the first, the one behind the last, bytes."""
+    with _explained(path):
+        metadata = _opened(path, file).metadata
+        sizes = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
+    low = held = 0
+    for number, bytes_ in enumerate(sizes):
+        held += bytes_
+        if held >= size:
+            yield low, number + 1, held
+            low, held = number + 1, 0
+    if low < len(sizes) or not sizes:
+        yield low, len(sizes), held
+
+
+def read(
+    path: Path, file: BinaryIO, low: int, high: int | None, sound: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the row groups `low:high`, each batch as `sound` has it, and all that the groups promise.
+
+    Raises Unreadable; NoEvent with the number of the row in the file.
+    """
+    with _explained(path):
+        source = _opened(path, file)
+        rows = [source.metadata.row_group(number).num_rows for number in range(source.num_row_groups)]
+        if sum(rows) != source.metadata.num_rows:
+            raise ValueError(f"it should have {source.metadata.num_rows} rows, and its row groups have {sum(rows)}")
+        before, behind = sum(rows[:low]), sum(rows[:high])
+        groups = list(range(len(rows)))[low:high]
+        for batch in source.iter_batches(ROWS, row_groups=groups, use_threads=False):
+            try:
+                yield sound(batch)
+            except NoEvent as wrong:
+                raise NoEvent(before + wrong.row, wrong.what) from wrong
+            before += batch.num_rows
+        if before != behind:
+            raise ValueError(f"it should have {behind} rows up to here, and {before} could be read")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What pyarrow says of a file that is none, or is torn, in a sentence of ours."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow tells of torn pages by an OSError
+        raise Unreadable(
+            f"{shown(path)}: {shown(error)}; expected a Parquet file of {NAME} (traces/README.md): copy it again, "
+            "record it again, or name it .ndjson if it is that"
+        ) from error
+
+
+def _opened(path: Path, file: BinaryIO) -> parquet.ParquetFile:
+    source = parquet.ParquetFile(file, page_checksum_verification=True)
+    check_version(path, (source.schema_arrow.metadata or {}).get(NAME.encode(), b"").decode(errors="replace"))
+    return source
+
+
+def check_version(path: Path, version: str) -> None:
+    """The file is of the version that is read here. Raises Unreadable."""
+    if not version:
+        raise Unreadable(
+            f"{shown(path)}: its metadata does not say {NAME} = {VERSION}, so its columns may mean anything; "
+            "write it with that key (traces/README.md)"
+        )
+    if version != str(VERSION):
+        raise Unreadable(
+            f"{shown(path)}: {NAME} of version {shown(version)}, expected {VERSION}; check it with the gapless that "
+            "belongs to it, or record it again"
+        )
+
+
+def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary) -> int:
+    """Write batches of the vocabulary's schema; returns how many events they hold."""
+    count = 0
+    names = ["source", "spec", "trace", "action", "outcome"]
+    integers = ("position", *(f"args.{name}" for name in vocabulary.arguments))
+    with parquet.ParquetWriter(
+        file,
+        vocabulary.schema,
+        compression="zstd",
+        use_dictionary=names,  # type: ignore[arg-type]  # the stubs know only all columns, or none
+        column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
+        write_page_checksum=True,
+    ) as writer:
+        for table in _tables(batches, vocabulary.schema.empty_table()):
+            writer.write_table(table, ROWS)
+            count += table.num_rows
+    return count
+
+
+def _tables(batches: Iterable[pa.RecordBatch], waiting: pa.Table) -> Iterator[pa.Table]:
+    """The same events in tables of `ROWS`, or multiples of it; the last holds the rest."""
+    for batch in batches:
+        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
+        if full := waiting.num_rows // ROWS * ROWS:
+            yield waiting.slice(0, full)
+            waiting = waiting.slice(full)
+    if waiting.num_rows:
+        yield waiting

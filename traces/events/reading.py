@@ -1,0 +1,82 @@
+"""Reading files of events: whole, or in stretches; what is read is held to the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from gapless.traces.events import ndjson, parquet
+from gapless.traces.events.event import NoEvent
+from gapless.traces.events.files import is_parquet
+from gapless.traces.events.schema import Event, from_lines, sound, to_events
+from gapless.traces.problems import Unreadable, shown
+
+
+@dataclass(frozen=True)
+class EventStretch:
+    """Events of a file that follow one another and are read together: row groups of Parquet, or lines of NDJSON.
+
+    `low:high`: the row groups, or the bytes; of the last lines, `high` is None: they reach to the file's end · `bytes`:
+    how many there are to read · `first`, `last`: no events come before it, or behind it.
+    """
+
+    number: int
+    low: int
+    high: int | None
+    bytes: int
+    first: bool
+    last: bool
+
+
+def stretches(path: Path, size: int) -> list[EventStretch]:
+    """The whole file in stretches of about `size` bytes, in its order. Raises Unreadable."""
+    cut = (parquet if is_parquet(path) else ndjson).stretches
+    with _opened(path) as file:
+        bounds = list(cut(path, file, size))
+    last = len(bounds) - 1
+    return [EventStretch(n, low, high, held, n == 0, n == last) for n, (low, high, held) in enumerate(bounds)]
+
+
+def read(path: Path, stretch: EventStretch | None = None) -> Iterator[pa.RecordBatch]:
+    """The events of a file, or of a stretch of it, in its order, as batches of `schema.SCHEMA`.
+
+    One batch is held at a time. Raises Unreadable.
+    """
+    low, high = (stretch.low, stretch.high) if stretch else (0, None)
+    columnar = is_parquet(path)
+    with _opened(path) as file:
+        try:
+            if columnar:
+                yield from parquet.read(path, file, low, high, sound)
+            else:
+                yield from ndjson.read(path, file, low, high, from_lines)
+        except NoEvent as wrong:
+            kind, number = place(path, wrong.row)
+            raise Unreadable(
+                f"{shown(path)}, {kind} {number}: {shown(wrong)} (traces/README.md says what an event holds)"
+            ) from wrong
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
+
+
+def place(path: Path, row: int) -> tuple[str, int]:
+    """Where event `row` (from 0) stands, as people look for it: a line of NDJSON from 1, or a row of Parquet from 0."""
+    return ("row", row) if is_parquet(path) else ("line", row + 2)
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The events of a file, one by one. Raises Unreadable."""
+    return chain.from_iterable(to_events(batch) for batch in read(path))

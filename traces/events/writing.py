@@ -1,0 +1,42 @@
+"""Writing a file of events, as Parquet or NDJSON. No spec is known here: `schema.write` also checks what it writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from gapless.traces.events import ndjson, parquet
+from gapless.traces.events.event import Vocabulary
+from gapless.traces.events.files import is_parquet
+
+
+def write(path: Path, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary) -> int:
+    """Write batches of the vocabulary's schema; returns how many events they hold. The suffix of `path` says the form.
+
+    The file appears whole or not at all.
+    """
+    write_form = parquet.write if is_parquet(path) else ndjson.write
+    with _whole(path) as file:
+        return write_form(file, batches, vocabulary)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name only when it is written to the end."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+        with path.open("wb") as file:
+            yield file
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
