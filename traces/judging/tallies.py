@@ -54,7 +54,8 @@ class Tally:
     `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
     that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
     nobody saw, by action · `anomalies`: by deviation · `clusters`: by the rule that is broken · `unopened`: traces
-    that do not begin as they must · `given_up`: traces with too many possible states · `falls`: the first event that
+    that do not begin as they must · `given_up`: traces with too many possible states · `unpromised`:
+    traces in which an assumption does not hold · `falls`: the first event that
     stands behind a later one.
     """
 
@@ -68,6 +69,7 @@ class Tally:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     unopened: Seen | None = None
     given_up: Seen | None = None
+    unpromised: Seen | None = None
     falls: First | None = None
 
     def add(self, other: Tally, rows: int) -> None:
@@ -88,6 +90,8 @@ class Tally:
             self.unopened = added(self.unopened, other.unopened[0], _moved(other.unopened[1], rows))
         if other.given_up:
             self.given_up = added(self.given_up, other.given_up[0], _moved(other.given_up[1], rows))
+        if other.unpromised:
+            self.unpromised = added(self.unpromised, other.unpromised[0], _moved(other.unpromised[1], rows))
         if other.falls:
             falls = _moved(other.falls, rows)
             self.falls = min(self.falls, falls) if self.falls else falls
