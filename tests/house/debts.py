@@ -8,10 +8,6 @@ UPWARD: dict[str, set[tuple[str, str]]] = {}
 
 LONG = {
     "traces/replay/kernels.py",
-    "traces/sources/rocketmq/clients/client_log.py",
-    "traces/sources/rocketmq/splits.py",
-    "traces/sources/rocketmq/store/scan.py",
-    "traces/sources/rocketmq/transactions/judge.py",
 }
 """Modules of more lines than a reader wants."""
 
@@ -19,11 +15,9 @@ TWICE = {
     "Answer",
     "Batch",
     "Judge",
-    "Judged",
     "Messages",
     "Reader",
     "Result",
-    "Source",
     "Step",
     "Store",
     "Suspect",

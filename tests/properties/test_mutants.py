@@ -11,6 +11,8 @@ from gapless.properties.faults.spec_mutants import BAR, Judged, judge, judged, s
 from gapless.spec.catalog import SPECS, Spec
 from tests.support.toy_spec import toy
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_faults_are_planted_in_every_step(spec: Spec) -> None:

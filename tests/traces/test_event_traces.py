@@ -28,7 +28,7 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as Step
 from gapless.traces.report.parts import Parts
-from gapless.traces.report.values import Source
+from gapless.traces.report.values import SourceRow
 from gapless.traces.report.verdict_table import TableRows
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.sources.event_files.source import SOURCE
@@ -56,7 +56,7 @@ FEWER = settings(max_examples=max(1, settings().max_examples // 3))
 class Judged:
     """What is said of one file: its row, with the verdict, and its part of the report."""
 
-    source: Source
+    source: SourceRow
     parts: Parts
 
     @property

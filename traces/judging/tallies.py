@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from gapless.traces.judging.columns import First, Hashes, Packed
+from gapless.traces.judging.columns import First
 from gapless.traces.replay.exact import Departure
 
 TRACES = 5  # traces named in a cluster of findings
@@ -116,27 +114,3 @@ def added(before: Seen | None, count: int, first: First) -> Seen:
 
 def _moved(first: First, rows: int) -> First:
     return first._replace(row=first.row + rows)
-
-
-NO_HASHES: Hashes = np.zeros(0, np.uint64)
-
-
-@dataclass
-class Judged:
-    """What one task found out. `stretch` is None where it put traces together that several stretches hold.
-
-    `records`: events in the stretch · `tallies`: by spec · `whole`: of the traces judged here · `loose`: of those that
-    may go on elsewhere · `packed`: their events, unless they are `too_many` to be handed on at once · `problem`: why
-    the stretch cannot be read · `listed`: verdicts that were written down.
-    """
-
-    stretch: int | None
-    records: int = 0
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    whole: Hashes = field(default_factory=lambda: NO_HASHES)
-    loose: Hashes = field(default_factory=lambda: NO_HASHES)
-    packed: list[Packed] = field(default_factory=list)
-    too_many: bool = False
-    problem: str = ""
-    interrupted: bool = False
-    listed: int = 0
