@@ -210,7 +210,10 @@ def _found() -> Iterator[Spec]:
 
 
 SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}
-PROFILES = ("strict", "rocketmq", "pulsar")
+PROFILES = tuple(
+    dict.fromkeys(("strict", *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
+)
+"""Whose deviations a check may allow: no broker's, or those of one that a deviation names."""
 
 
 def rule(name: str) -> Rule:
