@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
-from posixpath import dirname, join, normpath
+from pathlib import Path, PurePosixPath
+from posixpath import basename, dirname, join, normpath
 from shutil import which
 
 import pytest
@@ -146,8 +146,8 @@ LINK = re.compile(r"\]\(<?([^()\s<>]+)>?(?:\s+\"[^\"]*\")?\)|^ {0,3}\[[^\]]+\]:\
 ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
-def dead_links(text: str, at: str, pages: Pages, is_there: Callable[[str], bool]) -> list[str]:
-    """Relative links of the Markdown page `at` that do not open. `is_there` knows files and folders by their path."""
+def dead_links(text: str, at: str, pages: Pages, there: frozenset[str]) -> list[str]:
+    """Relative links of the Markdown page `at` that do not open; files and folders that are `there` by their path."""
     complaints = []
     for line, match in found(LINK, blanked(INLINE_CODE, blanked(FENCED, text))):
         target = match[1] or match[2]
@@ -155,31 +155,38 @@ def dead_links(text: str, at: str, pages: Pages, is_there: Callable[[str], bool]
             continue
         path, _, anchor = target.partition("#")
         to = normpath(join(dirname(at), path)) if path else at
-        if not is_there(to):
-            complaints.append(f"{line}: `{target}` does not open: say {nearest(to, pages)}, from {dirname(at) or '.'}/")
+        if to not in there:
+            complaints.append(f"{line}: `{target}` does not open: say the way to {namesake(to, there)}")
         elif to in pages and (instead := instead_of(to, anchor, pages)):
             complaints.append(f"{line}: `{target}` does not open: {instead}")
     return complaints
 
 
-THERE = {"docs", *A_BOOK, TAIL, "spec/log.py"}
+def namesake(path: str, there: frozenset[str]) -> str:
+    """What is there under the same name or a similar one, in this folder or another."""
+    by_name = {basename(one): one for one in sorted(there)}
+    near = get_close_matches(basename(path), by_name, n=2, cutoff=0.8)
+    return " or ".join(by_name[name] for name in near) or "a file that is there"
+
+
+THERE = frozenset({"docs", *A_BOOK, TAIL, "spec/log.py"})
 
 
 @pytest.mark.parametrize(
     ("link", "instead"),
     [
         ("[the end](log.md#ended)", "1: `log.md#ended` does not open: say do|cs/log.md#recovery"),
-        ("see\n\n[`log`](logs.md#cl1)", "3: `logs.md#cl1` does not open: say do|cs/log.md"),
+        ("see\n\n[`log`](logs.md#cl1)", "3: `logs.md#cl1` does not open: say the way to do|cs/log.md"),
         ("[fast](../README.md#how-slow)", "say README.md#how-fast"),
         ("[here](#there)", '`<a id="there"></a>`'),
-        ("[code](spec/log.py)", "from docs/"),
+        ("[code](spec/log.py)", "say the way to spec/log.py"),
         ("[log]: ../spec/logs.py", "`../spec/logs.py` does not open"),
         ("![picture](log.png)", "`log.png` does not open"),
     ],
 )
 def test_a_dead_link_is_caught(link: str, instead: str) -> None:
     pages = {**A_BOOK, TAIL: anchors(link)}
-    assert plain(instead) in "\n".join(dead_links(link, TAIL, pages, THERE.__contains__))
+    assert plain(instead) in "\n".join(dead_links(link, TAIL, pages, THERE))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +201,7 @@ def test_a_dead_link_is_caught(link: str, instead: str) -> None:
 )
 def test_a_link_that_opens_is_left_alone(link: str) -> None:
     pages = {**A_BOOK, TAIL: anchors(link)}
-    assert dead_links(link, TAIL, pages, THERE.__contains__) == []
+    assert dead_links(link, TAIL, pages, THERE) == []
 
 
 # --- What no reader has -------------------------------------------------------------------------------------
@@ -269,14 +276,20 @@ def test_an_open_book_is_left_alone(text: str) -> None:
 
 
 @cache
-def texts() -> Mapping[str, str]:
-    """Every text file in the repository or about to be, by its path; empty where this is no repository."""
+def names() -> tuple[str, ...]:
+    """The path of every file in the repository or about to be; none where this is no repository."""
     git = which("git")
     if git is None or not (ROOT / ".git").exists():
-        return {}
+        return ()
     listing = [git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
-    read = {name: (ROOT / name).read_bytes() for name in names if name and (ROOT / name).is_file()}
+    listed = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
+    return tuple(name for name in listed if name and (ROOT / name).exists())
+
+
+@cache
+def texts() -> Mapping[str, str]:
+    """Every text file, by its path."""
+    read = {name: (ROOT / name).read_bytes() for name in names() if (ROOT / name).is_file()}
     return {name: data.decode(errors="replace") for name, data in read.items() if b"\0" not in data}
 
 
@@ -289,8 +302,8 @@ def held(complaints_of: Callable[[str, str], list[str]], *, pages_only: bool = F
     """No file of the project, or no Markdown page, has a complaint."""
     if not texts():
         pytest.skip("no git, or not in a repository")
-    names = project_pages() if pages_only else texts()
-    complaints = [f"{name}:{complaint}" for name in names for complaint in complaints_of(name, texts()[name])]
+    looked_at = project_pages() if pages_only else texts()
+    complaints = [f"{name}:{complaint}" for name in looked_at for complaint in complaints_of(name, texts()[name])]
     assert not complaints, "\n".join(["", *complaints])
 
 
@@ -299,10 +312,8 @@ def test_every_path_into_docs_opens() -> None:
 
 
 def test_every_relative_link_opens() -> None:
-    held(
-        lambda name, text: dead_links(text, name, project_pages(), lambda path: (ROOT / path).exists()),
-        pages_only=True,
-    )
+    folders = frozenset(str(parent) for name in names() for parent in PurePosixPath(name).parents)
+    held(lambda name, text: dead_links(text, name, project_pages(), folders.union(names())), pages_only=True)
 
 
 def test_every_anchor_is_given_once() -> None:
