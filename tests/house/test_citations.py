@@ -76,15 +76,17 @@ def test_an_anchor_given_twice_is_caught() -> None:
 
 # --- Paths into docs/ ---------------------------------------------------------------------------------------
 
-INTO_DOCS = re.compile(r"(?<![\w/.-])(docs/[\w./-]+\.md)\b(?:#([\w-]+))?")
+INTO_DOCS = re.compile(r"(?<![\w/.-])(docs/[\w./-]+\.md)\b((?:#[\w-]+)?(?:,\s+#[a-z][\w-]*)*)")
+"""A page, its anchor, and further anchors of the same page."""
 
 
 def dead_paths(text: str, pages: Pages) -> list[str]:
-    """Paths into `docs/`, with or without an anchor, that do not open."""
+    """Paths into `docs/`, with anchors or without, that do not open."""
     return [
-        f"{line}: `{match[0]}` does not open: {instead}"
+        f"{line}: `{match[1]}{anchor and '#'}{anchor}` does not open: {instead}"
         for line, match in found(INTO_DOCS, text)
-        if (instead := instead_of(match[1], match[2] or "", pages))
+        for anchor in re.findall(r"#([\w-]+)", match[2]) or [""]
+        if (instead := instead_of(match[1], anchor, pages))
     ]
 
 
@@ -122,6 +124,7 @@ A_BOOK = {LOG: frozenset({"recovery", "cl1"}), "README.md": frozenset({"how-fast
         ("first\nsecond (do|cs/logs.md)", "2: `do|cs/logs.md` does not open: say do|cs/log.md"),
         ('seen="do|cs/logs.md#cl1: torn"', "1: `do|cs/logs.md#cl1` does not open: say do|cs/log.md"),
         ("do|cs/log.md#cl2", '`<a id="cl2"></a>`'),
+        ("do|cs/log.md#cl1, #recover; #7240", "`do|cs/log.md#recover` does not open"),
     ],
 )
 def test_a_dead_path_is_caught(text: str, instead: str) -> None:
@@ -131,7 +134,7 @@ def test_a_dead_path_is_caught(text: str, instead: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Source: do|cs/log.md#recovery, do|cs/log.md#cl1; do|cs/log.md.",
+        "Source: do|cs/log.md#recovery, #cl1; do|cs/log.md, #7240.",
         "https://example.org/do|cs/logs.md",
         "the docs/ folder",
     ],
