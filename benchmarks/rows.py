@@ -25,14 +25,14 @@ def checksum(path: str, size: int, records: int) -> None:
 def scan(path: str) -> None:
     """The checker's own scan: records found, checksums computed, columns filled, nothing judged."""
     from gapless.traces.options import Options  # noqa: PLC0415 - as below
-    from gapless.traces.sources.rocketmq import splits  # noqa: PLC0415 - not for the rows that do without
-    from gapless.traces.sources.rocketmq.store import layout  # noqa: PLC0415 - not for the rows that do without
+    from gapless.traces.sources.rocketmq.segments import splits, tasks  # noqa: PLC0415 - not for the rows without
+    from gapless.traces.sources.rocketmq.store import directory, file_access  # noqa: PLC0415 - not for the rows without
 
-    splits.load_kernels(Options())
+    tasks.load_kernels(Options())
     began = time.perf_counter()
-    store, space = layout.open_store(Path(path)), splits.Space()
-    readers = (splits.Reader(store, split, space) for split in splits.splits(store))
-    records = sum(int(columns.filled[0]) for reader in readers for columns, *_ in reader.runs())
+    store, space = directory.open_store(Path(path)), file_access.Space()
+    readers = (splits.SplitReader(store, split, space) for split in splits.splits(store))
+    records = sum(scanned.columns.count for reader in readers for scanned in reader.segments())
     answer(time.perf_counter() - began, records)
 
 

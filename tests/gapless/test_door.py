@@ -133,13 +133,13 @@ SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background, it is ignored
 from gapless.cli import app
-from gapless.traces.sources.rocketmq import splits
-judge = splits.judge
+from gapless.traces.sources.rocketmq.segments import tasks
+judge = tasks.judge
 def slow(*arguments, **named):
     print("begun", flush=True)
     time.sleep(0.5)
     return judge(*arguments, **named)
-splits.judge = slow
+tasks.judge = slow
 app(["check", sys.argv[1], "/nowhere", "--jobs", "1"])
 """
 

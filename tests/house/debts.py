@@ -7,12 +7,7 @@ UPWARD: dict[str, set[tuple[str, str]]] = {}
 """Arrows from a lower floor to a higher one."""
 
 LONG = {
-    "spec/transaction.py",
     "traces/replay/kernels.py",
-    "traces/sources/rocketmq/clients/client_log.py",
-    "traces/sources/rocketmq/splits.py",
-    "traces/sources/rocketmq/store/scan.py",
-    "traces/sources/rocketmq/transactions/judge.py",
 }
 """Modules of more lines than a reader wants."""
 
@@ -20,7 +15,6 @@ TWICE = {
     "Answer",
     "Batch",
     "Judge",
-    "Judged",
     "Messages",
     "Reader",
     "Result",

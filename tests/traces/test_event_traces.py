@@ -443,6 +443,17 @@ def test_numbers_far_apart_and_slices_of_events(tmp_path: Path, monkeypatch: pyt
     assert [finding.where.offset for finding in judged.findings] == [14]
 
 
+@pytest.mark.parametrize("outcome", ["ok", "unknown"])
+def test_an_environment_that_breaks_its_promise_accuses_nobody(tmp_path: Path, outcome: str) -> None:
+    def cache(action: str, *args: int, **more: Any) -> Told:
+        return step(action, *args, spec="half_cache", trace="halves", **more)
+
+    told = [cache("open", 0, 2), cache("append", 0), cache("flush", 1, outcome=outcome), cache("restart", 0)]
+    judged = checked(tmp_path, told)
+    assert judged.source.verdict == ("inconclusive" if outcome == "ok" else "conforms")
+    assert ("an environment that breaks its promise" in " ".join(judged.source.reasons)) == (outcome == "ok")
+
+
 def test_an_interrupted_check_tells_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> list[Any]:
         raise KeyboardInterrupt

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.traces.sources.rocketmq.store.scan import among, distinct
+from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 
 VALUES = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)).map(lambda values: np.array(values, np.int64))
 

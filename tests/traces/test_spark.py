@@ -23,9 +23,9 @@ from gapless.traces.engines.spark import Spark
 from gapless.traces.events import reading, schema
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq import splits
 from gapless.traces.sources.rocketmq.check import StoreCheck
-from gapless.traces.sources.rocketmq.store.layout import open_store
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.store.directory import open_store
 from tests.support.command_line import gapless_process
 from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
 from tests.support.rocketmq import damage, transaction_damage

@@ -18,24 +18,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gapless.traces.problems import NothingThere, Unreadable
-from gapless.traces.sources.rocketmq.clients import client_log
-from gapless.traces.sources.rocketmq.clients.client_log import (
-    COMMIT,
-    FAIL,
-    NONE,
-    OK,
-    ROLL_BACK,
-    UNDECIDED,
-    UNKNOWN,
-    Checks,
-    ClientLog,
-    Ends,
-    Resumes,
-    Rows,
-    Sends,
-)
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.layout import client_log_beside
+from gapless.traces.sources.rocketmq.clients import client_log, request_lines
+from gapless.traces.sources.rocketmq.clients.client_log import Checks, ClientLog, Ends, Resumes, Rows, Sends
+from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
+from gapless.traces.sources.rocketmq.store import bytes as native
+from gapless.traces.sources.rocketmq.store.directory import client_log_beside
 from tests.support.rocketmq.recordings import COUNTS, recording_with_client
 from tests.support.rocketmq.stores import PREPARED, ROLLED_BACK, SCHEDULE_TOPIC, digest, read_log
 from tests.support.rocketmq.transactions import HALF
@@ -626,7 +613,7 @@ def test_what_cannot_be_opened_is_unreadable(tmp_path: Path) -> None:
 def test_a_digest_is_what_its_description_says(key: bytes, before: bytes, after: bytes) -> None:
     """Wherever the key lies, and whatever lies around it."""
     data = np.frombuffer(before + key + after + b"\0", np.uint8)
-    assert scan.digest(data, len(before), len(before) + len(key)) == digest(key)
+    assert native.digest(data, len(before), len(before) + len(key)) == digest(key)
 
 
 def test_a_digest_is_the_same_for_ever() -> None:
@@ -654,7 +641,7 @@ def turned_back(word: int, by: int) -> int:
 def digests(keys: list[bytes]) -> list[int]:
     """The digests of a column of keys."""
     data = np.frombuffer(b"".join(keys) + b"\0", np.uint8)
-    found: list[int] = scan.digests(data, np.cumsum([0, *map(len, keys)])).tolist()
+    found: list[int] = native.digests(data, np.cumsum([0, *map(len, keys)])).tolist()
     return found
 
 
@@ -662,7 +649,7 @@ def test_a_million_similar_keys_have_a_million_digests() -> None:
     """Counters, as clients make them; and every 32-bit half of the digests is as good as chance."""
     count = 1_000_000
     keys = b"".join(b"7F000001000055970000%012X" % number for number in range(count))
-    found = scan.digests(np.frombuffer(keys, np.uint8), np.arange(count + 1) * 32)
+    found = native.digests(np.frombuffer(keys, np.uint8), np.arange(count + 1) * 32)
     assert len(np.unique(found)) == count
     for half in (found & 0xFFFFFFFF, found >> 32):
         assert abs(count - len(np.unique(half)) - count**2 / 2**33) < 80  # 116 pairs are expected, give or take 11
@@ -687,9 +674,16 @@ def test_the_example_of_the_essay_is_a_client_log(tmp_path: Path) -> None:
 def test_the_essay_tells_of_every_field() -> None:
     table = [row.split("|") for row in section().splitlines() if row.startswith("| `")]
     told = {name for row in table for name in re.findall(r"`(\w+)`", row[1])}
-    models = (client_log.Send, client_log.Batch, client_log.End, client_log.Check, client_log.Admin, client_log.Other)
+    models = (
+        request_lines.SendRequest,
+        request_lines.BatchRequest,
+        request_lines.EndRequest,
+        request_lines.CheckRequest,
+        request_lines.AdminRequest,
+        request_lines.OtherRequest,
+    )
     assert told == {field.alias or name for model in models for name, field in model.model_fields.items()}
-    assert set(re.findall(r"`(\w+)`", table[0][3])) == set(client_log.OPS)
+    assert set(re.findall(r"`(\w+)`", table[0][3])) == set(request_lines.OPS)
 
 
 def test_columns_are_what_other_rooms_are_told() -> None:

@@ -79,7 +79,7 @@ def test_the_strict_profile_shows_what_the_design_forbids(name: str) -> None:
 def test_splits_and_processes_change_nothing(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of 100,000 bytes, each judged by whoever is free, come to what the whole comes to."""
     whole = check([recording("midlife")], jobs=1)
-    monkeypatch.setattr("gapless.traces.sources.rocketmq.splits.SPLIT", 100_000)
+    monkeypatch.setattr("gapless.traces.sources.rocketmq.segments.splits.SPLIT", 100_000)
     parts = check([recording("midlife")], jobs=jobs)
     assert parts.queues == whole.queues
     assert parts.sources == whole.sources

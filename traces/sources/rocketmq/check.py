@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
-from uuid import uuid4
 
 from gapless.spec.catalog import rule
 from gapless.traces.engines.engine import Engine
@@ -15,19 +13,20 @@ from gapless.traces.engines.local import Local
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere
 from gapless.traces.report.parts import Parts
-from gapless.traces.sources.rocketmq import splits
 from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
-from gapless.traces.sources.rocketmq.found import Judged
-from gapless.traces.sources.rocketmq.log import Judge
-from gapless.traces.sources.rocketmq.splits import Result, Split
-from gapless.traces.sources.rocketmq.store.layout import (
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.segments import splits, tasks
+from gapless.traces.sources.rocketmq.segments.splits import Split
+from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
+from gapless.traces.sources.rocketmq.store.directory import (
     CLIENT_LOG,
-    HALF_TOPIC,
     Store,
     client_log_beside,
     open_store,
 )
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.source import Beside
 
@@ -58,18 +57,10 @@ class Task:
     store: Store
     options: Options
     evidence: Evidence | None
-    check: str = field(default_factory=lambda: uuid4().hex)
 
-    def __call__(self, split: Split) -> Result:
+    def __call__(self, split: Split) -> SplitResult:
         """Judge one split. Raises Unreadable."""
-        _begun(self.check)
-        return splits.judge(self.store, split, self.options, self.evidence)
-
-
-@lru_cache(maxsize=1)
-def _begun(check: str) -> None:  # noqa: ARG001 - what it has seen before is remembered, and not done again
-    """A check that this process has not heard of: since the last one, the files may have changed."""
-    splits.forget_listings()
+        return tasks.judge(self.store, split, self.options, self.evidence)
 
 
 class StoreCheck:
@@ -78,19 +69,18 @@ class StoreCheck:
     def __init__(
         self, path: Path, store: Store, options: Options, said: Evidence | None = None, *, listed: bool = False
     ) -> None:
-        splits.forget_listings()
-        splits.load_more_kernels(store, options)
+        tasks.load_more_kernels(store, options)
         self.path = path
         self.options = options
         self.listed = listed
         self.splits: Sequence[Split] = list(splits.splits(store, options.split))
-        self.judge = Judge(store, options, said)
+        self.judge = StoreJudge(store, options, said)
 
     def task(self, engine: Engine) -> Task:  # noqa: ARG002 - as `Recording` says
         """As `Recording` says."""
         return Task(self.judge.store, self.options, self.judge.evidence)
 
-    def take(self, result: Result) -> None:
+    def take(self, result: SplitResult) -> None:
         """As `Recording` says."""
         self.judge.take(result)
 
@@ -104,7 +94,7 @@ class StoreCheck:
             parts.verdicts = verdict_rows(judged, str(self.path))
         return parts
 
-    def whole(self, engine: Engine) -> Judged:
+    def whole(self, engine: Engine) -> JudgedStore:
         """Judge all of the store."""
         self._take_all(engine)
         return self._settled(engine)
@@ -113,11 +103,11 @@ class StoreCheck:
         for result in engine.each(self.task(engine), self.splits, [split.bytes for split in self.splits]):
             self.take(result)
 
-    def _settled(self, engine: Engine) -> Judged:
+    def _settled(self, engine: Engine) -> JudgedStore:
         """What all results come to, at whichever end of the log."""
         judged = self.judge.finish()
         for limit, why in _other_ends(judged):
-            if judged.found and all(found.position >= limit for found in judged.found):
+            if judged.breaches and all(found.position >= limit for found in judged.breaches):
                 judged = self._up_to(limit, why, judged, engine)
         return judged
 
@@ -125,13 +115,13 @@ class StoreCheck:
         """As `Recording` says."""
         return summary(self.path, self.judge.judged, self.options, interrupted=True)
 
-    def _up_to(self, limit: int, why: str, judged: Judged, engine: Engine) -> Judged:
+    def _up_to(self, limit: int, why: str, judged: JudgedStore, engine: Engine) -> JudgedStore:
         """The same store judged as if its log ended at `limit`: kept if nothing departs then."""
         store = replace(judged.store, limit=limit)
         again = StoreCheck(self.path, store, self.options, judged.evidence)
         again._take_all(engine)
         shorter = again.judge.finish()
-        if shorter.found or (shorter.inconclusive and limit == judged.last_record and judged.store.clean):
+        if shorter.breaches or (shorter.inconclusive and limit == judged.last_record and judged.store.clean):
             return judged
         shorter.note(f"the log ends at {shorter.end:,}; {why}")
         return shorter
@@ -140,17 +130,17 @@ class StoreCheck:
 TAG_CODE = rule("queue/entry-has-the-tag-code-of-its-message").id
 
 
-def _other_ends(judged: Judged) -> Iterator[tuple[int, str]]:
+def _other_ends(judged: JudgedStore) -> Iterator[tuple[int, str]]:
     """Where else the log may end, if all that departs lies behind: nobody can be accused of what comes after that.
 
     Behind the last record of a clean log may lie the bytes of an old one, that no entry names. A last record may be
     torn by a crash, which may show in its tag code too, for that is read from its end. And a log whose end was
     truncated, and written again up to just where an old record begins, steps back in time there and never catches up.
     """
-    last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.found)
+    last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.breaches)
     if judged.store.clean and last_is_refused:
         yield judged.last_record, "what lies behind is no record of it"
-    torn = all(found.spec == "log" or found.rule == TAG_CODE for found in judged.found)
+    torn = all(found.spec == "log" or found.rule == TAG_CODE for found in judged.breaches)
     if torn and not judged.store.clean and judged.last_record >= 0:
         yield judged.last_record, "the last record is torn: the broker drops it at its next start"
     if judged.stepped_back >= 0 and judged.ends_in_the_past:
@@ -166,6 +156,6 @@ def warm() -> None:
         (log / f"{0:020d}").write_bytes(bytes(4096))
         asked = Path(folder) / CLIENT_LOG
         asked.write_text('{"op":"end","uniq":"A","half":0,"phys":0,"decision":"commit","result":"ok"}\n')
-        splits.load_kernels(Options())
+        tasks.load_kernels(Options())
         check = opened(Path(folder), log.parent, Options(), Beside())
         check.whole(Local())

@@ -14,18 +14,23 @@ from gapless.traces.engines.engine import Progress
 from gapless.traces.engines.local import Local
 from gapless.traces.events import schema
 from gapless.traces.events.event import ROWS, utf8
+from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq import splits
 from gapless.traces.sources.rocketmq.check import StoreCheck
-from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Judged, name_of
-from gapless.traces.sources.rocketmq.splits import Columns, Flags
-from gapless.traces.sources.rocketmq.store.layout import Store
-from gapless.traces.sources.rocketmq.store.scan import Ints
-from gapless.traces.sources.rocketmq.transactions import judge, lineage
-from gapless.traces.sources.rocketmq.transactions.judge import World
-from gapless.traces.sources.rocketmq.transactions.rows import COUNT, HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
+from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader
+from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, log_events, name_of
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.file_access import name_of_record
+from gapless.traces.sources.rocketmq.transactions import lineage
+from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, op_with_marks
+from gapless.traces.sources.rocketmq.transactions.rows import HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE
+from gapless.traces.sources.rocketmq.transactions.settling import Flags, Lineages, lineages
+from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Terms, terms
 
 Joint = tuple[int, str, str, Event]
 
@@ -39,26 +44,32 @@ def export(path: Path, store: Store, out: Path, progress: Progress | None = None
     return schema.write(out, _batches(judged, source=str(path)))
 
 
-def _batches(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
+def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
     """Joints that come first, every segment with the joints before it, and the joints that come last."""
     waiting = sorted(judged.joints, key=lambda joint: joint[0])
-    steps = [judge.NO_ROWS]
+    steps = [NO_ROWS]
     store = judged.store
     limited = replace(store, limit=min(judged.end, store.limit))
     for split in splits.splits(limited):
-        for low, _high, columns, blank in splits.segment_columns(limited, split):
-            if low >= judged.end:
+        for scanned in SplitReader(limited, split).segments():
+            if scanned.start >= judged.end:
                 continue
-            ready = [joint for joint in waiting if joint[0] <= low]
+            ready = [joint for joint in waiting if joint[0] <= scanned.start]
             waiting = waiting[len(ready) :]
             yield from _joints(ready, source)
-            yield from _log(columns, blank, source)
-            yield from _queues(judged, columns, source)
-            steps.append(columns.steps[:, : columns.stepped].copy())
+            log = log_events(scanned)
+            yield schema.from_columns(
+                "log", source=source, traces=[COMMIT_LOG], position=log.column("position"),
+                action=log.action, args=log.args,
+            )  # fmt: skip
+            yield from _queues(judged, scanned.columns, source)
+            steps.append(scanned.columns.steps.copy())
     yield from _joints(waiting, source)
     rows = np.concatenate(steps, axis=1)
-    known = judge.world(store, Options())
-    for events in (_transactions(store, rows, known), _ops(judged, rows, known), _cursors(judged, rows, known)):
+    lineage.key_marks(rows)
+    given = terms(store, Options())
+    lives = lineages(rows, given)
+    for events in (_transactions(store, lives, given), _ops(judged, rows, given), _cursors(judged, lives, given)):
         for group in iter(lambda some=events: list(islice(some, ROWS)), []):  # type: ignore[misc]
             yield schema.from_events(_event(source, *event) for event in group)
 
@@ -84,55 +95,52 @@ def _event(source: str, spec: str, trace: str, position: int, event: Event) -> s
     )
 
 
-def _transactions(store: Store, rows: Ints, known: World) -> Iterator[Told]:
+def _transactions(store: Store, lives: Lineages, given: Terms) -> Iterator[Told]:
     """Every transaction, one after the other."""
-    of = kernel("transaction")
-    lineage.key_marks(rows)
-    found = judge.lineages(of, rows, known)
-    for transaction in range(len(found.bounds) - 1):
-        mine = found.of(transaction)
-        position = 0
-        for event, place in zip(*judge.events_of_one(of, mine, known), strict=True):
+    for transaction in range(len(lives.bounds) - 1):
+        events, places = lives.events(transaction, given)
+        name, position = name_of_record(store, places[0]), 0
+        for event, place in zip(events, places, strict=True):
             position = max(position, place)
-            yield "transaction", splits.name_of_record(store, int(mine[PLACE, 0])), position, event
+            yield "transaction", name, position, event
 
 
-def _ops(judged: Judged, rows: Ints, known: World) -> Iterator[Told]:
+def _ops(judged: JudgedStore, rows: Ints, given: Terms) -> Iterator[Told]:
     """Every op, one after the other, as a trace of its own."""
-    strays = {(f.position, f.departure.event[1][0]) for f in judged.found if f.departure.event[0] == "enqueue"}
+    steps = STEPS["op_batch"]
+    strays = {(b.position, b.arguments["number"]) for b in judged.breaches if b.action == "enqueue"}
     for op in np.flatnonzero(rows[KIND] == OP).tolist():
-        mine = rows[:, op : op + 1 + max(int(rows[COUNT, op]), 0)]
-        trace, place = judge.op_trace(int(rows[NUMBER, op]), int(rows[KEY, op])), int(rows[PLACE, op])
-        yield "op_batch", trace, place, ("open", (known.max_size, 0))
-        for action, args in judge.events_of_op(mine):
-            is_stray = action == "enqueue" and (place, args[0]) in strays
-            yield "op_batch", trace, place, (action, (*args[:-1], 0) if is_stray else args)
+        trace, place = op_trace(int(rows[NUMBER, op]), int(rows[KEY, op])), int(rows[PLACE, op])
+        yield "op_batch", trace, place, steps.open(max_size=given.max_size, interval=0)
+        for event in events_of_op(op_with_marks(rows, op)):
+            values = named("op_batch", event)
+            is_stray = event[0] == "enqueue" and (place, values["number"]) in strays
+            yield "op_batch", trace, place, steps.enqueue(**values | {"known": 0}) if is_stray else event
 
 
-def _cursors(judged: Judged, rows: Ints, known: World) -> Iterator[Told]:
+def _cursors(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterator[Told]:
     """The halves and ops in the order of the log, what became of each, and at the end how far the cursors came."""
+    steps, rows, end = STEPS["checkpoint"], lives.rows, judged.end
     halves, ops = rows[:, rows[KIND] == HALF], np.flatnonzero((rows[KIND] == OP) & (rows[KEY] == 0))
     if not halves.shape[1] and not len(ops):
         return
-    begin = int(halves[NUMBER, 0]) if halves.shape[1] else 0, int(rows[NUMBER, ops[0]]) if len(ops) else 0
-    told: list[tuple[int, Event]] = [(int(row[PLACE]), ("half", (int(row[NUMBER]),))) for row in halves.T]
+    first_half = int(halves[NUMBER, 0]) if halves.shape[1] else 0
+    first_op = int(rows[NUMBER, ops[0]]) if len(ops) else 0
+    events = [(int(row[PLACE]), steps.half(number=row[NUMBER])) for row in halves.T]
     for op in ops.tolist():
-        marks = rows[NAMES, op + 1 : op + 1 + max(int(rows[COUNT, op]), 0)]
-        told.append((int(rows[PLACE, op]), ("op", (int(rows[NUMBER, op]), int(marks.max(initial=-1)) + 1))))
-    found = judge.lineages(kernel("transaction"), rows, known)
-    done = [int(n) for n in np.sort(rows[NUMBER, (rows[KIND] == HALF) & (found.resolved == 1)])]
-    end = judged.end
-    yield "checkpoint", judge.CURSORS, judged.store.start, ("open", begin)
-    for position, event in sorted(told):
-        yield "checkpoint", judge.CURSORS, position, event
-    for number in done:
-        yield "checkpoint", judge.CURSORS, end, ("resolve", (number,))
-    if known.half_cursor >= begin[0]:
-        yield "checkpoint", judge.CURSORS, end, ("advance", (known.half_cursor,))
-    if known.op_cursor >= begin[1] and known.half_cursor >= 0:
-        for op in ops[rows[NUMBER, ops] < known.op_cursor].tolist():
-            yield "checkpoint", judge.CURSORS, end, ("consume_op", (int(rows[NUMBER, op]),))
-        yield "checkpoint", judge.CURSORS, end, ("advance_ops", (known.op_cursor,))
+        reach = int(op_with_marks(rows, op)[NAMES, 1:].max(initial=-1)) + 1
+        events.append((int(rows[PLACE, op]), steps.op(number=rows[NUMBER, op], reach=reach)))
+    done = np.sort(rows[NUMBER, (rows[KIND] == HALF) & (lives.resolved == 1)])
+    events = [(judged.store.start, steps.open(half=first_half, op=first_op)), *sorted(events)]
+    events += [(end, steps.resolve(number=number)) for number in done]
+    if given.half_cursor >= first_half:
+        events.append((end, steps.advance(to=given.half_cursor)))
+    if given.op_cursor >= first_op and given.half_cursor >= 0:
+        consumed = rows[NUMBER, ops[rows[NUMBER, ops] < given.op_cursor]]
+        events += [(end, steps.consume_op(number=number)) for number in consumed]
+        events.append((end, steps.advance_ops(to=given.op_cursor)))
+    for position, event in events:
+        yield "checkpoint", CURSORS, position, event
 
 
 def _joints(joints: list[Joint], source: str) -> Iterator[pa.RecordBatch]:
@@ -142,27 +150,20 @@ def _joints(joints: list[Joint], source: str) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _log(columns: Columns, blank: Event | None, source: str) -> Iterator[pa.RecordBatch]:
-    log = kernel("log")
-    action, args = splits.log_events(log, columns, blank)
-    position = args[log.spec.arguments.index("position")]
-    yield schema.from_columns("log", source=source, traces=[COMMIT_LOG], position=position, action=action, args=args)
-
-
-def _queues(judged: Judged, columns: Columns, source: str) -> Iterator[pa.RecordBatch]:
+def _queues(judged: JudgedStore, columns: Columns, source: str) -> Iterator[pa.RecordBatch]:
     """Every message's append and its entry's index, by log position; entries stand where their message does."""
-    queue = kernel("queue")
-    events = splits.queue_events(queue, judged.store, columns)
+    events = queue_events(judged.store, columns)
     count = int(events.starts[-1])
     if not count:
         return
-    action, args = events.action[:count], events.args[:, :count]
-    position = args[queue.spec.arguments.index("position")].copy()
-    entries = np.flatnonzero(action == queue.spec.codes["index"])
+    action, args = events.columns.action[:count], events.columns.args[:, :count]
+    position = events.columns.column("position")[:count].copy()
+    is_entry = action == events.columns.spec.codes["index"]
+    entries = np.flatnonzero(is_entry)
     position[entries] = position[entries - 1]
     trace = np.repeat(np.arange(len(events.subjects)), np.diff(events.starts))
     kept = np.argsort(position, kind="stable")
-    kept = kept[_counts(judged, events.subjects, trace, position, action == queue.spec.codes["index"])[kept]]
+    kept = kept[_counts(judged, events.subjects, trace, position, is_entry)[kept]]
     yield schema.from_columns(
         "queue",
         source=source,
@@ -174,7 +175,7 @@ def _queues(judged: Judged, columns: Columns, source: str) -> Iterator[pa.Record
     )
 
 
-def _counts(judged: Judged, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:
+def _counts(judged: JudgedStore, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:
     """Which events count: of a queue that was made anew, no entry is older than that."""
     anew = np.array([judged.queues[s].anew_at if s in judged.queues else 0 for s in subjects], np.int64)
     return ~entry | (position >= anew[trace])

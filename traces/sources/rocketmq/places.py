@@ -10,11 +10,11 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
-from gapless.traces.sources.rocketmq import splits
-from gapless.traces.sources.rocketmq.found import Found, Judged
-from gapless.traces.sources.rocketmq.splits import Split
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.layout import ENTRY, Store, queue_files
+from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
+from gapless.traces.sources.rocketmq.store import file_access, names, scan
+from gapless.traces.sources.rocketmq.store.directory import ENTRY, Store, queue_files
 
 MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
 ELSEWHERE = (rule("queue/entry-points-at-its-message").id, rule("queue/message-of-the-entry-is-in-the-log").id)
@@ -35,7 +35,9 @@ COPIES = (
 )
 
 
-def finding(judged: Judged, found: Found, *, source: str, count: int, traces: list[str], how: str = "") -> Finding:
+def finding(
+    judged: JudgedStore, found: Breach, *, source: str, count: int, traces: list[str], how: str = ""
+) -> Finding:
     """One departure as a finding, told in full; `how`: what else to type to see it again."""
     store, departure = judged.store, found.departure
     where = place(store, found)
@@ -62,7 +64,7 @@ def finding(judged: Judged, found: Found, *, source: str, count: int, traces: li
     )
 
 
-def _subject(found: Found) -> str:
+def _subject(found: Breach) -> str:
     match found.spec:
         case "log":
             return "the commit log"
@@ -76,7 +78,7 @@ def _subject(found: Found) -> str:
             return f"queue {shown(found.trace)}"
 
 
-def place(store: Store, found: Found) -> Where:  # noqa: PLR0911 - one for every kind of place
+def place(store: Store, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
     """Where the damage lies: in the log for records, in the consume queue for entries."""
     departure = found.departure
     args = named(found.spec, departure.event)
@@ -118,10 +120,10 @@ def slot(store: Store, trace: str, number: int) -> Where:
     return Where(file=f"consumequeue/{trace}/{base:020d}", offset=at - base)
 
 
-def _message(found: Found) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
+def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
     """What is wrong, in one sentence without its end."""
     args = named(found.spec, found.departure.event)
-    action = found.departure.event[0]
+    action = found.action
     if found.spec in OF_TRANSACTIONS:
         return OF_TRANSACTIONS[found.spec](found, action, args)
     if found.spec == "log":
@@ -158,7 +160,7 @@ def _message(found: Found) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence 
     return f"breaks the rule: {found.departure.because}"
 
 
-def _of_transaction(found: Found, action: str, args: Mapping[str, int]) -> str:
+def _of_transaction(found: Breach, action: str, args: Mapping[str, int]) -> str:
     what = {"check": "the half put back", "commit": "the final", "roll_back": "the op", "mark": "the op"}
     told = SENTENCES.get(found.rule, "{what} at {at} breaks the rule: {because}")
     state = found.departure.state
@@ -190,7 +192,7 @@ OF_RULES = {  # what is wrong with a transaction, by the rule that is broken
 SENTENCES = {rule(f"transaction/{name}").id: sentence for name, sentence in OF_RULES.items()}
 
 
-def _of_cursors(found: Found, action: str, args: Mapping[str, int]) -> str:
+def _of_cursors(found: Breach, action: str, args: Mapping[str, int]) -> str:
     state = found.departure.state
     if found.rule == UNDECIDED:
         return f"half {state.half_end - 1} at {found.position} has no op, newer version or parked copy; {found.detail}"
@@ -200,7 +202,7 @@ def _of_cursors(found: Found, action: str, args: Mapping[str, int]) -> str:
     return f"op {state.op_end - 1} at {found.position} breaks the rule: {found.departure.because}"
 
 
-def _of_ops(found: Found, action: str, args: Mapping[str, int]) -> str:
+def _of_ops(found: Breach, action: str, args: Mapping[str, int]) -> str:
     if found.rule == NAMED_TWICE:
         return f"the op at {found.position} names half {args['number']} more than once"
     if action == "enqueue":
@@ -208,22 +210,22 @@ def _of_ops(found: Found, action: str, args: Mapping[str, int]) -> str:
     return f"the op at {found.position} breaks the rule: {found.departure.because}"
 
 
-OF_TRANSACTIONS: Mapping[str, Callable[[Found, str, Mapping[str, int]], str]] = {
+OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] = {
     "transaction": _of_transaction,
     "checkpoint": _of_cursors,
     "op_batch": _of_ops,
 }
 
 
-def what_lies_there(judged: Judged, found: Found) -> list[str]:  # noqa: PLR0911 - one for every kind of place
+def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:  # noqa: PLR0911 - one for every kind of place
     """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
     if found.spec == "transaction":
         return _differences(judged.store, found)
     if found.spec == "op_batch" and found.detail:
         return [found.detail]
-    if found.departure.event[0] == "acknowledge" and found.spec == "queue":
+    if found.action == "acknowledge" and found.spec == "queue":
         return [f"at {found.position} is {_at(judged, found.position)}"]
-    if found.spec != "queue" or found.departure.event[0] != "index":
+    if found.spec != "queue" or found.action != "index":
         return []
     args = named("queue", found.departure.event)
     position, size = args["position"], args["size"]
@@ -234,33 +236,37 @@ def what_lies_there(judged: Judged, found: Found) -> list[str]:  # noqa: PLR0911
     return [f"the entry points at {position}, {_at(judged, position)}"]
 
 
-KEPT = frozenset({"WAIT", "REAL_TOPIC", "REAL_QID", "TRAN_MSG", "__CRC32#", "INNER_MULTI_QUEUE_OFFSET"})
-COUNTERS = frozenset({"TRANSACTION_CHECK_TIMES", "TRAN_PREPARED_QUEUE_OFFSET"})
+OF_HALVES = frozenset(  # properties that only a half has, and those that count its versions
+    {
+        names.WAIT, names.REAL_TOPIC, names.REAL_QUEUE, names.HALF_MARKER, names.PROPERTY_CRC, names.MULTI_OFFSET,
+        names.CHECK_TIMES, names.FIRST_PUT_BACK,
+    }
+)  # fmt: skip
 
 
-def _differences(store: Store, found: Found) -> list[str]:
+def _differences(store: Store, found: Breach) -> list[str]:
     """In what a renewal, a final or what was set aside differs from its half."""
     if found.rule not in COPIES:
         return []
     args = named("transaction", found.departure.event)
     half_at = found.departure.state.positions[args.get("parent", args["number"])]
-    half, copy = splits.record_at(store, half_at), splits.record_at(store, found.position)
+    half, copy = file_access.record_at(store, half_at), file_access.record_at(store, found.position)
     if half is None or copy is None:
         return []
     what = ["body"] * (half.body != copy.body) + ["birth"] * (half.born != copy.born)
-    if found.departure.event[0] == "commit":
-        wanted = half.properties.get("REAL_TOPIC"), half.properties.get("REAL_QID")
+    if found.action == "commit":
+        wanted = half.properties.get(names.REAL_TOPIC), half.properties.get(names.REAL_QUEUE)
         what += ["topic"] * (copy.topic != wanted[0]) + ["queue"] * (str(copy.queue) != wanted[1])
-    if found.departure.event[0] != "check":
+    if found.action != "check":
         what += ["flag"] * (half.flag != copy.flag) + ["reconsume times"] * (half.reconsumed != copy.reconsumed)
-    names = (half.properties.keys() | copy.properties.keys()) - KEPT - COUNTERS
-    what += sorted(name for name in names if half.properties.get(name) != copy.properties.get(name))
+    compared = (half.properties.keys() | copy.properties.keys()) - OF_HALVES
+    what += sorted(name for name in compared if half.properties.get(name) != copy.properties.get(name))
     return [f"the half at {half_at} and what lies at {found.position} differ in {', '.join(map(shown, what))}"] * bool(
         what
     )
 
 
-def _at(judged: Judged, position: int) -> str:
+def _at(judged: JudgedStore, position: int) -> str:
     store = judged.store
     if position < store.start:
         return f"below the log's start {store.start}"
@@ -273,16 +279,16 @@ def _at(judged: Judged, position: int) -> str:
 
 
 def _record_at(store: Store, split: Split, position: int) -> str:
-    for low, high, columns, _blank in splits.segment_columns(store, split):
+    for columns, low, high, *_ in SplitReader(store, split).segments():
         if not low <= position < high:
             continue
-        starts = columns.log[scan.POSITION, : columns.filled[0]]
+        starts = columns.log[scan.POSITION]
         record = int(starts.searchsorted(position, side="right")) - 1
         if record < 0:
             continue
         if position >= starts[record] + columns.log[scan.SIZE, record]:
             return "the blank at a file's end"
-        rows = columns.rows[:, : columns.filled[1]]
+        rows = columns.rows
         mine = [r for r in range(rows.shape[1]) if rows[scan.PLACE, r] == starts[record]]
         whose = ", ".join(
             f"{topic}/{queue} number {int(rows[scan.NUMBER, r])}"

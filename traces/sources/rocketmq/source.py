@@ -28,15 +28,15 @@ class RocketMQ:
 
     def recognise(self, path: Path) -> Path | None:
         """As `Source` says: the store itself, or the `store/` in a folder."""
-        from gapless.traces.sources.rocketmq.store.layout import store_folder  # noqa: PLC0415 - a check of something else need not load the kernels
+        from gapless.traces.sources.rocketmq.store.directory import store_folder  # noqa: PLC0415 - see above
 
         return store_folder(path)
 
     def prepare(self, options: Options) -> None:
         """As `Source` says."""
-        from gapless.traces.sources.rocketmq import splits  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.segments import tasks  # noqa: PLC0415 - see above
 
-        splits.load_kernels(options)
+        tasks.load_kernels(options)
 
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
         """As `Source` says: settings and client log are found beside the store too."""
@@ -47,7 +47,7 @@ class RocketMQ:
     def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:
         """As `Source` says: one segment is held in memory at a time, and 128 bytes of every step of a transaction."""
         from gapless.traces.sources.rocketmq.export import export  # noqa: PLC0415 - see above
-        from gapless.traces.sources.rocketmq.store.layout import open_store  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.store.directory import open_store  # noqa: PLC0415 - see above
 
         return export(path, open_store(found, beside.config), out, progress)
 

@@ -13,18 +13,21 @@ from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.rules import is_a_need, rules
-from gapless.traces.sources.rocketmq import PROFILE, places, splits
-from gapless.traces.sources.rocketmq.clients.promises import OF_CLIENTS
-from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged
+from gapless.traces.sources.rocketmq import PROFILE, places
+from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
+from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.layout import Store
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG
+from gapless.traces.sources.rocketmq.store import file_access, scan
+from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
 
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
 TRACES = 5  # traces named in a cluster of findings
 
 
-def summary(path: Path, judged: Judged, options: Options, *, interrupted: bool = False) -> Parts:
+def summary(path: Path, judged: JudgedStore, options: Options, *, interrupted: bool = False) -> Parts:
     """What the store at `path` adds to the report."""
     store, source = judged.store, shown(path)
     findings = _findings(path, judged, options)
@@ -55,10 +58,10 @@ def summary(path: Path, judged: Judged, options: Options, *, interrupted: bool =
     return parts
 
 
-def _findings(path: Path, judged: Judged, options: Options) -> list[Finding]:
+def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding]:
     """One finding for all departures from one rule, and one for every deviation that the profile allows."""
-    clusters: dict[str, list[Found]] = {}
-    for found in sorted(judged.found, key=lambda f: (f.position, f.trace)):
+    clusters: dict[str, list[Breach]] = {}
+    for found in sorted(judged.breaches, key=lambda f: (f.position, f.trace)):
         clusters.setdefault(found.rule, []).append(found)
     how = f" --profile {options.profile}" if options.profile != PROFILE else ""
     findings = [
@@ -77,19 +80,19 @@ def _findings(path: Path, judged: Judged, options: Options) -> list[Finding]:
     return findings
 
 
-def _traces(judged: Judged) -> int:
+def _traces(judged: JudgedStore) -> int:
     """The log, every queue, every transaction and op, and the cursors if there are any."""
     numbers = judged.transactions.numbers
     cursors = any(name.startswith("checkpoint.") for name in judged.covered)
     return 1 + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
 
 
-def _transactions(judged: Judged, source: str) -> list[TransactionsRow]:
+def _transactions(judged: JudgedStore, source: str) -> list[TransactionsRow]:
     tally, cursors = judged.transactions, judged.store.cursors
     numbers = tally.numbers
     if not any(numbers.values()):
         return []
-    halves, ops = judged.queues.get(splits.HALVES), judged.queues.get(splits.OPS)
+    halves, ops = judged.queues.get(HALVES), judged.queues.get(OPS)
 
     def kept(counts: dict[Any, int]) -> dict[Any, int]:
         return {key: count for key, count in sorted(counts.items()) if count}
@@ -114,11 +117,11 @@ BECAME = ("committed", "rolled back", "parked", "undecided", "departing", "with 
 NUMBERS = ("transactions", "halves", "renewals", "finals", "ops", "marks", "parked")
 
 
-def _events(judged: Judged, spec: str) -> int:
+def _events(judged: JudgedStore, spec: str) -> int:
     return sum(count for name, count in judged.covered.items() if name.startswith(f"{spec}."))
 
 
-def _vacuous(judged: Judged, options: Options) -> Iterator[str]:
+def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
     """Why nothing, or not enough, was checked. Vacuity is not conformance."""
     if options.ignored and options.ignored >= {rule.id for rule in rules() if is_a_need(rule)}:
         yield "every rule is ignored: nothing was checked"
@@ -142,14 +145,14 @@ def _vacuous(judged: Judged, options: Options) -> Iterator[str]:
 def _is_garbage(store: Store) -> bool:
     """Whether there are bytes in the log that are no record: zeros are nothing, anything else is not ours."""
     for split in splits.splits(store):
-        window = splits.Window(split.file)
+        window = file_access.FileWindow(split.file)
         window.read(split.low, split.high)
         if window.data[: window.have].any():
             return True
     return False
 
 
-def _not_exercised(judged: Judged) -> list[str]:
+def _not_exercised(judged: JudgedStore) -> list[str]:
     """Rules without evidence, and what would exercise them."""
     store, found = judged.store, []
     if not judged.counters[scan.C_SEALED]:
@@ -184,7 +187,7 @@ def _not_exercised(judged: Judged) -> list[str]:
     return found
 
 
-def _promises_not_exercised(judged: Judged) -> Iterator[str]:
+def _promises_not_exercised(judged: JudgedStore) -> Iterator[str]:
     """What is not known of promises to clients."""
     sent, said = rule("queue/client-sent-the-message").id, judged.evidence
     if judged.client is None:
@@ -200,7 +203,7 @@ ACKNOWLEDGED = (
 )
 
 
-def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
+def _transactions_not_exercised(judged: JudgedStore) -> Iterator[str]:
     """What is not known of transactions, and which evidence would tell."""
     store, numbers = judged.store, judged.transactions.numbers
     if not numbers.get("transactions"):
@@ -225,7 +228,7 @@ def _transactions_not_exercised(judged: Judged) -> Iterator[str]:
         yield "transaction.roll_back: every one is inferred, from an op without a final; a client log tells (--client)"
 
 
-def _queue_rows(judged: Judged, source: str) -> list[QueueRow]:
+def _queue_rows(judged: JudgedStore, source: str) -> list[QueueRow]:
     rows = sorted(judged.queues.items(), key=lambda item: (-item[1].messages, item[0]))[:QUEUE_ROWS]
     return [
         QueueRow(
@@ -236,7 +239,7 @@ def _queue_rows(judged: Judged, source: str) -> list[QueueRow]:
     ]  # fmt: skip
 
 
-def _marks(judged: Judged, source: str, findings: list[Finding]) -> list[Mark]:
+def _marks(judged: JudgedStore, source: str, findings: list[Finding]) -> list[Mark]:
     """The picture of the log: its files, how far records reach, damaged stretches, and every finding's place."""
     store = judged.store
     marks = [

@@ -11,14 +11,15 @@ import pyarrow as pa
 from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.problems import shown
 from gapless.traces.report.verdict_table import SCHEMA
-from gapless.traces.sources.rocketmq import splits
-from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Found, Judged, Run, name_of
-from gapless.traces.sources.rocketmq.transactions.judge import CURSORS, op_trace
+from gapless.traces.sources.rocketmq.joining.judged import Breach, JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, name_of
+from gapless.traces.sources.rocketmq.store.file_access import names_of_records
+from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, op_trace
 
 Row = dict[str, Any]
 
 
-def verdict_rows(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
+def verdict_rows(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
     """A row for every trace of the store, as batches of the table's schema."""
     rows = chain(_rows(judged), _transactions(judged))
     while some := list(islice(rows, ROWS)):
@@ -26,9 +27,9 @@ def verdict_rows(judged: Judged, source: str) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(told, schema=SCHEMA)
 
 
-def _rows(judged: Judged) -> Iterator[Row]:
-    first: dict[tuple[str, str], Found] = {}
-    for found in sorted(judged.found, key=lambda found: found.position):
+def _rows(judged: JudgedStore) -> Iterator[Row]:
+    first: dict[tuple[str, str], Breach] = {}
+    for found in sorted(judged.breaches, key=lambda found: found.position):
         first.setdefault((found.spec, found.trace), found)
     log = sum(count for name, count in judged.covered.items() if name.startswith("log."))
     yield _row("log", COMMIT_LOG, log) | _told(first.pop(("log", COMMIT_LOG), None))
@@ -48,14 +49,14 @@ def _rows(judged: Judged) -> Iterator[Row]:
         yield _row(spec, trace, 0) | _told(found)
 
 
-def _transactions(judged: Judged) -> Iterator[Row]:
+def _transactions(judged: JudgedStore) -> Iterator[Row]:
     """Every transaction, those that depart first."""
     for name, rule, position, events in judged.listed.refused:
         row = _row("transaction", name, events)
         yield row | ({"verdict": "inconclusive"} if rule is None else _departing(rule, position))
     for block in judged.listed.accepted:
         block = block[:, block[1].argsort(kind="stable")]  # noqa: PLW2901 - the same, in the order of the log
-        names = splits.names_of_records(judged.store, block[1])
+        names = names_of_records(judged.store, block[1])
         for name, events in zip(names, block[2].tolist(), strict=True):
             yield _row("transaction", name, events)
 
@@ -64,11 +65,11 @@ def _row(spec: str, trace: str, events: int) -> Row:
     return {"spec": spec, "trace": trace, "verdict": "conforms", "rule": None, "position": None, "events": events}
 
 
-def _told(found: Found | None) -> Row:
+def _told(found: Breach | None) -> Row:
     return {} if found is None else _departing(found.rule, found.position)
 
 
-def _untold(run: Run) -> Row:
+def _untold(run: JoinedQueue) -> Row:
     """A queue that is only counted among those that depart: where exactly it does, nobody looked."""
     rule = run.suspect.refusal.rule if run.suspect else None
     return _departing(rule, None) if rule else {}

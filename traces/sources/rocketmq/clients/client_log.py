@@ -1,8 +1,8 @@
 """The client log: what producers asked of the broker, and what they were answered.
 
 A store shows what the broker did; only its clients know what it promised. `traces/README.md` tells the form of the log
-as an essay, the models below tell it to the machine, and what is read are columns: one row for every message sent, for
-every decision on a half, for every back-check received.
+as an essay, `request_lines.py` tells it to the machine, and what is read are columns: one row for every message sent,
+for every decision on a half, for every back-check received.
 """
 
 from __future__ import annotations
@@ -12,41 +12,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, Self, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from gapless.traces.events.event import codes
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.sources.rocketmq.store.scan import digests
+from gapless.traces.sources.rocketmq.clients.request_lines import (
+    ADMIN,
+    BATCH,
+    CHECK,
+    DECISIONS,
+    END,
+    HALF,
+    LINE,
+    NONE,
+    OK,
+    OPS,
+    RESULTS,
+    RESUME,
+    SEND,
+    UNDECIDED,
+    resumed,
+    row_of,
+    what_is_wrong,
+)
+from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
 
-Ints = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
 BLOCK = 4 << 20  # bytes that are read at once
 LONGEST = 16 << 20  # bytes: a longer line is no request
-RESUME = 323  # the admin request that puts a half up for checks again
-
-OPS = ("send", "half", "batch", "end", "check", "admin", "topic", "pull", "note")
-SEND, HALF, BATCH, END, CHECK, ADMIN = range(6)
-RESULTS = ("ok", "fail", "unknown", "none")
-OK, FAIL, UNKNOWN, NONE = range(4)
-DECISIONS = ("commit", "rollback", "unknown")
-COMMIT, ROLL_BACK, UNDECIDED = range(3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,147 +182,6 @@ def _no_end(line: bytes) -> str:
     return "the last line is cut off, expected a newline at its end: remove it, or copy the log again"
 
 
-# -- one line ------------------------------------------------------------------------------------------------------
-
-
-def _not_empty(text: str) -> str:
-    if not text:
-        raise ValueError("it is empty, expected a name")
-    return text
-
-
-Place = Annotated[int, Field(ge=0, lt=2**62)]
-Small = Annotated[int, Field(ge=0, lt=2**31)]
-Answer = Literal["ok", "fail", "unknown"]
-Times = Annotated[str, Field(pattern="^[0-9]{1,18}$")]
-
-
-class Line(BaseModel):
-    """One line. What it says beyond the fields of its `op` is for people, and not read: clocks, clients, remarks."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_left_out(cls, given: Any) -> Any:
-        return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
-
-
-class Sent(Line):
-    """What every send has, be it of one message or of many."""
-
-    topic: Annotated[str, AfterValidator(_not_empty)] = Field(description="where consumers are to find it")
-    queue: Annotated[int, Field(ge=-1, lt=2**31)] = Field(description="-1: the broker's choice, and no answer told it")
-    result: Answer = Field(description="unknown: no answer came, either may be true")
-    number: Place | None = Field(default=None, alias="qoff", description="the number that the answer gave")
-
-    @model_validator(mode="after")
-    def _a_place_has_a_queue(self) -> Self:
-        if self.result == "ok" and self.number is not None and self.queue < 0:
-            raise ValueError(f"queue is {self.queue}, expected the one that the answer named")
-        return self
-
-
-class Send(Sent):
-    """A message, or a half: a message that nobody sees until it is committed."""
-
-    op: Literal["send", "half"]
-    key: str | None = Field(default=None, alias="uniq", description="property UNIQ_KEY, which makes messages different")
-    position: Place | None = Field(default=None, alias="phys", description="the position that the answer gave")
-    length: Small | None = Field(default=None, alias="len", description="bytes of the body")
-    crc: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(default=None, description="CRC-32 of the body")
-
-
-class Batch(Sent):
-    """Several messages in one request; `qoff` is the number of the first."""
-
-    op: Literal["batch"]
-    count: Annotated[int, Field(ge=1, lt=2**31)] = Field(alias="n", description="messages")
-    keys: list[str | None] | None = Field(default=None, alias="uniqs", description="property UNIQ_KEY of each")
-    positions: list[Place] | None = Field(default=None, alias="phys", description="the position of each, as answered")
-
-    @model_validator(mode="after")
-    def _each_message_is_named(self) -> Self:
-        for name, values in (("uniqs", self.keys), ("phys", self.positions)):
-            if values is not None and len(values) != self.count:
-                raise ValueError(f"{name} has length {len(values)}, expected {self.count}, one for each message")
-        return self
-
-
-class End(Line):
-    """END_TRANSACTION: the decision about a half, by one of its versions."""
-
-    op: Literal["end"]
-    key: str | None = Field(default=None, alias="uniq")
-    number: Place = Field(alias="half", description="the number of this version in the half topic")
-    position: Place = Field(alias="phys", description="its position")
-    decision: Literal["commit", "rollback", "unknown"]
-    result: Literal["ok", "fail", "unknown", "none"] = Field(description="none: undecided, which is never answered")
-    from_check: bool = Field(default=False, description="whether a back-check had asked")
-
-    @model_validator(mode="after")
-    def _a_decision_is_answered(self) -> Self:
-        if self.result == "none" and self.decision != "unknown":
-            raise ValueError(f"result is none, expected ok, fail or unknown for a {self.decision}, oneway ones unknown")
-        return self
-
-
-class Check(Line):
-    """A back-check: the broker asks what has become of a half."""
-
-    op: Literal["check"]
-    key: str | None = Field(default=None, alias="uniq")
-    number: Place = Field(alias="half")
-    position: Place = Field(alias="phys")
-    times: Times | None = Field(
-        default=None, description="property TRANSACTION_CHECK_TIMES, a text like all properties"
-    )
-
-
-class Admin(Line):
-    """An administrator's request. Of them only one matters here: to put a half up for checks again."""
-
-    op: Literal["admin"]
-    request: int | None = Field(default=None, description="the request code")
-    result: Any = None
-    ext: Any = Field(default=None, description="its fields; of 323, `msgId` ends in the position in 16 hex digits")
-
-    @model_validator(mode="after")
-    def _a_resumed_half_has_a_place(self) -> Self:
-        if self.request == RESUME:
-            if self.result not in RESULTS[:NONE]:
-                raise ValueError(f"result is {str(self.result)[:40]!r}, expected ok, fail or unknown")
-            if _resumed(self.message_id) is None:
-                raise ValueError("ext.msgId of request 323 is expected to end in a position, 16 hexadecimal digits")
-        return self
-
-    @property
-    def message_id(self) -> Any:
-        """What the request names."""
-        return self.ext.get("msgId") if isinstance(self.ext, dict) else None
-
-
-class Other(Line):
-    """What is kept for people."""
-
-    op: Literal["topic", "pull", "note"]
-
-
-LINE: TypeAdapter[Send | Batch | End | Check | Admin | Other] = TypeAdapter(
-    Annotated[Send | Batch | End | Check | Admin | Other, Field(discriminator="op")]
-)
-
-MESSAGE_ID = re.compile("[0-9A-Fa-f]{16,}")
-
-
-def _resumed(message_id: object) -> int | None:
-    """The position in which the id of a stored message ends."""
-    if not isinstance(message_id, str) or not MESSAGE_ID.fullmatch(message_id):
-        return None
-    position = int(message_id[-16:], 16)
-    return position if position < 2**62 else None
-
-
 # -- line by line, to say what is wrong ----------------------------------------------------------------------------
 
 
@@ -358,37 +219,10 @@ def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> _
             why = str(error).replace("line 1 column", "column")
             raise _unreadable(path, at, f"not JSON ({why}), expected one request as an object") from error
         try:
-            rows.append(_row(LINE.validate_python(given), at + 1))
+            rows.append(row_of(LINE.validate_python(given), at + 1))
         except ValidationError as error:
-            raise _unreadable(path, at, _told(error, given)) from error
+            raise _unreadable(path, at, what_is_wrong(error, given)) from error
     return _columns(pa.RecordBatch.from_pylist(rows, SCHEMA), topics)
-
-
-def _row(line: Send | Batch | End | Check | Admin | Other, number: int) -> dict[str, Any]:
-    """The line as a row of `SCHEMA`."""
-    row: dict[str, Any] = line.model_dump(by_alias=True, exclude_none=True)
-    if isinstance(line, Batch):
-        row["places"] = row.pop("phys", None)
-    if isinstance(line, Admin):
-        row = {"op": line.op}
-        if line.request == RESUME:
-            row |= {"request": RESUME, "result": line.result, "ext": {"msgId": line.message_id}}
-    return row | {"line": number}
-
-
-def _told(error: ValidationError, given: Any) -> str:
-    """The first thing that is wrong, in a sentence."""
-    first = error.errors(include_url=False)[0]
-    context = first.get("ctx", {})
-    if not isinstance(given, dict):
-        return "expected one request as an object"
-    if "expected_tags" in context or "discriminator" in context:
-        op = repr(given["op"])[:40] if "op" in given else "missing"
-        return f"op is {op}, expected {', '.join(OPS[:-1])} or {OPS[-1]}"
-    _op, *place = first["loc"]
-    where = ".".join(str(part) for part in place)
-    what = str(context["error"]) if "error" in context else first["msg"]
-    return f"{where}: {what}" if where else what
 
 
 def _unreadable(path: Path, before: int, what: str) -> Unreadable:
@@ -528,7 +362,7 @@ def _sound_versions(rows: pa.RecordBatch) -> bool:
 def _sound_admins(rows: pa.RecordBatch) -> bool:
     rows = _resuming(rows)
     return bool((codes(rows.column("result"), RESULTS[:NONE]) >= 0).all()) and all(
-        _resumed(message) is not None for message in _message_ids(rows)
+        resumed(message) is not None for message in _message_ids(rows)
     )
 
 
@@ -541,9 +375,6 @@ def _within(rows: pa.RecordBatch, name: str, high: int, *, low: int = 0, require
 def _between(column: pa.Array[Any], low: int, high: int) -> bool:
     values = column.drop_null().to_numpy(zero_copy_only=False)
     return not len(values) or bool(low <= values.min() and values.max() < high)
-
-
-# -- columns -------------------------------------------------------------------------------------------------------
 
 
 def _columns(batch: pa.RecordBatch, topics: dict[str, int]) -> _Found:
@@ -588,8 +419,7 @@ def _sends(rows: pa.RecordBatch, topics: dict[str, int]) -> Sends:
 
 def _each(rows: pa.RecordBatch, name: str, having: Truths) -> pa.Array[Any]:
     """The values of all lists that a column of lists has in certain rows."""
-    values: pa.Array[Any] = pc.list_flatten(rows.column(name).filter(pa.array(having)))
-    return values
+    return pc.list_flatten(rows.column(name).filter(pa.array(having)))
 
 
 def _indexes(column: pa.Array[Any], names: dict[str, int]) -> Ints:
@@ -627,20 +457,18 @@ def _resumes(admins: pa.RecordBatch) -> Resumes:
     rows = _resuming(admins)
     return Resumes(
         line=_ints(rows, "line"),
-        position=np.array([_resumed(message) for message in _message_ids(rows)], np.int64),
+        position=np.array([resumed(message) for message in _message_ids(rows)], np.int64),
         result=codes(rows.column("result"), RESULTS).astype(np.int64),
     )
 
 
 def _resuming(admins: pa.RecordBatch) -> pa.RecordBatch:
-    """Of administrators' requests, those that put a half up for checks again."""
     return admins.filter(pa.array(_ints(admins, "request") == RESUME))
 
 
 def _message_ids(rows: pa.RecordBatch) -> list[str | None]:
     """What they name."""
-    ids: list[str | None] = pc.struct_field(rows.column("ext"), "msgId").to_pylist()
-    return ids
+    return list(pc.struct_field(rows.column("ext"), "msgId").to_pylist())
 
 
 def _given(rows: pa.RecordBatch, name: str) -> Truths:

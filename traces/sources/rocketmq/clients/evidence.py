@@ -6,6 +6,7 @@ own split. What clients say of transactions is sorted by their keys, and goes in
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,34 +14,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from gapless.spec.catalog import Spec
+from gapless.traces.judging import building
+from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
+from gapless.traces.sources.rocketmq.clients import request_lines
 from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.layout import HALF_TOPIC
-from gapless.traces.sources.rocketmq.store.scan import Ints
-from gapless.traces.sources.rocketmq.transactions import lineage
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.lookup import among, distinct
+from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPIC
 
 if TYPE_CHECKING:
     from gapless.traces.sources.rocketmq.clients.client_log import ClientLog, Sends, Truths
 
 # Rows of `sends`.
 POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, SEND_ROWS = range(10)
-STORIES = 40  # suspects of one segment and one kind that are told; more are counted with them
+# Rows of `said`: KEY of a transaction, the position that is named, what is said of it, and for a back-check, the number
+# that is named.
+CLIENT_KEY, CLIENT_POSITION, CLIENT_WHAT, CLIENT_NUMBER, CLIENT_COLUMNS = range(5)
+COMMIT, ROLL_BACK, COMMIT_TOLD, ASKED_BACK = range(4)
+STORIES = 40  # doubtful messages of one segment and one kind that are told; more are counted with them
 
 NOBODY = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-DIVERTED = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")  # where a delayed message waits, under another queue's number
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """A client log, as workers look things up in it.
 
-    `said`: what clients said of transactions, by key (see `lineage`) · `sends`: acknowledged messages by position,
+    `said`: what clients said of transactions, by key · `sends`: acknowledged messages by position,
     int64 [SEND_ROWS, messages] · `keys`: of all messages that were sent, sorted · `topics`: by their index.
     """
 
@@ -65,8 +72,8 @@ def read(path: Path, source: str) -> Evidence:
     sends = log.sends
     return Evidence(
         said=_said(log),
-        sends=_placed(sends, sends.result == client_log.OK),
-        keys=scan.distinct(sends.key),
+        sends=_placed(sends, sends.result == request_lines.OK),
+        keys=distinct(sends.key),
         topics=log.topics,
         complete=log.complete,
         summary=ClientRow(
@@ -74,9 +81,9 @@ def read(path: Path, source: str) -> Evidence:
             path=shown(path),
             lines=log.lines,
             sends=int(sends.count.sum()),
-            acknowledged=int(sends.count[sends.result == client_log.OK].sum()),
-            unknown=int(sends.count[sends.result == client_log.UNKNOWN].sum()),
-            decisions=int((log.ends.decision != client_log.UNDECIDED).sum()),
+            acknowledged=int(sends.count[sends.result == request_lines.OK].sum()),
+            unknown=int(sends.count[sends.result == request_lines.UNKNOWN].sum()),
+            decisions=int((log.ends.decision != request_lines.UNDECIDED).sum()),
             back_checks=len(log.checks),
         ),
     )
@@ -98,53 +105,52 @@ def _placed(sends: Sends, answered: Truths) -> Ints:
 
 def _said(log: ClientLog) -> Ints:
     """Decisions that were asked for, those that were acknowledged, and back-checks that came in, by key."""
-    from gapless.traces.sources.rocketmq.clients import client_log  # noqa: PLC0415 - as above
-
     ends, checks = log.ends, log.checks
     parts = []
     for what, mine in (
-        (lineage.COMMIT, ends.decision == client_log.COMMIT),
-        (lineage.ROLL_BACK, ends.decision == client_log.ROLL_BACK),
-        (lineage.COMMIT_TOLD, (ends.decision == client_log.COMMIT) & (ends.result == client_log.OK)),
+        (COMMIT, ends.decision == request_lines.COMMIT),
+        (ROLL_BACK, ends.decision == request_lines.ROLL_BACK),
+        (COMMIT_TOLD, (ends.decision == request_lines.COMMIT) & (ends.result == request_lines.OK)),
     ):
         count = int(mine.sum())
         parts.append(np.stack([ends.key[mine], ends.position[mine], np.full(count, what), ends.number[mine]]))
-    parts.append(np.stack([checks.key, checks.position, np.full(len(checks), lineage.ASKED_BACK), checks.number]))
+    parts.append(np.stack([checks.key, checks.position, np.full(len(checks), ASKED_BACK), checks.number]))
     said = np.concatenate(parts, axis=1)
-    return np.ascontiguousarray(said[:, np.argsort(said[lineage.CLIENT_KEY], kind="stable")])
+    return np.ascontiguousarray(said[:, np.argsort(said[CLIENT_KEY], kind="stable")])
 
 
 # -- messages of one segment ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Suspect:
-    """A message that is not what clients say: whose it is, its row in the log, the step that was refused, the line."""
+class DoubtedMessage:
+    """A message that is not what clients say: whose it is, as it is in the log, the step that was refused, the line."""
 
     subject: tuple[str, int]
-    message: tuple[int, ...]  # number, count, position, size, tag
+    message: Event
     event: Event
     line: int  # of the client log; 0 for a message of which it says nothing
 
 
 @dataclass(frozen=True)
-class Kept:
+class Promised:
     """What a segment showed of promises.
 
-    `low`, `high`: which sends were looked up · `covered`: accepted steps of `queue` · `suspects`: the first of them,
-    `more`: how many others there are, by need · `lost`: which sends have no record where the answer said.
+    `low`, `high`: which sends were looked up · `covered`: accepted steps of `queue` · `doubts`: messages
+    that were refused, the first of them · `more`: how many others there are, by rule · `lost`: which sends have no
+    record where the answer said.
     """
 
     low: int
     high: int
     covered: Mapping[str, int]
-    suspects: list[Suspect]
+    doubts: list[DoubtedMessage]
     more: Mapping[str, int]
     lost: Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Messages:
+class SegmentMessages:
     """The messages of a segment, for those who look them up.
 
     `log`: its records · `keys`: of these, [3, records]: digest of UNIQ_KEY, CRC and length of the body · `rows`: of
@@ -172,8 +178,8 @@ class Messages:
 
 
 def judge_messages(
-    evidence: Evidence, messages: Messages, span: tuple[int, int], options: Options, *, live: bool
-) -> Kept:
+    evidence: Evidence, messages: SegmentMessages, span: tuple[int, int], options: Options, *, live: bool
+) -> Promised:
     """Hold the messages that lie in `span` against what clients sent, and against what they were answered.
 
     While a broker is `live`, messages may be newer than the client log: nobody is asked who sent them.
@@ -182,36 +188,44 @@ def judge_messages(
     whose, sent = _senders(evidence, messages, options) if evidence.complete and not live else NOBODY
     told, same, lost = _answers(evidence, messages, low, high)
     of = kernel("queue", options.ignored)
-    accounts = _pairs(
-        of, messages.rows[:, whose], "account", {"number": messages.rows[scan.NUMBER, whose], "sent": sent}
-    )
     sends = evidence.sends[:, told[0]]
-    answers = _pairs(
-        of, messages.rows[:, told[1]], "acknowledge",
-        {"number": sends[NUMBER], "position": sends[POSITION], "same": same},
-    )  # fmt: skip
+    accounts = {"number": messages.rows[scan.NUMBER, whose], "sent": sent}
+    answers = {"number": sends[NUMBER], "position": sends[POSITION], "same": same}
     covered: dict[str, int] = {}
-    suspects: list[Suspect] = []
-    more: dict[str, int] = {}
-    for pairs, rows, lines in ((accounts, whose, np.zeros_like(whose)), (answers, told[1], sends[LINE])):
-        found = pairs.replay(of, options)
-        for name in ("account", "acknowledge"):
-            covered[name] = covered.get(name, 0) + int(found.covered[of.spec.codes[name]])
-        _suspect(of, messages, pairs, found, rows, lines, suspects, more)
-    return Kept(low, high, covered, suspects, more, low + lost)
+    doubts: list[DoubtedMessage] = []
+    more: Counter[str] = Counter()
+    for action, said, chosen, lines in (
+        ("account", accounts, whose, np.zeros_like(whose)),
+        ("acknowledge", answers, told[1], sends[LINE]),
+    ):
+        rows = messages.rows[:, chosen]
+        pairs = _pairs(of.spec, rows, action, said)
+        replayed = _replay_pairs(of, pairs, rows[scan.NUMBER], options.profile)
+        covered[action] = int(replayed.covered[of.spec.codes[action]])
+        refused: Counter[str] = Counter()
+        for at in np.flatnonzero(replayed.bad_at >= 0).tolist():
+            why = int(replayed.bad_why[at])
+            rule = of.reasons[why - 1].rule if why > 0 else ""
+            refused[rule] += 1
+            if refused[rule] > STORIES:
+                more[rule] += 1
+                continue
+            subject = messages.subjects[int(rows[scan.SUBJECT, at])]
+            doubts.append(DoubtedMessage(subject, pairs.at(2 * at), pairs.at(2 * at + 1), int(lines[at])))
+    return Promised(low, high, covered, doubts, more, low + lost)
 
 
-def _senders(evidence: Evidence, messages: Messages, options: Options) -> tuple[Ints, Ints]:
+def _senders(evidence: Evidence, messages: SegmentMessages, options: Options) -> tuple[Ints, Ints]:
     """Queue rows of the messages that somebody must have sent, and whether anybody did."""
     known = messages.of_subject(
         lambda topic, queue: options.wants(topic, queue) and (topic in evidence.sent_to or topic == HALF_TOPIC)
     )
     records = np.flatnonzero(messages.row >= 0)
     records = records[known[messages.row[records]] == 1]
-    return messages.row[records], scan.among(messages.keys[0, records], evidence.keys).astype(np.int64)
+    return messages.row[records], among(messages.keys[0, records], evidence.keys).astype(np.int64)
 
 
-def _answers(evidence: Evidence, messages: Messages, low: int, high: int) -> tuple[Ints, Ints, Ints]:
+def _answers(evidence: Evidence, messages: SegmentMessages, low: int, high: int) -> tuple[Ints, Ints, Ints]:
     """Which sends have a record where the answer said, and its queue row; whether it is theirs; which have none."""
     sends = evidence.sends[:, low:high]
     record = np.searchsorted(messages.log[scan.POSITION], sends[POSITION])
@@ -231,57 +245,30 @@ def _answers(evidence: Evidence, messages: Messages, low: int, high: int) -> tup
     codes = {topic: code for code, topic in enumerate(evidence.topics)}
     topic = messages.of_subject(lambda topic, _: codes.get(topic, -1))[row]
     queue = messages.of_subject(lambda _, queue: queue)[row]
-    elsewhere = messages.of_subject(lambda topic, _: topic in DIVERTED)[row] == 1
+    elsewhere = messages.of_subject(lambda topic, _: topic in DELAYING)[row] == 1
     half = messages.of_subject(lambda topic, _: topic == HALF_TOPIC)[row] == 1
     in_place = (topic == sends[TOPIC]) & ((sends[QUEUE] < 0) | (queue == sends[QUEUE]))
     same &= elsewhere | np.where(sends[IS_HALF] == 1, half, in_place)
     return np.stack([low + np.flatnonzero(there), row]), same.astype(np.int64), np.flatnonzero(~found)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Events of `queue`, two for each message: that it is in the log, and what clients say of it."""
-
-    action: npt.NDArray[np.int8]
-    args: Ints
-    numbers: Ints
-
-    def replay(self, of: Kernel, options: Options) -> Replayed:
-        claims = [self.numbers if n in ("first", "indexed", "end") else self.numbers * 0 for n in of.spec.scalars]
-        return of.replay(
-            np.arange(0, len(self.action) + 1, 2), self.action, self.args, np.array(claims, np.int64),
-            origins=self.numbers, widths=np.ones_like(self.numbers), profile=options.profile,
-        )  # fmt: skip
-
-
 MESSAGE = {"number": scan.NUMBER, "count": scan.COUNT, "position": scan.PLACE, "size": scan.LENGTH, "tag": scan.TAG}
 
 
-def _pairs(of: Kernel, rows: Ints, action: str, said: Mapping[str, Ints]) -> _Pairs:
-    actions = np.tile(np.array([of.spec.codes["append"], of.spec.codes[action]], np.int8), rows.shape[1])
-    args = np.zeros((len(of.spec.arguments), len(actions)), np.int64)
+def _pairs(spec: Spec, rows: Ints, action: str, said: Mapping[str, Ints]) -> Events:
+    """Events of `queue`, two for each message: that it is in the log, and what clients say of it."""
+    events = Events.room(spec, 2 * rows.shape[1])
+    events.action[:] = np.tile([spec.codes["append"], spec.codes[action]], rows.shape[1])
     for name, row in MESSAGE.items():
-        args[of.spec.arguments.index(name), 0::2] = rows[row]
+        events.column(name)[0::2] = rows[row]
     for name, values in said.items():
-        args[of.spec.arguments.index(name), 1::2] = values
-    return _Pairs(actions, args, rows[scan.NUMBER])
+        events.column(name)[1::2] = values
+    return events
 
 
-def _suspect(
-    of: Kernel, messages: Messages, pairs: _Pairs, found: Replayed, rows: Ints, lines: Ints,
-    suspects: list[Suspect], more: dict[str, int],
-) -> None:  # fmt: skip
-    """Add the messages that were refused."""
-    told: dict[str, int] = {}
-    for at in np.flatnonzero(found.bad_at >= 0).tolist():
-        why = int(found.bad_why[at])
-        rule = of.reasons[why - 1].rule if why > 0 else ""
-        told[rule] = told.get(rule, 0) + 1
-        if told[rule] > STORIES:
-            more[rule] = more.get(rule, 0) + 1
-            continue
-        row = messages.rows[:, rows[at]]
-        message = tuple(int(row[column]) for column in MESSAGE.values())
-        name = list(of.spec.actions)[pairs.action[2 * at + 1]]
-        event = name, tuple(int(pairs.args[of.spec.arguments.index(a), 2 * at + 1]) for a in of.spec.parameters[name])
-        suspects.append(Suspect(messages.subjects[int(row[scan.SUBJECT])], message, event, int(lines[at])))
+def _replay_pairs(of: Kernel, pairs: Events, numbers: Ints, profile: str) -> Replayed:
+    state = building.states(of.spec, len(numbers), first=numbers, indexed=numbers, end=numbers)
+    return of.replay(
+        np.arange(0, len(pairs.action) + 1, 2), pairs.action, pairs.args, state,
+        origins=numbers, widths=np.ones_like(numbers), profile=profile,
+    )  # fmt: skip

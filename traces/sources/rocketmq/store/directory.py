@@ -16,20 +16,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from uuid import uuid4
 
 import javaproperties
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.sources.rocketmq.store.scan import BLANK
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
+from gapless.traces.sources.rocketmq.store.records import BLANK
 
 ENTRY = 20  # bytes of a consume-queue entry
 FARTHEST = 2**62  # positions from here on are no broker's
 CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # reference F, messageDelayLevel
-HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-PARKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -55,7 +54,7 @@ class LogFile:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class CheckpointFile:
     """The times up to which the broker knew its files to be on disk, in ms (reference A.6)."""
 
     log: int
@@ -82,7 +81,7 @@ class Store:
     file_size: int  # bytes of every log file
     clean: bool  # the broker stopped in order: no `abort` file
     live: bool  # a broker holds the lock and goes on writing
-    checkpoint: Checkpoint | None
+    checkpoint: CheckpointFile | None
     settings: Mapping[str, str]
     delays: tuple[int, ...]  # ms per delay level; empty where no settings say so
     topics: frozenset[str] | None  # config/topics.json; None where there is none
@@ -93,6 +92,7 @@ class Store:
     cursors: Cursors | None = None  # None where no file tells of them
     notes: tuple[str, ...] = field(default=())
     limit: int = FARTHEST  # log position from which on nothing is read
+    opening: str = field(default_factory=lambda: uuid4().hex, compare=False)  # what was seen then of its files counts
 
     @property
     def start(self) -> int:
@@ -240,7 +240,7 @@ def _locked(path: Path) -> bool:
         return False
 
 
-def _checkpoint(path: Path, notes: list[str]) -> Checkpoint | None:
+def _checkpoint(path: Path, notes: list[str]) -> CheckpointFile | None:
     if not path.is_file():
         notes.append("there is no checkpoint file: a lost tail of the log cannot be told from an early end")
         return None
@@ -249,7 +249,7 @@ def _checkpoint(path: Path, notes: list[str]) -> Checkpoint | None:
         notes.append(f"the checkpoint file is {len(data)} bytes long, expected {CHECKPOINT}: it is not used")
         return None
     log, queues, _index, _flushed, recovered, indexed = struct.unpack_from(">6q", data)
-    return Checkpoint(log, queues, indexed, recovered)
+    return CheckpointFile(log, queues, indexed, recovered)
 
 
 def _delays(levels: str) -> tuple[int, ...]:

@@ -9,52 +9,46 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import IO
 
 import numpy as np
 
 from gapless.spec.catalog import SPECS, rule
+from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Event, Outcome, life, replay
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq import splits
-from gapless.traces.sources.rocketmq.found import Judged
-from gapless.traces.sources.rocketmq.splits import Segment
-from gapless.traces.sources.rocketmq.store.scan import Ints, among, distinct
+from gapless.traces.replay.exact import Event, Outcome, life, named, replay
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.splits import SplitReader
+from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.file_access import name_of_record
+from gapless.traces.sources.rocketmq.store.lookup import among, distinct
+from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
 from gapless.traces.sources.rocketmq.transactions import lineage
-from gapless.traces.sources.rocketmq.transactions.judge import (
-    CURSORS,
-    NO_ROWS,
-    Judgement,
-    Tally,
-    events_of_one,
-    events_of_op,
-    judge,
-    op_trace,
-    strays,
-    world,
-)  # fmt: skip
+from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, strays
 from gapless.traces.sources.rocketmq.transactions.rows import COUNT, HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
+from gapless.traces.sources.rocketmq.transactions.settling import judge, lineages
+from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Judgement, Totals, terms
 
 HELD = 1 << 16  # rows that are held before what is settled among them is forgotten
 CHUNK = 1 << 20  # remembered halves that are looked through at once
 LINES = 200  # of a transaction's life that are told
-STORIES = 40  # transactions that are told of one need; more are counted with them
 
+CURSOR = STEPS["checkpoint"]
 UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
 ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
 
 
-class Transactions:
+class JoinedTransactions:
     """The transactions of a store as far as its segments have been joined."""
 
-    def __init__(self, judged: Judged, options: Options) -> None:
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
         self.judged = judged
         self.options = options
-        self.world = world(judged.store, options, judged.evidence)
-        self.tally = Tally()
+        self.terms = terms(judged.store, options, judged.evidence)
+        self.totals = Totals()
         self.held: list[Ints] = []
         self.rows = 0
         self.limit = HELD
@@ -68,12 +62,12 @@ class Transactions:
         """Join one segment. Segments come in log order."""
         for judgement in segment.transactions:
             self._take(judgement)
-        if self.rows > self.limit and not self.world.only:
-            self._take(judge(self._all(), self.world, last=False))
+        if self.rows > self.limit and not self.terms.only:
+            self._take(judge(self._all(), self.terms, last=False))
             self.limit = max(HELD, 2 * self.rows)
 
     def _take(self, judgement: Judgement) -> None:
-        self.tally.add(judgement.tally)
+        self.totals.add(judgement.totals)
         self.held.append(judgement.open)
         self.rows += judgement.open.shape[1]
         self.settled.add(judgement.settled)
@@ -96,12 +90,12 @@ class Transactions:
 
     def finish(self) -> None:
         """All segments are in: judge what is left, and hold the cursors against it."""
-        if self.world.only:
+        if self.terms.only:
             self._finish_one(self._all())
             return
         rows = self._with_those_that_came_back(self._all())
-        self._take(judge(rows, self.world, last=True))
-        judged, before = self.judged, len(self.judged.found)
+        self._take(judge(rows, self.terms, last=True))
+        judged, before = self.judged, len(self.judged.breaches)
         damaged = self._is_damaged()
         self._tell()
         self._strays(self._all())
@@ -109,9 +103,9 @@ class Transactions:
         self._passed()
         if self.options.trace is None and self.options.wants_transactions:
             self._ends()
-        echoes = [found for found in judged.found[before:] if found.departure.event[0] != "acknowledge"]
+        echoes = [found for found in judged.breaches[before:] if found.action != "acknowledge"]
         if damaged and echoes:
-            judged.found = [found for found in judged.found if found not in echoes]
+            judged.breaches = [found for found in judged.breaches if found not in echoes]
             judged.listed.refused = [(name, None, None, events) for name, _, _, events in judged.listed.refused]
             judged.untold = {need: count for need, count in judged.untold.items() if need[0] not in ECHOES}
             judged.note(
@@ -127,11 +121,11 @@ class Transactions:
         if not mine.shape[1]:
             return
         mine = np.ascontiguousarray(mine)
-        self._take(judge(mine, self.world, last=True))
+        self._take(judge(mine, self.terms, last=True))
         self._tell()
         self._passed()
         self._count()
-        events, _positions = events_of_one(kernel("transaction"), mine, self.world)
+        events, _positions = lineages(mine, self.terms).events(0, self.terms)
         some = events[:LINES]
         self.judged.life = life("transaction", some, profile=self.options.profile, ignored=self.options.ignored)
         if len(some) < len(events):
@@ -139,18 +133,18 @@ class Transactions:
 
     def _count(self) -> None:
         judged = self.judged
-        for spec, accepted in self.tally.covered.items():
+        for spec, accepted in self.totals.covered.items():
             judged.cover(spec, accepted)
-        for name, (count, _began, position, trace) in self.tally.anomalies.items():
+        for name, (count, _began, position, trace) in self.totals.anomalies.items():
             if count:
                 judged.anomaly(name, count, position, self._named(trace))
-        judged.transactions = self.tally
+        judged.transactions = self.totals
 
     def _is_damaged(self) -> bool:
         """Whether records are missing or changed, so that what a transaction lacks may have been there."""
-        queues = [self.judged.queues.get(subject) for subject in (splits.HALVES, splits.OPS)]
-        lost = any(run and run.refused and run.refused.departure.event[0] == "append" for run in queues)
-        return lost or any(found.spec == "log" for found in self.judged.found)
+        queues = [self.judged.queues.get(subject) for subject in (HALVES, OPS)]
+        lost = any(run and run.breach and run.breach.departure.event[0] == "append" for run in queues)
+        return lost or any(found.spec == "log" for found in self.judged.breaches)
 
     def _with_those_that_came_back(self, rows: Ints) -> Ints:
         """The rows, with those of settled transactions of which there is more: taken back, and judged anew."""
@@ -165,8 +159,8 @@ class Transactions:
             begin, end = split.file.base + split.low, split.file.base + split.high
             if end <= low or high < begin or not ((spans[0] < end) & (begin <= spans[1])).any():
                 continue
-            for _low, _high, columns, _blank in splits.segment_columns(self.judged.store, split):
-                steps = columns.steps[:, : columns.stepped]
+            for scanned in SplitReader(self.judged.store, split).segments():
+                steps = scanned.columns.steps
                 steps = steps[:, steps[PLACE] < self.judged.end]
                 of_mark = (steps[KIND] == MARK) & among(steps[NAMES], numbers)
                 mine = (among(steps[KEY], keys) & (steps[KIND] != MARK)) | of_mark
@@ -196,11 +190,11 @@ class Transactions:
             halves = back[1, among(back[2], np.sort(low)) & among(back[0], keys)]
             mine &= (rows[KIND] != MARK) | np.isin(rows[NAMES], halves)
             free &= ~mine
-            self.tally.add(judge(np.ascontiguousarray(rows[:, mine]), self.world, last=False).tally, -1)
+            self.totals.add(judge(np.ascontiguousarray(rows[:, mine]), self.terms, last=False).totals, -1)
             spans = spans[:, ~first]  # a key that was settled several times, each by itself
 
     def _named(self, trace: str) -> str:
-        return splits.name_of_record(self.judged.store, int(trace[1:])) if trace.startswith("@") else trace
+        return name_of_record(self.judged.store, int(trace[1:])) if trace.startswith("@") else trace
 
     # -- what departs ----------------------------------------------------------------------------------------------
 
@@ -209,31 +203,26 @@ class Transactions:
 
     def _tell(self) -> None:
         """Exact replay of every transaction that a kernel refused."""
-        told: Counter[str] = Counter()
-        of = kernel("transaction", self.options.ignored)
+        unsure = 0
         for rows in sorted(self.refused, key=lambda rows: int(rows[PLACE, 0])):
-            events, positions = events_of_one(of, rows, self.world)
+            events, positions = lineages(rows, self.terms).events(0, self.terms)
             outcome = self._replay("transaction", events)
             if outcome.departure is None:
                 continue
             broken = outcome.departure.rule
             if outcome.departure.event[0] == "acknowledge" and not self.judged.store.clean:
-                told["unsure"] += 1
+                unsure += 1
                 self._list(rows, None, outcome)
                 continue
             self._list(rows, broken, outcome, positions)
-            told[broken] += 1
-            if told[broken] > STORIES:
-                self.judged.leave_untold(broken)
-                continue
-            trace = self._name_of(rows)
             position = positions[outcome.departure.number - 1]
             if broken == UNASKED:  # no record tells of a rollback
-                position = int(outcome.departure.state.positions[outcome.departure.event[1][0]])
-            self.judged.find(trace, position, outcome.departure)
-        if told["unsure"]:
+                number = named("transaction", outcome.departure.event)["number"]
+                position = int(outcome.departure.state.positions[number])
+            self.judged.tell(self._name_of(rows), position, outcome.departure)
+        if unsure:
             self.judged.inconclusive.append(
-                f"{told['unsure']:,} acknowledged commits have no final, and the broker did not stop in order: the "
+                f"{unsure:,} acknowledged commits have no final, and the broker did not stop in order: the "
                 "finals are lost, or this is a copy of a running broker, older than its client log"
             )
 
@@ -247,86 +236,78 @@ class Transactions:
     def _name_of(self, rows: Ints) -> str:
         """The transaction's name: the key that its producer gave it."""
         named = rows[:, rows[KIND] != MARK]
-        return splits.name_of_record(self.judged.store, int(named[PLACE, 0]))
+        return name_of_record(self.judged.store, int(named[PLACE, 0]))
 
     def _strays(self, rows: Ints) -> None:
         """Marks of halves that are nowhere: expired, or not there."""
         low, _end = self._half_numbers()
         expired = elsewhere = 0
-        told = 0
         for position, op, queue, number in strays(rows):
             if queue != 0:
                 elsewhere += 1
             elif (number < low or low < 0) and self.judged.store.start > 0:
                 expired += 1
-            elif self.tally.numbers.get("finals of finals"):
+            elif self.totals.numbers.get("finals of finals"):
                 elsewhere += 1
             else:
-                told += 1
-                self._stray(position, op, number, told)
+                self._stray(position, op, number)
         if expired:
             self.judged.note(f"{expired:,} marks name halves that have expired with the log's first files")
         if elsewhere:
             self.judged.note(f"{elsewhere:,} marks may belong to finals that a producer ended once more (reference N6)")
 
-    def _stray(self, position: int, op: int, number: int, told: int) -> None:
-        events: list[Event] = [("open", (0, 0)), ("enqueue", (number, len(f"{number},"), 0))]
+    def _stray(self, position: int, op: int, number: int) -> None:
+        steps = STEPS["op_batch"]
+        entry = steps.enqueue(number=number, length=len(f"{number},"), known=0)
+        events = [steps.open(max_size=0, interval=0), entry]
         departure = self._replay("op_batch", events).departure
-        if departure and told > STORIES:
-            self.judged.leave_untold(departure.rule)
-        elif departure:
+        if departure:
             end = self._half_numbers()[1]
-            self.judged.find(
+            self.judged.tell(
                 op_trace(op), position, departure, f"the halves of the log end at {end}" if end >= 0 else ""
             )
 
     def _half_numbers(self) -> tuple[int, int]:
         """The first number of a half in the log and the end of them, as the queue of halves has it; or -1."""
-        run = self.judged.queues.get(splits.HALVES)
+        run = self.judged.queues.get(HALVES)
         return (run.opened, run.end) if run else (-1, -1)
 
     def _ops(self) -> None:
         """Exact replay of the ops that a kernel refused, and of those that the op cursor passed too early."""
-        told: Counter[str] = Counter()
         for rows in self.bad_ops:
-            events: list[Event] = [("open", (self.world.max_size, 0)), *events_of_op(rows)]
+            events = [STEPS["op_batch"].open(max_size=self.terms.max_size, interval=0), *events_of_op(rows)]
             trace = op_trace(int(rows[NUMBER, 0]), int(rows[KEY, 0]))
-            self._tell_some(told, trace, int(rows[PLACE, 0]), "op_batch", events)
+            self._tell_replayed(trace, int(rows[PLACE, 0]), "op_batch", events)
         for position, number, reach in self.early_ops:
-            events = [("open", (self.world.half_cursor, number)), ("op", (number, reach)), ("consume_op", (number,))]
-            self._tell_some(told, CURSORS, position, "checkpoint", events)
+            events = [
+                CURSOR.open(half=self.terms.half_cursor, op=number),
+                CURSOR.op(number=number, reach=reach),
+                CURSOR.consume_op(number=number),
+            ]
+            self._tell_replayed(CURSORS, position, "checkpoint", events)
 
-    def _tell_some(self, told: Counter[str], trace: str, position: int, spec: str, events: list[Event]) -> None:
-        """Tell of a departure, if few like it were told before."""
+    def _tell_replayed(
+        self, trace: str, position: int, spec: str, events: list[Event], detail: str = ""
+    ) -> None:  # fmt: skip
+        """Replay what a kernel refused, and tell of it."""
         departure = self._replay(spec, events).departure
-        if departure is None:
-            return
-        told[departure.rule] += 1
-        if told[departure.rule] > STORIES:
-            self.judged.leave_untold(departure.rule)
-        else:
-            self.judged.find(trace, position, departure)
+        if departure:
+            self.judged.tell(trace, position, departure, detail)
 
     def _passed(self) -> None:
         """Halves that the half cursor passed though they were not resolved."""
         rows = np.concatenate([NO_ROWS, *self.passed], axis=1)
         sure = self.judged.store.clean
-        told = unsure = 0
+        unsure = 0
         for number, position in sorted(zip(*rows[[NUMBER, PLACE]].tolist(), strict=True)):
-            if not sure and number >= self.tally.looked_at:
+            if not sure and number >= self.totals.looked_at:
                 unsure += 1
                 continue
-            told += 1
-            outcome = self._replay(
-                "checkpoint", [("open", (number, 0)), ("half", (number,)), ("advance", (number + 1,))]
-            )
-            if outcome.departure and told > STORIES:
-                self.judged.leave_untold(outcome.departure.rule)
-            elif outcome.departure:
-                self.judged.find(CURSORS, position, outcome.departure, self._detail())
+            events = [CURSOR.open(half=number, op=0), CURSOR.half(number=number), CURSOR.advance(to=number + 1)]
+            self._tell_replayed(CURSORS, position, "checkpoint", events, self._detail())
         if unsure:
             self.judged.inconclusive.append(
-                f"{unsure:,} undecided halves lie below the half cursor, {self.world.half_cursor}: legal in a copy of "
+                f"{unsure:,} undecided halves lie below the half cursor, {self.terms.half_cursor}: legal in a copy of "
                 "a running broker, whose cursors were copied after its log; otherwise these transactions are forgotten"
             )
 
@@ -339,18 +320,19 @@ class Transactions:
         cursors, store = self.judged.store.cursors, self.judged.store
         if cursors is None or store.live or not self.judged.records:
             return
-        for action, cursor, queue, end_name in (
-            ("advance", cursors.half, splits.HALVES, "half"),
-            ("advance_ops", cursors.op, splits.OPS, "op"),
+        for step, cursor, queue, end_name in (
+            (CURSOR.advance, cursors.half, HALVES, "half"),
+            (CURSOR.advance_ops, cursors.op, OPS, "op"),
         ):
             run = self.judged.queues.get(queue)
             if cursor is None or (run is None and store.start > 0) or (run and run.departs):
                 continue
             end = run.end if run else 0
-            begin = (min(cursor, end), 0) if end_name == "half" else (0, min(cursor, end))
-            outcome = self._replay("checkpoint", [("open", begin), (action, (cursor,))])
+            begin = {"half": 0, "op": 0, end_name: min(cursor, end)}
+            event = step(to=cursor)
+            outcome = self._replay("checkpoint", [CURSOR.open(**begin), event])
             if outcome.departure is None:
-                self.judged.cover("checkpoint", {action: 1})
+                self.judged.cover("checkpoint", {event[0]: 1})
             elif store.clean:
                 self.judged.find(CURSORS, self.judged.end, outcome.departure, f"{cursors.file} has it")
             else:

@@ -13,42 +13,44 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gapless.spec.catalog import SPECS, State
+from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Event, replay
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq import splits
+from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
-from gapless.traces.sources.rocketmq.clients.promises import Promises
-from gapless.traces.sources.rocketmq.found import COMMIT_LOG, Judged
-from gapless.traces.sources.rocketmq.queues import Queues
-from gapless.traces.sources.rocketmq.splits import Refusal, Result, Segment, Split
-from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.layout import Store
-from gapless.traces.sources.rocketmq.transactions.joining import Transactions
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.promises import Promises
+from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
+from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.splits import Split
+from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, Refusal, Segment, SplitResult
+from gapless.traces.sources.rocketmq.store import file_access, records, scan
+from gapless.traces.sources.rocketmq.store.directory import Store
 
+LOG = STEPS["log"]
 Held = tuple[Split, Segment]
 
 
-class Judge:
+class StoreJudge:
     """Takes results in log order, and then decides what only the whole log shows."""
 
     def __init__(self, store: Store, options: Options, evidence: Evidence | None = None) -> None:
         self.store = store
         self.options = options
         self.evidence = evidence
-        self.judged = Judged(store, end=store.start, evidence=evidence)
-        self.queues = Queues(self.judged, options)
-        self.transactions = Transactions(self.judged, options)
+        self.judged = JudgedStore(store, end=store.start, evidence=evidence)
+        self.queues = JoinedQueues(self.judged, options)
+        self.transactions = JoinedTransactions(self.judged, options)
         self.promises = Promises(self.judged, options)
         self.log: State = SPECS["log"].initial
         self.held: list[Held] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
         self.last_file = self._last_file_with_a_record()
-        self._take(("open", (store.start, store.file_size)), store.start)
+        self._take(LOG.open(position=store.start, file_size=store.file_size), store.start)
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
-    def take(self, result: Result) -> None:
+    def take(self, result: SplitResult) -> None:
         """Join one split's result. Results must come in log order."""
         split, base = result.split, result.split.file.base
         begins = result.segments[0].start if result.segments else -1
@@ -56,7 +58,7 @@ class Judge:
         if not split.exact and inside and begins != self.reached != self.invalid_at:
             # The search for a first record was led astray, or passed a damaged one: begin where the last one ended.
             again = replace(split, low=self.reached - base, exact=True)
-            result = splits.judge(self.store, again, self.options, self.evidence)
+            result = tasks.judge(self.store, again, self.options, self.evidence)
         for at, value in enumerate(result.counters):
             self.judged.counters[at] += int(value)
         for segment in result.segments:
@@ -91,9 +93,7 @@ class Judge:
     def _last_file_with_a_record(self) -> int:
         """The base of the last file that begins with a record that names its own position."""
         for file in reversed(self.store.files):
-            window = splits.Window(file)
-            window.read(0, splits.SLACK)
-            if scan.find_start(window.data, file.base, 0, 1, file.length, window.have) == 0:
+            if file_access.begins(file, 0):
                 return file.base
         return self.store.start
 
@@ -132,14 +132,20 @@ class Judge:
         if all(file.base != self.log.base for file in self.store.files):
             return  # the file itself is missing: the next record tells that nothing leads up to it
         if high < file_end:
-            known = int(self._header(low).known)
-            self._take(("append", (low, high - low, low, known, 0, 1, 1, self.log.clock)), low)
+            known = self._header(low).known
+            self._take(self._broken(low, high - low, self.log.clock, known=known), low)
             self.log = replace(self.log, end=high)
         elif low < file_end:  # nothing of this file is left behind `low`, not even its blank
             header = self._header(low)
-            marked = header.magic == scan.MAGIC_BLANK
-            self._take(("roll", (low, header.size if marked else file_end - low, int(marked))), low)
+            marked = header.magic == records.MAGIC_BLANK
+            self._take(LOG.roll(position=low, size=header.size if marked else file_end - low, marked=marked), low)
             self.log = replace(self.log, base=file_end, end=file_end)
+
+    def _broken(self, position: int, size: int, time: int, *, known: bool) -> Event:
+        """A record whose parts do not fit."""
+        return LOG.append(
+            position=position, size=size, claimed=position, known=known, fits=0, intact=1, sealed=1, time=time
+        )
 
     def _take(self, event: Event, position: int, *, again: bool = False, detail: str = "") -> bool:
         """Take one log event from the state that was really reached, and say whether it was accepted.
@@ -159,15 +165,14 @@ class Judge:
 
     def _refused(self, base: int, refusal: Refusal) -> None:
         """A log event that a worker's kernel refused, taken again by the plain function."""
-        log = kernel("log")
-        state = type(self.log)(**splits.claim_log(log, self.store, base, refusal.event))
+        state = type(self.log)(**tasks.claim_log(self.store, base, refusal.event))
         outcome = replay("log", state, [refusal.event], profile=self.options.profile, ignored=self.options.ignored)
         if outcome.departure:
-            self.judged.find(COMMIT_LOG, refusal.event[1][0], outcome.departure)
+            self.judged.find(COMMIT_LOG, named("log", refusal.event)["position"], outcome.departure)
 
     # -- the end of the log ----------------------------------------------------------------------------------------
 
-    def finish(self) -> Judged:
+    def finish(self) -> JudgedStore:
         """All results are in: find the log's end, and hold every queue against it."""
         judged = self.judged
         if self.held:
@@ -189,12 +194,12 @@ class Judge:
             self.promises.finish()
         return judged
 
-    def _header(self, position: int) -> scan.Header:
+    def _header(self, position: int) -> records.Header:
         """The header at `position`; all zeros where there is no file."""
         for file in self.store.files:
             if file.base <= position < file.base + file.length:
-                return splits.header_at(file, position - file.base)
-        return scan.header(b"")
+                return file_access.header_at(file, position - file.base)
+        return records.header(b"")
 
     def _torn_at_the_end(self) -> Event | None:
         """Behind the last record of a clean log, one that names its place there and was stored before the stop."""
@@ -204,7 +209,7 @@ class Judge:
             return None
         if header.time < self.log.clock or (header.time > known.log and not self._never_restarted):
             return None
-        return "append", (at, header.size, at, 1, 0, 1, 1, header.time)
+        return self._broken(at, header.size, header.time, known=True)
 
     @property
     def _never_restarted(self) -> bool:
@@ -222,7 +227,7 @@ class Judge:
         beyond = sorted(self.queues.beyond)
         newer = known is not None and known.log > self.log.newest
         if known and (beyond or not newer):
-            judged.cover("log", {"checkpoint": int(self._take(("checkpoint", (known.log,)), judged.end))})
+            judged.cover("log", {"checkpoint": int(self._take(LOG.checkpoint(time=known.log), judged.end))})
         elif known:
             judged.inconclusive.append(
                 f"the checkpoint knows of a record stored at {known.log} ms, later than any in the log, and no entry "
@@ -238,7 +243,7 @@ class Judge:
         if not self.store.clean:
             self.judged.note(f"{what} entries beyond the log's end {end}: the broker drops them at its next start")
         elif self._never_restarted:
-            self._take(("refer", (position,)), end, detail=f"the entry behind the last one of {trace}")
+            self._take(LOG.refer(position=position), end, detail=f"the entry behind the last one of {trace}")
         else:
             self.judged.inconclusive.append(
                 f"{what} an entry behind the last message that points at {position}, beyond the log's end {end}: "

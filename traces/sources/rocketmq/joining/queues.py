@@ -11,25 +11,28 @@ import numpy as np
 
 from gapless.spec.catalog import SPECS, State, rule
 from gapless.spec.queue import BLANK_SLOT
+from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Departure, Event, Outcome, replay
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq import splits
-from gapless.traces.sources.rocketmq.found import Judged, Run, Subject, Suspect, name_of
-from gapless.traces.sources.rocketmq.splits import Segment, Split
-from gapless.traces.sources.rocketmq.store.layout import ENTRY, FARTHEST, queue_files, queue_folders
+from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
+from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore, RefusedPiece
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
+from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import ENTRY, FARTHEST, queue_files, queue_folders
 
-STORIES = 40  # departures of one kind that are told in full; more are counted with them
+QUEUE = STEPS["queue"]
 MISSING = rule("queue/no-entry-before-it-is-missing").id
 LIGHT = "%LMQ%"  # light queues are in no list of topics
 SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
 
 
-class Queues:
+class JoinedQueues:
     """The runs of all queues; `beyond` are entries behind a queue's last message that point beyond the log."""
 
-    def __init__(self, judged: Judged, options: Options) -> None:
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -49,7 +52,7 @@ class Queues:
             claim = int(found.claims[self.rows["end"], n])
             run = self.judged.queues.get(subject)
             if run is None:
-                run = Run(claim, claim, claim, opened=claim, began=int(found.first[n]), damage_seen=damages)
+                run = JoinedQueue(claim, claim, claim, opened=claim, began=int(found.first[n]), damage_seen=damages)
                 self.judged.queues[subject] = run
                 self._open(subject, run)
             elif claim == 0:
@@ -63,25 +66,29 @@ class Queues:
                 run.damage_seen = damages
                 self._join(split, segment, subject, run, n)
 
-    def _open(self, subject: Subject, run: Run) -> None:
+    def _open(self, subject: Subject, run: JoinedQueue) -> None:
         """The steps before the first message: the queue is found, its files, the entries that outlive theirs."""
-        events: list[Event] = [("open", (run.first, self.store.start)), *self._files(subject)]
+        events = [QUEUE.open(number=run.first, start=self.store.start), *self._files(subject)]
         kept = self._slot(subject, run.first - 1)
         if kept is not None and kept[1] != BLANK_SLOT:
-            events.append(("outlive", (run.first - 1, kept[0])))
+            events.append(QUEUE.outlive(number=run.first - 1, position=kept[0]))
         self.judged.joint(self.store.start, "queue", name_of(subject), events)
         outcome = self._replay(self.spec.initial, events)
         self.judged.cover("queue", outcome.covered)
         if outcome.departure:
-            run.refused = self.judged.find(name_of(subject), run.began, outcome.departure)
+            run.breach = self.judged.find(name_of(subject), run.began, outcome.departure)
 
     def _files(self, subject: Subject) -> list[Event]:
         """One event per file of the consume queue; an empty last one is deleted at the broker's next start."""
         full = self.store.queue_file_size
-        files = queue_files(self.store.queue_folder(*subject)) if full and "/" not in subject[0] else []
-        return [("find_file", (f.base, f.length, full)) for f in files if f.length or f is not files[-1]]
+        there = queue_files(self.store.queue_folder(*subject)) if full and "/" not in subject[0] else []
+        return [
+            QUEUE.find_file(base=file.base, length=file.length, full=full)
+            for file in there
+            if file.length or file is not there[-1]
+        ]
 
-    def _join(self, split: Split, segment: Segment, subject: Subject, run: Run, n: int) -> None:
+    def _join(self, split: Split, segment: Segment, subject: Subject, run: JoinedQueue, n: int) -> None:
         """Hold the piece's claim against the queue's state; where they differ, or it was refused, look closer."""
         found = segment.pieces
         claim, end = int(found.claims[self.rows["end"], n]), int(found.ends[self.rows["end"], n])
@@ -89,7 +96,7 @@ class Queues:
         refusal = found.refusals.get(n)
         state = self._state(run, end=run.end)
         if refusal and refusal.rule and claim == run.end == run.indexed:
-            run.suspect = Suspect(split, segment.start, state, refusal)
+            run.suspect = RefusedPiece(split, segment.start, state, refusal)
             run.indexed, run.end = indexed, end
             return
         blank = first > claim
@@ -109,31 +116,31 @@ class Queues:
         if run.indexed < run.end and run.pending is None:
             run.pending = (split, segment.start)
 
-    def _find(self, subject: Subject, run: Run, departure: Departure) -> None:
+    def _find(self, subject: Subject, run: JoinedQueue, departure: Departure) -> None:
         run.suspect = None
         position, number = self._position(departure, run), int(departure.state.indexed)
         if departure.rule == MISSING and number not in departure.state.positions.entries and run.pending:
             waiting = self._appended(self._events(*run.pending, subject), number)
             if waiting:  # the entry has been missing since an earlier piece
-                position = waiting[1][2]
+                position = named("queue", waiting)["position"]
                 begin = self._state(run, indexed=number, end=number)
-                made = self._replay(begin, [waiting, ("settle", (waiting[1][2] + 1,))]).departure
+                made = self._replay(begin, [waiting, QUEUE.settle(upto=position + 1)]).departure
                 departure = replace(departure, steps=made.steps if made else departure.steps)
-        run.refused = self.judged.find(name_of(subject), position, departure)
+        run.breach = self.judged.find(name_of(subject), position, departure)
 
     def _appended(self, events: Iterable[Event], number: int) -> Event | None:
-        return next((event for event in events if event[0] == "append" and event[1][0] == number), None)
+        return next((e for e in events if e[0] == "append" and named("queue", e)["number"] == number), None)
 
-    def _position(self, departure: Departure, run: Run) -> int:
+    def _position(self, departure: Departure, run: JoinedQueue) -> int:
         """The log position that a departure is about: its message's, or else that of the queue's last one."""
-        action, args = departure.event
+        action, args = departure.event[0], named("queue", departure.event)
         if action == "append":
-            return args[2]
-        number = args[0] if action == "index" else departure.state.indexed
+            return args["position"]
+        number = args["number"] if action == "index" else departure.state.indexed
         known = departure.state.positions.entries
         return int(known.get(departure.state.indexed, known.get(number, run.last)))
 
-    def _state(self, run: Run, **values: Any) -> State:
+    def _state(self, run: JoinedQueue, **values: Any) -> State:
         known = {"start": self.store.start, "first": run.first, "indexed": run.indexed, "blank": run.blank}
         return replace(self.spec.initial, **(known | values))
 
@@ -142,10 +149,9 @@ class Queues:
 
     def _events(self, split: Split, start: int, subject: Subject) -> list[Event]:
         """One queue's events in the segment that begins at `start`, read again."""
-        of = kernel("queue")
         again = replace(split, low=start - split.file.base, exact=True)
-        for _low, _high, columns, _blank in splits.segment_columns(self.store, again):
-            return splits.replayable(of, splits.queue_events(of, self.store, columns), subject)
+        for scanned in SplitReader(self.store, again).segments():
+            return queue_events(self.store, scanned.columns).of_subject(subject)
         return []
 
     # -- what only the whole log shows -----------------------------------------------------------------------------
@@ -161,11 +167,11 @@ class Queues:
         if not self.store.live:
             self._without_messages()
 
-    def _judge_whole(self, subject: Subject, run: Run) -> None:
+    def _judge_whole(self, subject: Subject, run: JoinedQueue) -> None:
         """A queue whose numbers start again at 0. Only what came after its last start has entries."""
-        if run.refused in self.judged.found:
-            self.judged.found.remove(run.refused)
-        run.refused = run.suspect = run.pending = None
+        if run.breach in self.judged.breaches:
+            self.judged.breaches.remove(run.breach)
+        run.breach = run.suspect = run.pending = None
         begin = self._state(run, first=run.opened, indexed=run.opened, end=run.opened, blank=0)
         outcome = self._replay(begin, self._since(subject, run.anew_at))
         if outcome.departure and outcome.departure.event[0] == "append":
@@ -184,35 +190,25 @@ class Queues:
 
     def _since(self, subject: Subject, anew: int) -> Iterator[Event]:
         """All events of one queue, read again; of its entries, only those of messages from position `anew` on."""
-        of = kernel("queue")
         counts = False
         for split in splits.splits(self.store):
-            for low, _high, columns, _blank in splits.segment_columns(self.store, split):
-                if low >= self.judged.end:
+            for scanned in SplitReader(self.store, split).segments():
+                if scanned.start >= self.judged.end:
                     return
-                for event in splits.replayable(of, splits.queue_events(of, self.store, columns), subject):
+                for event in queue_events(self.store, scanned.columns).of_subject(subject):
                     if event[0] == "append":
-                        counts = event[1][2] >= anew
+                        counts = named("queue", event)["position"] >= anew
                         yield event
                     elif counts:
                         yield event
 
     def _tell(self) -> None:
         """Exact replay of the suspects: one story of every kind, and more while they are few."""
-        told: dict[str, int] = {}
-        suspects = sorted(
-            (run.suspect.start, subject) for subject, run in self.judged.queues.items() if run.suspect is not None
-        )
-        for _start, subject in suspects:
+        suspects = [(run.suspect, subject) for subject, run in self.judged.queues.items() if run.suspect is not None]
+        for suspect, subject in sorted(suspects, key=lambda one: (one[0].start, one[1])):
+            if self.judged.is_told_enough(suspect.refusal.rule or ""):
+                continue
             run = self.judged.queues[subject]
-            suspect = run.suspect
-            if suspect is None:
-                continue
-            broken = suspect.refusal.rule or ""
-            told[broken] = told.get(broken, 0) + 1
-            if told[broken] > STORIES:
-                self.judged.leave_untold(broken)
-                continue
             outcome = self._replay(suspect.state, self._events(suspect.split, suspect.start, subject))
             if outcome.departure:
                 self._find(subject, run, outcome.departure)
@@ -222,12 +218,12 @@ class Queues:
                 f"{name_of(subject)} was not the same when it was read again: something is writing; check a copy"
             )
 
-    def _settle(self, subject: Subject, run: Run) -> None:
+    def _settle(self, subject: Subject, run: JoinedQueue) -> None:
         """The end of a queue: no message waits for an entry that will not come, and no entry is left over."""
         if run.departs or run.batches or self.store.live or not self.store.has_queues or self._is_deleted(subject, run):
             return
         if run.indexed == run.end:
-            settle = ("settle", (self.judged.end,))
+            settle = QUEUE.settle(upto=self.judged.end)
             outcome = self._replay(self._state(run, end=run.end), [settle])
             self.judged.cover("queue", outcome.covered)
             self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
@@ -238,19 +234,19 @@ class Queues:
         elif run.pending:
             split, start = run.pending
             events = self._events(split, start, subject)
-            first = next((args[0] for action, args in events if action == "append"), run.indexed)
+            first = next((named("queue", e)["number"] for e in events if e[0] == "append"), run.indexed)
             outcome = self._replay(self._state(run, indexed=min(run.indexed, first), end=first), events)
             if outcome.departure is None:
                 self._wait(subject, run, outcome.state, events)
 
-    def _wait(self, subject: Subject, run: Run, state: State, events: Iterable[Event]) -> None:
+    def _wait(self, subject: Subject, run: JoinedQueue, state: State, events: Iterable[Event]) -> None:
         """Messages without entries: legal where the broker's next start will write them."""
-        settle = ("settle", (self._settled_up_to(),))
+        settle = QUEUE.settle(upto=self._settled_up_to())
         self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
         outcome = self._replay(state, [settle])
         waiting = int(state.positions[state.indexed])
         if outcome.departure:
-            run.refused = self.judged.find(name_of(subject), waiting, self._shortened(outcome.departure, run, events))
+            run.breach = self.judged.find(name_of(subject), waiting, self._shortened(outcome.departure, run, events))
             return
         count = f"{run.end - run.indexed:,} messages of {name_of(subject)} wait for their entries"
         if waiting < self._dispatched():
@@ -261,7 +257,7 @@ class Queues:
         else:
             self.judged.note(f"{count}; the broker writes them at its next start")
 
-    def _shortened(self, departure: Departure, run: Run, events: Iterable[Event]) -> Departure:
+    def _shortened(self, departure: Departure, run: JoinedQueue, events: Iterable[Event]) -> Departure:
         """The same departure, told with the one step that matters: the append of the message without entry."""
         number = int(departure.state.indexed)
         waiting = self._appended(events, number)
@@ -285,7 +281,7 @@ class Queues:
             return settled
         limit = min(known.log, known.queues) - SLACK_MS
         for file in self.store.files:
-            header = splits.header_at(file, 0)
+            header = file_access.header_at(file, 0)
             if not header.known:
                 break
             if header.time <= limit:
@@ -296,7 +292,7 @@ class Queues:
         """The position of the last message that is known to have its entry, over all queues."""
         return max((run.last for run in self.judged.queues.values() if run.indexed == run.end), default=0)
 
-    def _is_deleted(self, subject: Subject, run: Run) -> bool:
+    def _is_deleted(self, subject: Subject, run: JoinedQueue) -> bool:
         """The topic was deleted: nothing of it is left, or its other queues were made anew since."""
         topic = subject[0]
         folder = self.store.queue_folder(*subject)
@@ -325,11 +321,11 @@ class Queues:
         """Position, size and tag code in slot `number`, or None where it is not written."""
         data = bytearray(ENTRY)
         if number >= 0 and self.store.has_queues:
-            splits.read_entries(self.store, *subject, number, memoryview(data))
+            file_access.read_entries(self.store, *subject, number, memoryview(data))
         place, size, tag = (int.from_bytes(data[a:b], "big", signed=True) for a, b in ((0, 8), (8, 12), (12, 20)))
         return (place, size, tag) if size > 0 and place >= 0 else None  # reference A.5: as the broker reads it
 
-    def _left_over(self, subject: Subject, run: Run) -> None:
+    def _left_over(self, subject: Subject, run: JoinedQueue) -> None:
         """The slot behind the last entry: unused; a repeated entry; one whose message is gone; or old bytes."""
         slot = self._slot(subject, run.end)
         if slot is None or slot[1] == BLANK_SLOT or any(low <= slot[0] < high for low, high in self.judged.damage):
@@ -337,11 +333,12 @@ class Queues:
         if slot[0] >= self.judged.end:
             self.beyond.append((slot[0], name_of(subject)))
         elif slot == self._slot(subject, run.end - 1) and self.store.clean:
-            repeated = ("index", (run.end, *slot))
+            position, size, tag = slot
+            repeated = QUEUE.index(number=run.end, position=position, size=size, tag=tag)
             self.judged.joint(self.judged.end, "queue", name_of(subject), [repeated])
             outcome = self._replay(self._state(run, end=run.end), [repeated])
             if outcome.departure:
-                run.refused = self.judged.find(name_of(subject), run.last, outcome.departure)
+                run.breach = self.judged.find(name_of(subject), run.last, outcome.departure)
         else:
             self.judged.note(f"{name_of(subject)} has old bytes behind its last entry")
 
@@ -362,10 +359,10 @@ class Queues:
 
     def _names_records(self, subject: Subject) -> bool:
         """Whether the first or the last entry of a queue without messages points into the log."""
-        files = queue_files(self.store.queue_folder(*subject))
-        for file in files[:1] + files[-1:]:
+        there = queue_files(self.store.queue_folder(*subject))
+        for file in there[:1] + there[-1:]:
             data = np.zeros(file.length, np.uint8)
-            splits.read_exactly(file, 0, data.data)
+            file_access.read_exactly(file, 0, data.data)
             slots = data[: file.length // ENTRY * ENTRY].view(SLOT)
             written = slots["position"][(slots["size"] > 0) & (slots["size"] != BLANK_SLOT)]
             if ((written >= self.store.start) & (written < self.judged.end)).any() and not subject[0].startswith(LIGHT):

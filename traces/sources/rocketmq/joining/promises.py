@@ -7,14 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from gapless.spec.catalog import SPECS, rule
+from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Event, replay
+from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.sources.rocketmq.clients import evidence
-from gapless.traces.sources.rocketmq.clients.evidence import LINE, NUMBER, POSITION, STORIES, Evidence, Kept, Suspect
-from gapless.traces.sources.rocketmq.found import Judged, name_of
-from gapless.traces.sources.rocketmq.splits import Segment
-from gapless.traces.sources.rocketmq.store.layout import HALF_TOPIC
-from gapless.traces.sources.rocketmq.store.scan import Ints
+from gapless.traces.sources.rocketmq.clients.evidence import LINE, NUMBER, POSITION, DoubtedMessage, Evidence
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.names import HALVES
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
 OF_CLIENTS = (  # rules of transactions that only a client log exercises
@@ -29,37 +30,35 @@ OF_CLIENTS = (  # rules of transactions that only a client log exercises
 class Promises:
     """The promises of a store as far as its segments have been joined."""
 
-    def __init__(self, judged: Judged, options: Options) -> None:
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
         self.judged = judged
         self.options = options
         self.said: Evidence | None = judged.evidence
-        self.suspects: list[Suspect] = []
-        self.told: dict[str, int] = {}
+        self.doubts: list[DoubtedMessage] = []
         self.looked_up = np.zeros(self.said.sends.shape[1] if self.said else 0, np.bool_)
         self.lost = np.zeros_like(self.looked_up)
         self.beyond = 0  # answers that name a place beyond the log's end
 
     def take(self, segment: Segment) -> None:
         """Join one segment."""
-        if segment.kept is not None:
-            self._take(segment.kept)
-
-    def _take(self, kept: Kept) -> None:
-        self.looked_up[kept.low : kept.high] = True
-        self.lost[kept.lost] = True
-        self.judged.cover("queue", {name: count for name, count in kept.covered.items() if count})
-        for broken, count in kept.more.items():
+        promised = segment.promised
+        if promised is None:
+            return
+        self.looked_up[promised.low : promised.high] = True
+        self.lost[promised.lost] = True
+        self.judged.cover("queue", {name: count for name, count in promised.covered.items() if count})
+        for broken, count in promised.more.items():
             self.judged.leave_untold(broken, count)
-        self.suspects += kept.suspects
+        self.doubts += promised.doubts
 
     def finish(self) -> None:
-        """All segments are in: tell of the promises that are not kept."""
+        """All segments are in: tell of the promises that were not kept."""
         if self.said is None:
             return
         if self._is_of_another_store():
             return
-        for suspect in self.suspects:
-            self._tell(suspect.subject, [("append", suspect.message), suspect.event], suspect.line)
+        for doubt in self.doubts:
+            self._tell(doubt.subject, [doubt.message, doubt.event], doubt.line)
         position = self.said.sends[POSITION]
         for at in np.flatnonzero((self.lost | ~self.looked_up) & (position >= self.judged.store.start)).tolist():
             self._lost(self.said.sends[:, at], self.said.topics)
@@ -82,7 +81,7 @@ class Promises:
         judged.inconclusive.append(
             f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's?"
         )
-        judged.found = [found for found in judged.found if found.rule not in OF_CLIENTS]
+        judged.breaches = [found for found in judged.breaches if found.rule not in OF_CLIENTS]
         judged.client = self.said.summary
         return True
 
@@ -92,24 +91,18 @@ class Promises:
             self.beyond += 1
             return
         topic, queue = topics[int(send[evidence.TOPIC])], int(send[evidence.QUEUE])
-        subject = (HALF_TOPIC, 0) if send[evidence.IS_HALF] else (topic, queue)
+        subject = HALVES if send[evidence.IS_HALF] else (topic, queue)
         if self.options.wants(*subject):
-            said: Event = ("acknowledge", (int(send[NUMBER]), int(send[POSITION]), 0))
-            self._tell(subject, [said], int(send[LINE]))
+            answer = STEPS["queue"].acknowledge(number=send[NUMBER], position=send[POSITION], same=0)
+            self._tell(subject, [answer], int(send[LINE]))
 
-    def _tell(self, subject: tuple[str, int], events: list[Event], line: int) -> None:
+    def _tell(self, subject: Subject, events: list[Event], line: int) -> None:
         """Exact replay of one message and what is said of it."""
-        number = events[0][1][0]
+        number = named("queue", events[0])["number"]
         begin = replace(SPECS["queue"].initial, start=self.judged.store.start, first=number, indexed=number, end=number)
         outcome = replay("queue", begin, events, profile=self.options.profile, ignored=self.options.ignored)
         departure = outcome.departure
-        if departure is None:
-            return
-        self.told[departure.rule] = self.told.get(departure.rule, 0) + 1
-        if self.told[departure.rule] > STORIES:
-            self.judged.leave_untold(departure.rule)
-            return
-        action, args = departure.event
-        position = args[1] if action == "acknowledge" else events[0][1][2]
-        where = f"line {line} of the client log" if line else ""
-        self.judged.find(name_of(subject), position, departure, where)
+        if departure is not None:
+            about = departure.event if departure.event[0] == "acknowledge" else events[0]
+            where = f"line {line} of the client log" if line else ""
+            self.judged.tell(name_of(subject), named("queue", about)["position"], departure, where)

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gapless.spec.catalog import State
-from gapless.traces.replay.exact import Departure, Event
+from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.report import ClientRow
-from gapless.traces.sources.rocketmq.splits import Refusal, Split
+from gapless.traces.sources.rocketmq.segments.splits import Split
+from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Subject
 from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.layout import Store
-from gapless.traces.sources.rocketmq.store.scan import Ints
-from gapless.traces.sources.rocketmq.transactions.judge import Tally
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.lookup import among
+from gapless.traces.sources.rocketmq.transactions.terms import Totals
 
-COMMIT_LOG = "commitlog"  # the trace of the log itself; a queue's is TOPIC/QUEUE
-
-Subject = tuple[str, int]
-"""Topic and queue id."""
-
-
-def name_of(subject: Subject) -> str:
-    """The trace of a queue."""
-    return f"{subject[0]}/{subject[1]}"
+STORIES = 40  # departures of one kind that are told; more are counted with them
 
 
 @dataclass(frozen=True)
-class Found:
+class Breach:
     """A departure, and the log position that it is about."""
 
     trace: str
@@ -45,9 +40,19 @@ class Found:
         """The id of the rule that is broken."""
         return self.departure.rule
 
+    @property
+    def action(self) -> str:
+        """The step that was refused."""
+        return self.departure.event[0]
+
+    @property
+    def arguments(self) -> dict[str, int]:
+        """Its arguments."""
+        return named(self.spec, self.departure.event)
+
 
 @dataclass(frozen=True)
-class Suspect:
+class RefusedPiece:
     """A queue that a kernel refused: where, from which state, and why. Not told yet."""
 
     split: Split
@@ -57,7 +62,7 @@ class Suspect:
 
 
 @dataclass
-class Run:
+class JoinedQueue:
     """A queue as far as its pieces have been joined. `first`, `indexed`, `end` and `blank` are its state's."""
 
     first: int
@@ -73,13 +78,13 @@ class Run:
     restarted: bool = False  # a number 0 follows others: the topic may have been made anew
     anew_at: int = 0  # log position of the message that it was made anew with: no entry is older
     pending: tuple[Split, int] | None = None  # the segment in which its entries fall behind its messages
-    refused: Found | None = None
-    suspect: Suspect | None = None
+    breach: Breach | None = None
+    suspect: RefusedPiece | None = None
 
     @property
     def departs(self) -> bool:
         """Whether the queue was refused, told or not."""
-        return self.refused is not None or self.suspect is not None
+        return self.breach is not None or self.suspect is not None
 
 
 @dataclass
@@ -95,22 +100,23 @@ class Listed:
 
     def take_back(self, keys: Ints) -> None:
         """Transactions with these keys are judged anew."""
-        self.accepted = [some[:, ~scan.among(some[0], keys)] for some in self.accepted]
+        self.accepted = [some[:, ~among(some[0], keys)] for some in self.accepted]
 
 
 @dataclass
-class Judged:
+class JudgedStore:
     """Everything that was found out about one store."""
 
     store: Store
     end: int  # the log's exclusive end
     evidence: Evidence | None = None  # what the store's clients say
     records: int = 0
-    found: list[Found] = field(default_factory=list)
+    breaches: list[Breach] = field(default_factory=list)
     untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
+    stories: Counter[str] = field(default_factory=Counter)  # told and untold ones, by rule: see `tell`
     inconclusive: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    queues: dict[Subject, Run] = field(default_factory=dict)
+    queues: dict[Subject, JoinedQueue] = field(default_factory=dict)
     covered: dict[str, int] = field(default_factory=dict)  # accepted events by spec and action
     anomalies: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # count, first position, its trace
     damage: list[tuple[int, int]] = field(default_factory=list)  # stretches of the log that are no record
@@ -121,14 +127,27 @@ class Judged:
     client: ClientRow | None = None
     life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
     listed: Listed = field(default_factory=Listed)
-    transactions: Tally = field(default_factory=Tally)
+    transactions: Totals = field(default_factory=Totals)
     counters: list[int] = field(default_factory=lambda: [0] * scan.COUNTERS)
 
-    def find(self, trace: str, position: int, departure: Departure, detail: str = "") -> Found:
+    def tell(self, trace: str, position: int, departure: Departure, detail: str = "") -> None:
+        """Add a departure; only count it where enough like it are told."""
+        if not self.is_told_enough(departure.rule):
+            self.find(trace, position, departure, detail)
+
+    def is_told_enough(self, rule: str) -> bool:
+        """Count a departure from one rule: whether enough like it are told, so that it is only counted."""
+        self.stories[rule] += 1
+        enough = self.stories[rule] > STORIES
+        if enough:
+            self.leave_untold(rule)
+        return enough
+
+    def find(self, trace: str, position: int, departure: Departure, detail: str = "") -> Breach:
         """Add a departure."""
-        found = Found(trace, position, departure, detail)
-        self.found.append(found)
-        return found
+        breach = Breach(trace, position, departure, detail)
+        self.breaches.append(breach)
+        return breach
 
     def leave_untold(self, rule: str, count: int = 1) -> None:
         """Only count departures: enough like them are told."""

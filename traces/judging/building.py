@@ -1,0 +1,90 @@
+"""Events made and read by name: no caller knows the order of a step's arguments, nor the code of an action.
+
+`STEPS["queue"].rebuild()` is an event for exact replay. `Events` are columns, as kernels take them; a kernel that
+writes such columns is given codes and rows by name: `codes(spec, Codes).append`, `rows(spec, Rows).number`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.spec.catalog import SPECS, Spec
+from gapless.traces.replay.exact import Event
+
+Ints = npt.NDArray[np.int64]
+Names = TypeVar("Names", bound=NamedTuple)
+
+
+class Steps:
+    """The steps of one spec, each a function that makes an event of its arguments."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+
+    def __getattr__(self, action: str) -> Callable[..., Event]:
+        if action not in self._spec.parameters:
+            raise AttributeError(action)
+        names = self._spec.parameters[action]
+
+        def step(**given: int) -> Event:
+            if given.keys() != set(names):
+                raise TypeError(f"{action} takes {', '.join(names)}; given: {', '.join(given)}")
+            return action, tuple(int(given[name]) for name in names)
+
+        setattr(self, action, step)
+        return step
+
+
+STEPS: Mapping[str, Steps] = {name: Steps(spec) for name, spec in SPECS.items()}
+
+
+def codes(spec: Spec, names: type[Names]) -> Names:
+    """The codes of the actions that are the fields of a named tuple."""
+    return names._make(spec.codes[name] for name in names._fields)
+
+
+def rows(spec: Spec, names: type[Names]) -> Names:
+    """The rows of the arguments that are the fields of a named tuple."""
+    return names._make(spec.arguments.index(name) for name in names._fields)
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Events of one spec in columns. `args`: a row for each argument of the spec, of which each step has some."""
+
+    spec: Spec
+    action: npt.NDArray[np.int8]
+    args: Ints
+
+    @classmethod
+    def room(cls, spec: Spec, count: int) -> Events:
+        """Room for so many events, all zeros."""
+        return cls(spec, np.zeros(count, np.int8), np.zeros((len(spec.arguments), count), np.int64))
+
+    def column(self, argument: str) -> Ints:
+        """One argument of all events, to be read or written."""
+        column: Ints = self.args[self.spec.arguments.index(argument)]
+        return column
+
+    def at(self, number: int) -> Event:
+        """One event."""
+        action = list(self.spec.actions)[self.action[number]]
+        return action, tuple(int(self.column(name)[number]) for name in self.spec.parameters[action])
+
+    def put(self, number: int, event: Event) -> None:
+        """Write one event."""
+        action, values = event
+        self.action[number] = self.spec.codes[action]
+        for name, value in zip(self.spec.parameters[action], values, strict=True):
+            self.column(name)[number] = value
+
+
+def states(spec: Spec, count: int, **values: Ints | int) -> Ints:
+    """The states in which traces begin, as a kernel takes them: the first one of the spec, but for these values."""
+    begin = [values.get(name, int(getattr(spec.initial, name))) for name in spec.scalars]
+    return np.array([np.broadcast_to(value, (count,)) for value in begin], np.int64).reshape(len(begin), count)

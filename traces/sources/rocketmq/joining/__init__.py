@@ -1,0 +1,1 @@
+"""Segments of one log, joined: what only the whole of it shows."""

@@ -1,0 +1,1 @@
+"""A part of the log, read and judged where its bytes are."""

@@ -1,0 +1,246 @@
+"""A split of the log, read: columns of records and queue rows, segment by segment."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.judging.building import STEPS
+from gapless.traces.replay.exact import Event
+from gapless.traces.sources.rocketmq.store import records, scan
+from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
+from gapless.traces.sources.rocketmq.store.directory import LogFile, Store
+from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
+from gapless.traces.sources.rocketmq.transactions import rows
+
+SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
+MOST_DAMAGE = 64  # damaged places in one split that are told one by one; what follows is one damaged stretch
+
+
+@dataclass(frozen=True)
+class Split:
+    """Records that begin in the bytes `low:high` of a log file; `exact`: one is known to begin at `low`."""
+
+    file: LogFile
+    low: int
+    high: int
+    exact: bool
+
+    @property
+    def bytes(self) -> int:
+        """How much is to be read."""
+        return self.high - self.low
+
+
+def splits(store: Store, size: int | None = None) -> Iterator[Split]:
+    """The store's log in splits, in log order."""
+    size = size or SPLIT
+    for file in store.files:
+        for low in range(0, file.length, size):
+            high = min(low + size, file.length, store.limit - file.base)
+            if high <= low:
+                return
+            if not _is_hole(file, low, high):
+                yield Split(file, low, high, exact=low == 0)
+
+
+def _is_hole(file: LogFile, low: int, high: int) -> bool:
+    """Whether the file system knows that nothing was ever written to `low:high` of a file created at full length."""
+    with Path(file.path).open("rb") as handle:
+        try:
+            return os.lseek(handle.fileno(), low, os.SEEK_DATA) >= high
+        except OSError as error:
+            return error.errno == errno.ENXIO  # no data up to the end; where a file system cannot say, reading tells
+
+
+class Columns:
+    """What a scan writes of one segment, and the steps of transactions in it. Grown and entered again where too small.
+
+    `steps`: see `transactions/rows.py` · `keys`: of the records, as `records.find_keys` gives them, if they are wanted.
+    """
+
+    def __init__(self, count: int, space: Space | None = None, *, keys: bool = False) -> None:
+        self.space = space or Space()
+        self.room = scan.Room(
+            log=self.space.array("log", (scan.LOG_ROWS, count), np.int64),
+            rows=self.space.array("rows", (scan.QUEUE_ROWS, count), np.int64),
+            filled=np.zeros(2, np.int64),
+            topics=scan.Topics(
+                subjects=np.empty((scan.SUBJECT_ROWS, 1024), np.int64),
+                table=np.full(4096, -1, np.int64),
+                names=np.empty(1 << 16, np.uint8),
+                used=np.zeros(2, np.int64),
+            ),
+            counters=np.zeros(scan.COUNTERS, np.int64),
+        )
+        self.all_steps: Ints = self.space.array("steps", (rows.COLUMNS, count // 2 + 64), np.int64)
+        self.step_count = 0
+        self.all_keys: Ints | None = self.space.array("keys", (3, count), np.int64) if keys else None
+
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+        return int(self.room.filled[0])
+
+    @property
+    def log(self) -> Ints:
+        """The records."""
+        return self.room.log[:, : self.count]
+
+    @property
+    def rows(self) -> Ints:
+        """Their queue rows."""
+        return self.room.rows[:, : int(self.room.filled[1])]
+
+    @property
+    def steps(self) -> Ints:
+        """The rows of transactions among them."""
+        return self.all_steps[:, : self.step_count]
+
+    @property
+    def keys(self) -> Ints | None:
+        """Their keys, if they are wanted."""
+        return None if self.all_keys is None else self.all_keys[:, : self.count]
+
+    def grow(self) -> None:
+        """Twice the room in every column. Amortized, and rare."""
+        room, topics = self.room, self.room.topics
+        table = np.full(2 * len(topics.table), -1, np.int64)
+        subjects, names = _doubled(topics.subjects), _doubled(topics.names)
+        self.room = room._replace(
+            log=_doubled(room.log), rows=_doubled(room.rows), topics=scan.Topics(subjects, table, names, topics.used)
+        )
+        if self.all_keys is not None:
+            self.all_keys = _doubled(self.all_keys)
+        mask = len(table) - 1
+        for subject in range(topics.used[0]):
+            slot = int(subjects[scan.S_HASH, subject]) & mask
+            while table[slot] >= 0:
+                slot = (slot + 1) & mask
+            table[slot] = subject
+
+    def find_steps(self, data: Bytes, base: int, begin: int) -> None:
+        """Add the steps of transactions among the records from number `begin` on, whose bytes are in `data`."""
+        places = self.log[scan.POSITION, begin:] - base
+        if self.all_keys is not None:
+            records.find_keys(data, places, self.all_keys[:, begin : self.count])
+        while (count := rows.find_rows(data, base, places, self.all_steps, self.step_count)) < 0:
+            self.all_steps = _doubled(self.all_steps)
+        self.step_count = count
+
+    def subject(self, row: int) -> tuple[str, int]:
+        """Topic and queue of one subject; bytes that are not UTF-8 are kept as the file system would keep them."""
+        subjects, _table, names, _used = self.room.topics
+        at, length = subjects[scan.S_AT, row], subjects[scan.S_LENGTH, row]
+        return os.fsdecode(names[at : at + length].tobytes()), int(subjects[scan.S_QUEUE, row])
+
+
+def _doubled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate([column, np.empty_like(column)], axis=-1)
+
+
+class Scanned(NamedTuple):
+    """The columns of one segment, its first and last position in the log, and why it ends: see `scan`."""
+
+    columns: Columns
+    start: int
+    end: int
+    stop: int
+    blank: Event | None  # the blank behind its last record, if it was reached
+
+
+class SplitReader:
+    """Scans one split into segments."""
+
+    def __init__(self, store: Store, split: Split, space: Space | None = None, *, keys: bool = False) -> None:
+        self.split = split
+        self.space = space
+        self.keys = keys  # whether the keys of all records are wanted
+        self.file = split.file
+        self.window = FileWindow(split.file, space)
+        known = bool(store.settings)
+        self.habits = scan.Habits(
+            delays=np.array(store.delays, np.int64),
+            crc_tables=CRC_TABLES,
+            seals=not known or store.setting("enabledAppendPropCRC"),
+            multi=not known or store.setting("enableMultiDispatch"),
+            light=not known or store.setting("enableLmq"),
+        )
+
+    def segments(self) -> Iterator[Scanned]:
+        """The split's segments, one after the other: each is overwritten by the next."""
+        split, base = self.split, self.file.base
+        self.window.read(split.low, split.high + SLACK)
+        at = split.low if split.exact else self.find(split.low)
+        damaged = 0
+        while at >= 0 and at < split.high:
+            # Records are rarely shorter than 160 bytes.
+            columns = Columns((split.high - split.low) // 160 + 64, self.space, keys=self.keys)
+            start = at
+            stop, at, size = self.advance(columns, at)
+            while stop == scan.INVALID and damaged < MOST_DAMAGE and (guess := self.diagnose(at)) is not None:
+                damaged += 1
+                stop, at, size = self.advance(columns, at, guess)
+            blank = STEPS["log"].roll(position=base + at, size=size, marked=1) if stop == scan.ROLLED else None
+            yield Scanned(columns, base + start, base + at, stop, blank)
+            damaged += 1
+            at = self.find(at + 1) if stop == scan.INVALID and damaged < MOST_DAMAGE else -1
+
+    def advance(self, columns: Columns, at: int, forced: scan.Forced = scan.NOT_FORCED) -> tuple[int, int, int]:
+        """Scan from file offset `at` on, whatever it takes in memory. Returns why it ended, where, and a size."""
+        window, forced_at = self.window, at
+        while True:
+            low, before = window.low, columns.count
+            if forced.size:
+                forced = forced._replace(at=forced_at - low)
+            stop, place, need = scan.scan(window.view(at, self.split.high), forced, columns.room, self.habits)
+            columns.find_steps(window.data, self.file.base + low, before)
+            at = low + place
+            if stop == scan.SHORT and need <= LARGEST:
+                window.read(at, at + max(need, SLACK) + SLACK)
+            elif stop == scan.FULL:
+                columns.grow()
+            else:
+                return (scan.INVALID if stop == scan.SHORT else stop), at, need
+
+    def find(self, at: int) -> int:
+        """The next file offset in the split where a record begins, or -1."""
+        window = self.window
+        while True:
+            if not window.low <= at < window.low + window.have:
+                window.read(at, self.split.high + SLACK)
+            place = -1
+            if _any(window.data[: window.have]):
+                place = scan.find_start(window.view(at, self.split.high))
+            if place >= 0:
+                return window.low + int(place)
+            if window.low + window.have >= self.split.high:
+                return -1
+            at = window.low + window.have - records.BLANK
+            window.read(at, self.split.high + SLACK)
+
+    def diagnose(self, at: int) -> scan.Forced | None:
+        """A record whose magic number or size alone is wrong. None where it cannot be told."""
+        header = header_at(self.file, at)
+        if not header.known and header.claimed != self.file.base + at:
+            return None
+        self.window.read(at, at + min(max(header.body, 0), LARGEST) + 2 * SLACK)
+        for v2 in (header.magic == records.MAGIC_V2,) if header.known else (False, True):
+            size = int(records.measure(self.window.data, 0, self.window.have, v2))
+            fits = size == header.size
+            if size >= records.SMALLEST and (fits or begins(self.file, at + size)):
+                return scan.Forced(at, size, int(header.known), int(fits), v2)
+        return None
+
+
+def _any(data: Bytes) -> bool:
+    """Whether any byte is not zero."""
+    words = len(data) & ~7
+    return bool(data[:words].view(np.uint64).any() or data[words:].any())

@@ -1,0 +1,302 @@
+"""One split of a commit log, read and judged where its bytes are: what a worker does.
+
+A split is a range of one log file. Its records become `log` events, its queue rows `queue` events, each message
+followed by its entry, which the worker looks up itself: the consume queue is random-access, so nothing is shuffled.
+A piece is replayed from the state that its first event claims, and reports that claim, its end and its first refusal;
+`joining/` joins the pieces.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import numpy as np
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging.building import Events
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Event, named
+from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
+from gapless.traces.sources.rocketmq.segments.queue_events import load_kernels as load_queue_kernels
+from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
+from gapless.traces.sources.rocketmq.store import records, scan
+from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
+from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.file_access import Space
+from gapless.traces.sources.rocketmq.store.names import HALVES
+from gapless.traces.sources.rocketmq.transactions.settling import judge_steps, load_transaction_kernels
+from gapless.traces.sources.rocketmq.transactions.terms import Judgement
+
+COMMIT_LOG = "commitlog"  # the trace of the log itself; a queue's is TOPIC/QUEUE
+
+
+Subject = tuple[str, int]
+"""Topic and queue id."""
+
+
+def name_of(subject: Subject) -> str:
+    """The trace of a queue."""
+    return f"{subject[0]}/{subject[1]}"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Where a piece was refused: the event, and the rule that it breaks, or None where only exact replay can tell."""
+
+    event: Event
+    rule: str | None
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces of many traces in one segment, a column each.
+
+    `subjects`: (topic, queue) · `claims`, `ends`: int64 [scalars, pieces] · `first`, `last`: log positions of the
+    first and last message · `messages`, `indexed`: how many rows, and how many of their entries were accepted ·
+    `batches`: how many rows are inner batches ·
+    `refusals`: by index of the piece.
+    """
+
+    subjects: list[Subject]
+    claims: Ints
+    ends: Ints
+    first: Ints
+    last: Ints
+    messages: Ints
+    indexed: Ints
+    batches: Ints
+    refusals: dict[int, Refusal]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Records that tile the log from `start` to `end`, with what `log` and `queue` said of them.
+
+    `refused`: the log events that were refused, after each of which the log was taken up again. `first_event` opens
+    the segment for the join. `last`: position of the last record. `opened`, `clock`, `newest`: store times in ms, of
+    the first, the last and the latest record. `stepped_back`: position of the last one that is older than the one
+    before it, or -1.
+    """
+
+    start: int
+    end: int
+    records: int
+    first_event: Event
+    last: int
+    opened: int
+    clock: int
+    newest: int
+    stepped_back: int
+    refused: list[Refusal]
+    pieces: Pieces
+    transactions: list[Judgement]
+    promised: Promised | None  # what clients were promised of it; None where nobody says
+    covered: dict[str, dict[str, int]]
+    anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """What a worker found in a split, in log order. `stop`: why the last segment ends; `at`: where."""
+
+    split: Split
+    segments: list[Segment]
+    stop: int
+    at: int
+    counters: Ints
+    bytes: int
+
+
+def load_kernels(options: Options) -> None:
+    """Compile all that a worker runs, or load it from numba's cache, by running it on nothing.
+
+    Before the first split, and before workers are forked: so it is done once, and is not part of what is measured.
+    """
+    for name in ("log", "queue"):
+        of = kernel(name, options.ignored)
+        nothing = Events.room(of.spec, 0)
+        state = np.zeros((len(of.spec.scalars), 0), np.int64)
+        of.replay(np.zeros(1, np.int64), nothing.action, nothing.args, state, profile=options.profile)
+    columns, no = Columns(1), False
+    view = scan.View(np.zeros(records.BLANK, np.uint8), 0, 0, 0, 0, 0)
+    habits = scan.Habits(np.zeros(1, np.int64), CRC_TABLES, no, no, no)
+    scan.scan(view, scan.NOT_FORCED, columns.room, habits)
+    scan.find_start(view)
+    records.measure(view.data, 0, 0, no)
+    load_queue_kernels()
+
+
+def load_more_kernels(store: Store, options: Options) -> None:
+    """The same for transactions: they have many kernels, and most stores have no transaction."""
+    if options.wants_transactions and store.queue_folder(*HALVES).is_dir():
+        load_transaction_kernels(options)
+
+
+_space: ContextVar[Space | None] = ContextVar("space", default=None)
+"""The space of this thread's `judge`; nobody else may use it, for what it gives is overwritten by the next split."""
+
+
+def judge(store: Store, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
+    """Read one split, replay its pieces, and hold them against what clients say. Raises Unreadable."""
+    space = _space.get()
+    if space is None:
+        space = Space()
+        _space.set(space)
+    segments: list[Segment] = []
+    counters = np.zeros(scan.COUNTERS, np.int64)
+    stop, at = scan.INVALID, split.file.base + split.low
+    for scanned in SplitReader(store, split, space, keys=evidence is not None).segments():
+        if scanned.columns.count or scanned.blank:
+            segments.append(_segment(store, split, scanned, options, evidence))
+        counters += scanned.columns.room.counters
+        stop, at = scanned.stop, scanned.end
+    return SplitResult(split, segments, stop, at, counters, split.high - split.low)
+
+
+def _segment(store: Store, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None) -> Segment:
+    columns, end = scanned.columns, scanned.end
+    events = log_events(scanned)
+    refused, log_covered, log_anomalies = _replay_log(store, split.file.base, events, options)
+    pieces, queue_covered, queue_anomalies = _queue_pieces(store, columns, options)
+    promised = None
+    if evidence is not None and columns.keys is not None:
+        subjects = [columns.subject(row) for row in range(int(columns.room.topics.used[0]))]
+        messages = SegmentMessages(columns.log, columns.keys, columns.rows, subjects)
+        promised = judge_messages(evidence, messages, (scanned.start, end), options, live=store.live)
+    times = columns.log[scan.TIME]
+    older = np.flatnonzero(times[1:] < times[:-1])
+    return Segment(
+        start=scanned.start,
+        # Behind a blank, the log goes on with the next file's first byte.
+        end=split.file.base + split.file.length if scanned.blank else end,
+        records=columns.count,
+        first_event=events.at(0),
+        last=int(columns.log[scan.POSITION, -1]) if columns.count else -1,
+        opened=int(times[0]) if columns.count else 0,
+        clock=int(times[-1]) if columns.count else 0,
+        newest=int(times.max(initial=0)),
+        stepped_back=int(columns.log[scan.POSITION, older[-1] + 1]) if len(older) else -1,
+        refused=refused,
+        pieces=pieces,
+        promised=promised,
+        transactions=judge_steps(columns.steps, store, options, evidence),
+        covered={"log": log_covered, "queue": queue_covered},
+        anomalies=log_anomalies | queue_anomalies,
+    )
+
+
+# -- the log -------------------------------------------------------------------------------------------------------
+
+
+def log_events(scanned: Scanned) -> Events:
+    """The `log` events of a segment: its records, and the blank behind them if it was reached."""
+    spec, columns = SPECS["log"], scanned.columns
+    count = columns.count + (scanned.blank is not None)
+    args: Ints = columns.space.array("log events", (len(spec.arguments), count), np.int64)
+    events = Events(spec, np.full(count, spec.codes["append"], np.int8), args)
+    for row, name in enumerate(spec.parameters["append"]):
+        events.column(name)[: columns.count] = columns.log[row]
+    if scanned.blank is not None:
+        events.put(columns.count, scanned.blank)
+    return events
+
+
+def claim_log(store: Store, base: int, event: Event) -> dict[str, int]:
+    """The state that a piece of the log claims by beginning with `event` in the file at `base`."""
+    args = named("log", event)
+    time = args.get("time", 0)
+    return {
+        "file_size": store.file_size, "start": store.start, "base": base, "end": args["position"],
+        "flushed": store.start, "acknowledged": store.start, "clock": time, "newest": time,
+    }  # fmt: skip
+
+
+def _replay_log(
+    store: Store, base: int, events: Events, options: Options
+) -> tuple[list[Refusal], dict[str, int], dict[str, tuple[int, int, str]]]:
+    """Replay a segment's log events, taking the log up again behind each refused one."""
+    of = kernel("log", options.ignored)
+    refused: list[Refusal] = []
+    covered = np.zeros(len(of.spec.actions), np.int64)
+    anomalies: dict[str, tuple[int, int, str]] = {}
+    begin = 0
+    while begin < len(events.action) and len(refused) < MOST_DAMAGE:
+        claim = claim_log(store, base, events.at(begin))
+        replayed = of.replay(
+            np.array([0, len(events.action) - begin], np.int64),
+            events.action[begin:],
+            events.args[:, begin:],
+            np.array([[claim[name]] for name in of.spec.scalars], np.int64),
+            profile=options.profile,
+        )
+        covered += replayed.covered
+        for name, count, at in _deviations(of, replayed):
+            before, first, _ = anomalies.get(name, (0, int(events.column("position")[begin + at]), ""))
+            anomalies[name] = (before + count, first, COMMIT_LOG)
+        if replayed.bad_at[0] < 0:
+            break
+        begin += int(replayed.bad_at[0])
+        refused.append(Refusal(events.at(begin), _rule(of, int(replayed.bad_why[0]))))
+        begin += 1
+    return refused, _counts(of, covered), anomalies
+
+
+def _deviations(of: Kernel, replayed: Replayed) -> list[tuple[str, int, int]]:
+    """The deviations that occurred: name, how often, and in which event first."""
+    return [
+        (deviation.step.__name__, int(replayed.deviated[n]), int(replayed.deviated_at[n]))
+        for n, deviation in enumerate(of.spec.deviations)
+        if replayed.deviated[n]
+    ]
+
+
+def _rule(of: Kernel, why: int) -> str | None:
+    return None if why == EXACT else of.reasons[why - 1].rule
+
+
+def _counts(of: Kernel, covered: Ints) -> dict[str, int]:
+    return {name: int(count) for name, count in zip(of.spec.actions, covered, strict=True) if count}
+
+
+# -- queues --------------------------------------------------------------------------------------------------------
+
+
+def _queue_pieces(
+    store: Store, columns: Columns, options: Options
+) -> tuple[Pieces, dict[str, int], dict[str, tuple[int, int, str]]]:
+    """Replay a segment's queue events, every piece from the number that its first message claims."""
+    of = kernel("queue", options.ignored)
+    events = queue_events(store, columns)
+    origins, starts = events.pieces.origins, events.starts
+    claims = np.repeat(origins[None], len(of.spec.scalars), axis=0)  # nothing before the first message is missing
+    claims[of.spec.scalars.index("start")] = store.start
+    claims[of.spec.scalars.index("blank")] = 0
+    replayed = of.replay(
+        starts, events.columns.action, events.columns.args, claims,
+        origins=origins, widths=events.pieces.widths, profile=options.profile,
+    )  # fmt: skip
+    pieces = Pieces(
+        subjects=events.subjects,
+        claims=claims,
+        ends=replayed.state,
+        first=events.columns.column("position")[starts[:-1]],
+        last=events.rows[scan.PLACE, events.pieces.order[events.pieces.starts[1:] - 1]],
+        messages=np.diff(events.pieces.starts),
+        indexed=replayed.state[of.spec.scalars.index("indexed")] - origins,
+        batches=events.pieces.batches,
+        refusals={
+            int(n): Refusal(events.columns.at(int(replayed.bad_at[n])), _rule(of, int(replayed.bad_why[n])))
+            for n in np.flatnonzero(replayed.bad_at >= 0)
+        },
+    )
+    anomalies = {name: (count, *_message(events, at)) for name, count, at in _deviations(of, replayed)}
+    return pieces, _counts(of, replayed.covered), anomalies
+
+
+def _message(events: QueueEvents, event: int) -> tuple[int, str]:
+    """The log position of the message that an event is about, and its queue."""
+    piece = int(np.searchsorted(events.starts, event, side="right")) - 1
+    return int(events.columns.column("position")[event]), name_of(events.subjects[piece])

@@ -1,0 +1,193 @@
+"""Bytes read in native code: big-endian numbers, checksums, digests, names."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, uint32, uint64
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+def _crc_tables() -> npt.NDArray[np.uint32]:
+    """Slicing-by-16 tables of the zlib CRC, from zlib itself: table k advances a byte past k zero bytes."""
+    tables = np.zeros((16, 256), np.uint32)
+    for byte in range(256):
+        for k in range(16):
+            # The CRC register after one byte and k zeros, with the pre- and post-conditioning taken out.
+            zeros = zlib.crc32(bytes(k + 1))
+            tables[k, byte] = zlib.crc32(bytes([byte]) + bytes(k)) ^ zeros
+    return tables
+
+
+CRC_TABLES = _crc_tables()
+
+
+@njit(inline="always")
+def u32(b: Bytes, p: int) -> int:
+    """Four bytes, big-endian, unsigned."""
+    return (
+        (uint32(b[p]) << uint32(24))
+        | (uint32(b[p + 1]) << uint32(16))
+        | (uint32(b[p + 2]) << uint32(8))
+        | uint32(b[p + 3])
+    )
+
+
+@njit(inline="always")
+def i32(b: Bytes, p: int) -> int:
+    """Four bytes, big-endian, signed."""
+    return np.int64(np.int32(u32(b, p)))
+
+
+@njit(inline="always")
+def i64(b: Bytes, p: int) -> int:
+    """Eight bytes, big-endian, signed."""
+    return (np.int64(u32(b, p)) << np.int64(32)) | np.int64(u32(b, p + 4))
+
+
+@njit(inline="always")
+def u16(b: Bytes, p: int) -> int:
+    """Two bytes, big-endian, unsigned."""
+    return (np.int64(b[p]) << 8) | np.int64(b[p + 1])
+
+
+@njit(inline="always")
+def _le32(b: Bytes, p: int) -> int:
+    return (
+        uint32(b[p])
+        | (uint32(b[p + 1]) << uint32(8))
+        | (uint32(b[p + 2]) << uint32(16))
+        | (uint32(b[p + 3]) << uint32(24))
+    )
+
+
+@njit
+def crc31(b: Bytes, p: int, n: int, t: npt.NDArray[np.uint32]) -> int:
+    """The zlib CRC of `n` bytes at `p`, its top bit dropped, as the broker stores it."""
+    c = uint32(0xFFFFFFFF)
+    e = p + n
+    m = uint32(255)
+    while p + 16 <= e:
+        w = c ^ _le32(b, p)
+        x = _le32(b, p + 4)
+        y = _le32(b, p + 8)
+        z = _le32(b, p + 12)
+        c = (
+            t[15, w & m] ^ t[14, (w >> uint32(8)) & m] ^ t[13, (w >> uint32(16)) & m] ^ t[12, w >> uint32(24)]
+            ^ t[11, x & m] ^ t[10, (x >> uint32(8)) & m] ^ t[9, (x >> uint32(16)) & m] ^ t[8, x >> uint32(24)]
+            ^ t[7, y & m] ^ t[6, (y >> uint32(8)) & m] ^ t[5, (y >> uint32(16)) & m] ^ t[4, y >> uint32(24)]
+            ^ t[3, z & m] ^ t[2, (z >> uint32(8)) & m] ^ t[1, (z >> uint32(16)) & m] ^ t[0, z >> uint32(24)]
+        )  # fmt: skip
+        p += 16
+    while p < e:
+        c = t[0, (c ^ uint32(b[p])) & m] ^ (c >> uint32(8))
+        p += 1
+    return np.int64((c ^ uint32(0xFFFFFFFF)) & uint32(0x7FFFFFFF))
+
+
+@njit
+def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
+    """Java's String.hashCode of the UTF-8 bytes `p:e`, and whether they were UTF-8 (else the code is unknown)."""
+    h = np.int32(0)
+    while p < e:
+        c = np.int32(b[p])
+        if c < 0x80:
+            h = np.int32(h * np.int32(31) + c)
+            p += 1
+            continue
+        more = 1 if 0xC2 <= c < 0xE0 else 2 if 0xE0 <= c < 0xF0 else 3 if 0xF0 <= c < 0xF5 else 0
+        if more == 0 or p + more >= e:
+            return np.int64(0), False
+        point = c & np.int32(0x3F >> more)
+        for k in range(1, more + 1):
+            if (b[p + k] & 0xC0) != 0x80:
+                return np.int64(0), False
+            point = np.int32((point << 6) | (np.int32(b[p + k]) & 0x3F))
+        if (more == 2 and (point < 0x800 or 0xD800 <= point < 0xE000)) or (
+            more == 3 and not 0x10000 <= point < 0x110000
+        ):
+            return np.int64(0), False
+        if more == 3:  # two UTF-16 units
+            point = np.int32(point - 0x10000)
+            h = np.int32(h * np.int32(31) + np.int32(0xD800 + (point >> 10)))
+            h = np.int32(h * np.int32(31) + np.int32(0xDC00 + (point & 0x3FF)))
+        else:
+            h = np.int32(h * np.int32(31) + point)
+        p += more + 1
+    return np.int64(h), True
+
+
+@njit(inline="always")
+def _turned(x: int, by: int) -> int:
+    """The 64 bits of `x`, turned left."""
+    return (x << uint64(by)) | (x >> uint64(64 - by))
+
+
+@njit
+def digest(b: Bytes, p: int, e: int) -> int:
+    """64 bits that stand for the bytes `p:e`, the same everywhere and for ever; 0 for no bytes, and only for them.
+
+    The bytes are words of eight, least significant first, the last one filled up with zeros. `h` begins as their count.
+    Each word `w` goes into it: `w = turned(w * 0x87C37B91114253D5, 31) * 0x4CF5AD432745937F`, and then
+    `h = turned(h ^ w, 27) * 5 + 0x52DCE729`. At the end, three times, its upper half goes into its lower one,
+    `h ^= h >> 33`, with `h *= 0xFF51AFD7ED558CCD` after the first time and `h *= 0xC4CEB9FE1A85EC53` after the second.
+    What comes to 0 is 1. All is modulo 2^64, `turned` to the left, and the result is read as a signed number.
+
+    These are the steps of MurmurHash3 for one 64-bit half. Each of them can be undone, so keys of one length that
+    differ in one word never have the same digest. It has no secret: who chooses keys can choose two with one digest.
+    """
+    if p >= e:
+        return np.int64(0)
+    h = uint64(e - p)
+    while p < e:
+        w = uint64(0)
+        if p + 8 <= e:
+            for k in range(8):
+                w |= uint64(b[p + k]) << uint64(8 * k)
+        else:
+            for k in range(e - p):
+                w |= uint64(b[p + k]) << uint64(8 * k)
+        w = _turned(w * uint64(0x87C37B91114253D5), 31) * uint64(0x4CF5AD432745937F)
+        h = _turned(h ^ w, 27) * uint64(5) + uint64(0x52DCE729)
+        p += 8
+    h = (h ^ (h >> uint64(33))) * uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ (h >> uint64(33))) * uint64(0xC4CEB9FE1A85EC53)
+    h ^= h >> uint64(33)
+    return np.int64(h) if h != uint64(0) else np.int64(1)
+
+
+@njit(nogil=True, cache=True)
+def digests(data: Bytes, offsets: Ints) -> Ints:
+    """The digest of each text in a column: text `i` is `data[offsets[i] : offsets[i + 1]]`."""
+    found = np.empty(len(offsets) - 1, np.int64)
+    for i in range(len(found)):
+        found[i] = digest(data, offsets[i], offsets[i + 1])
+    return found
+
+
+@njit(inline="always")
+def is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
+    """Whether the bytes `p:e` are `name`."""
+    if e - p != len(name):
+        return False
+    for i in range(len(name)):
+        if b[p + i] != name[i]:
+            return False
+    return True
+
+
+@njit
+def number_in(b: Bytes, p: int, e: int) -> int:
+    """The decimal number `p:e`, without a sign; -1 where it is none, or has more than 18 digits."""
+    if p >= e or e - p > 18:
+        return np.int64(-1)
+    value = np.int64(0)
+    for i in range(p, e):
+        if not 48 <= b[i] <= 57:
+            return np.int64(-1)
+        value = value * 10 + np.int64(b[i] - 48)
+    return value

@@ -1,0 +1,157 @@
+"""Bytes of a store's files, read: of the log around a place, of single records, of consume queues."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.problems import Unreadable, shown
+from gapless.traces.sources.rocketmq.store import records
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.store.directory import ENTRY, LogFile, Store, queue_files
+from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
+from gapless.traces.sources.rocketmq.store.scan import View, find_start
+
+SLACK = 1 << 16  # bytes read beyond what is wanted, for the record that begins in it and ends behind it
+LARGEST = 256 << 20  # bytes: a record that claims more is not believed
+
+
+class Space:
+    """Memory that is used again from split to split: fresh pages would cost more than the scan that fills them."""
+
+    def __init__(self) -> None:
+        self.flat: dict[str, Bytes] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], kind: type[np.generic]) -> npt.NDArray[Any]:
+        """An array of this shape, its content whatever was there; by the same name, it is the same memory."""
+        size = math.prod(shape) * np.dtype(kind).itemsize
+        if name not in self.flat or len(self.flat[name]) < size:
+            self.flat[name] = np.empty(size, np.uint8)
+        return self.flat[name][:size].view(kind).reshape(shape)
+
+
+class FileWindow:
+    """The bytes of a log file that a scan is at, read again where a record reaches beyond them."""
+
+    def __init__(self, file: LogFile, space: Space | None = None) -> None:
+        self.file = file
+        self.space = space or Space()
+        self.low = 0
+        self.have = 0
+
+    def read(self, low: int, high: int) -> None:
+        """Hold the file's bytes from `low` to `high`, or to its end. Raises Unreadable where it shrank."""
+        size = min(high, self.file.length) - low
+        self.data: Bytes = self.space.array("bytes", (size,), np.uint8)
+        self.low = low
+        read_exactly(self.file, low, self.data.data)
+        self.have = size
+
+    def view(self, begin: int, stop: int) -> View:
+        """What is held, as a scan takes it, to find records from file offset `begin` on that begin before `stop`."""
+        low = self.low
+        return View(self.data, self.file.base + low, begin - low, stop - low, self.file.length - low, self.have)
+
+
+def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
+    """Fill `into` with the file's bytes from `low` on. Raises Unreadable where it has become shorter, or is gone."""
+    try:
+        handle = os.open(file.path, os.O_RDONLY)
+    except OSError as error:
+        raise Unreadable(f"{shown(file.path)}: cannot be opened ({error.strerror})") from error
+    try:
+        done = 0
+        while done < len(into):
+            got = os.preadv(handle, [into[done:]], low + done)
+            if got == 0:
+                raise Unreadable(
+                    f"{shown(file.path)}: ends at {low + done}, but was {file.length} bytes long when the check began; "
+                    "something is changing it: stop the writer, or check a copy"
+                )
+            done += got
+    except OSError as error:
+        raise Unreadable(f"{shown(file.path)}: cannot be read at {low} ({error.strerror})") from error
+    finally:
+        os.close(handle)
+
+
+# -- single records ------------------------------------------------------------------------------------------------
+
+
+def header_at(file: LogFile, at: int) -> records.Header:
+    """The header of the record at offset `at` of a log file."""
+    window = FileWindow(file)
+    window.read(at, at + records.HEADER)
+    return records.header(window.data.tobytes())
+
+
+def begins(file: LogFile, at: int) -> bool:
+    """Whether a record or the file's blank begins at offset `at` of a log file."""
+    if at + records.BLANK > file.length:
+        return False
+    window = FileWindow(file)
+    window.read(at, at + SLACK)
+    return bool(find_start(window.view(at, at + 1)) == 0)
+
+
+def record_at(store: Store, position: int) -> records.Plain | None:
+    """The record at a log position, field by field; None where there is none."""
+    for file in store.files:
+        if file.base <= position < file.base + file.length:
+            at = position - file.base
+            size = header_at(file, at).size
+            if not records.SMALLEST <= size <= min(LARGEST, file.length - at):
+                return None
+            window = FileWindow(file)
+            window.read(at, at + size)
+            return records.plain(window.data.tobytes())
+    return None
+
+
+def name_of_record(store: Store, position: int) -> str:
+    """The key that a client gave the message at `position`, by which a transaction is called; or its place."""
+    record = record_at(store, position)
+    return (record.properties.get(UNIQ_KEY) if record else None) or f"@{position}"
+
+
+def names_of_records(store: Store, positions: Ints) -> Iterator[str]:
+    """The keys of many records, file by file in the order of the log."""
+    for file in store.files:
+        inside = positions[(file.base <= positions) & (positions < file.base + file.length)] - file.base
+        if len(inside):
+            data = np.memmap(file.path, np.uint8, "r")
+            spans = np.zeros((2, len(inside)), np.int64)
+            records.find_names(data, inside, spans)
+            for place, (low, high) in zip(inside.tolist(), spans.T.tolist(), strict=True):
+                yield os.fsdecode(data[low:high].tobytes()) if low < high else f"@{file.base + place}"
+
+
+# -- consume queues ------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _files_when_opened(folder: Path, opening: str) -> tuple[LogFile, ...]:  # noqa: ARG001 - asked once for each
+    return tuple(queue_files(folder))
+
+
+def read_entries(store: Store, topic: str, queue: int, number: int, into: memoryview) -> None:
+    """Fill `into` with the slots from `number` on, 20 bytes each; what no file holds is left as it is.
+
+    A store that a broker is still writing is read afresh each time, any other as it was when it was first looked at.
+    """
+    if number < 0 or "/" in topic or topic in ("", ".", "..") or "\0" in topic:
+        return
+    folder = store.queue_folder(topic, queue)
+    files = queue_files(folder) if store.live else _files_when_opened(folder, store.opening)
+    low, high = number * ENTRY, number * ENTRY + len(into)
+    for file in files:
+        begin, end = max(low, file.base), min(high, file.base + file.length // ENTRY * ENTRY)
+        if begin < end:
+            read_exactly(file, begin - file.base, into[begin - low : end - low])

@@ -1,0 +1,185 @@
+"""One record of the commit log: its fields, and where in its bytes they lie (reference A.2)."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, is_name, u16, u32
+from gapless.traces.sources.rocketmq.store.names import PROPERTY_CRC, UNIQ_KEY, as_bytes
+
+MAGIC_V1 = 0xDAA320A7
+MAGIC_V2 = 0xDAA320AB  # the topic's length takes two bytes
+MAGIC_BLANK = 0xCBD43194
+HEADER = 112  # bytes up to the body, with IPv6 hosts
+SMALLEST = 91  # bytes of a V1 record with IPv4 hosts, and neither body, topic nor properties
+BLANK = 8
+
+SYS_BORN_V6 = 0x10
+SYS_STORE_V6 = 0x20
+SYS_COMMITTED = 0x8
+SYS_OUTSIDE = 0x4  # transaction types 4 (prepared) and 12 (rolled back) have this bit, and no place in a queue
+SYS_TRANSACTION = SYS_OUTSIDE | SYS_COMMITTED
+SYS_INNER_BATCH = 0x80
+
+
+class Header(NamedTuple):
+    """The fields of one record that are read outside of the scan: to tell what lies at a damaged place."""
+
+    size: int
+    magic: int
+    claimed: int  # the position that it names as its own
+    time: int  # ms, when it was stored
+    body: int  # bytes
+
+    @property
+    def known(self) -> bool:
+        """Whether the magic number is a record's."""
+        return self.magic in (MAGIC_V1, MAGIC_V2)
+
+
+def header(data: bytes) -> Header:
+    """The header in the first bytes of `data`; what they do not reach is taken for zeros."""
+    data = data[:HEADER].ljust(HEADER, b"\0")
+    size, magic = struct.unpack_from(">iI", data)
+    claimed, flags = struct.unpack_from(">qi", data, 28)
+    time_at = 48 + (20 if flags & SYS_BORN_V6 else 8)
+    (time,) = struct.unpack_from(">q", data, time_at)
+    (body,) = struct.unpack_from(">i", data, time_at + 8 + (20 if flags & SYS_STORE_V6 else 8) + 12)
+    return Header(size, magic, claimed, time, body)
+
+
+class Plain(NamedTuple):
+    """A record in plain Python: for a few, to tell what differs between two."""
+
+    topic: str
+    queue: int
+    number: int
+    flag: int
+    kind: int  # the flags that say how the record is to be read
+    born: int  # ms
+    reconsumed: int
+    half: int  # the position of the half that a final names
+    body: bytes
+    properties: dict[str, str]
+
+
+def plain(data: bytes) -> Plain | None:
+    """The record that begins `data`; None where its parts reach beyond."""
+    try:
+        magic, _crc, queue, flag, number, _claimed, kind, born = struct.unpack_from(">IIiiqqiq", data, 4)
+        at = 48 + (20 if kind & SYS_BORN_V6 else 8) + 8 + (20 if kind & SYS_STORE_V6 else 8)
+        reconsumed, half, length = struct.unpack_from(">iqi", data, at)
+        body, at = data[at + 16 : at + 16 + length], at + 16 + length
+        width = 2 if magic == MAGIC_V2 else 1
+        end = at + width + int.from_bytes(data[at : at + width], "big")
+        text = data[end + 2 : end + 2 + int.from_bytes(data[end : end + 2], "big")].decode(errors="backslashreplace")
+        topic = data[at + width : end].decode(errors="backslashreplace")
+    except struct.error:
+        return None
+    pairs = (pair.partition("\x01") for pair in text.split("\x02"))
+    properties = {name: value for name, _, value in pairs if name and value}
+    return Plain(topic, queue, number, flag, kind, born, reconsumed, half, body, properties)
+
+
+# -- in native code ------------------------------------------------------------------------------------------------
+
+
+class Parts(NamedTuple):
+    """Where the parts of a record lie, all in bytes from where the data begins."""
+
+    flags: int
+    time: int  # when it was stored: the field that is followed by the host that stored it
+    body: int
+    topic: int  # behind the body
+    topic_end: int
+    low: int  # its properties, to `high`
+    high: int
+
+
+@njit(inline="always")
+def parts(b: Bytes, p: int, v2: bool) -> Parts:
+    """The parts of the record at `p`; `v2`: its topic's length takes two bytes. Nothing is asked of their sizes."""
+    flags = i32(b, p + 36)
+    time = p + 48 + (20 if flags & SYS_BORN_V6 else 8)
+    body = time + 8 + (20 if flags & SYS_STORE_V6 else 8) + 16
+    topic = body + i32(b, body - 4) + (2 if v2 else 1)
+    topic_end = topic + (u16(b, topic - 2) if v2 else np.int64(b[topic - 1]))
+    low = topic_end + 2
+    return Parts(flags, time, body, topic, topic_end, low, low + u16(b, topic_end))
+
+
+@njit(cache=True)
+def measure(b: Bytes, p: int, e: int, v2: bool) -> int:
+    """The length of the record at `p` by its parts, or 0 where they reach beyond `e`."""
+    if p + SMALLEST > e:
+        return np.int64(0)
+    flags = i32(b, p + 36)
+    at = p + 60 + (20 if flags & SYS_BORN_V6 else 8) + 8 + (20 if flags & SYS_STORE_V6 else 8)
+    if at + 4 > e:
+        return np.int64(0)
+    body = i32(b, at)
+    at += 4 + body
+    if body < 0 or at + 2 > e:
+        return np.int64(0)
+    at += 2 + u16(b, at) if v2 else 1 + np.int64(b[at])
+    if at + 2 > e:
+        return np.int64(0)
+    at += 2 + u16(b, at)
+    return np.int64(at - p) if at <= e else np.int64(0)
+
+
+_SEAL_NAME = as_bytes(PROPERTY_CRC)
+SEAL = 20  # bytes: the property CRC with its name and both separators
+
+
+@njit
+def seal_holds(b: Bytes, p: int, size: int, tables: npt.NDArray[np.uint32]) -> int:
+    """1 where the record ends in its CRC, 0 where in another number, -1 where in none (reference A.2)."""
+    at = p + size - SEAL
+    if not is_name(b, at, at + 8, _SEAL_NAME) or b[at + 8] != 1:
+        return np.int64(-1)
+    value = np.int64(0)
+    for i in range(9, -1, -1):  # least significant digit first
+        if not 48 <= b[at + 9 + i] <= 57:
+            return np.int64(0)
+        value = value * 10 + np.int64(b[at + 9 + i] - 48)
+    return np.int64(value == crc31(b, p, size - SEAL, tables))
+
+
+_KEY_NAME = as_bytes(UNIQ_KEY)
+
+
+@njit(inline="always")
+def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int]:
+    """Of the record at `p`: where its UNIQ_KEY begins and ends, CRC and length of its body. No key is empty."""
+    r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
+    begin, end = np.int64(0), np.int64(0)
+    k = r.low
+    while k < r.high:
+        w = k
+        while w < r.high and b[w] != 2:
+            w += 1
+        if w - k > 9 and b[k] == 85 and is_name(b, k, k + 8, _KEY_NAME) and b[k + 8] == 1:  # U
+            begin, end = np.int64(k + 9), np.int64(w)
+        k = w + 1
+    return begin, end, np.int64(u32(b, p + 8)), np.int64(i32(b, r.body - 4))
+
+
+@njit(nogil=True, cache=True)
+def find_keys(b: Bytes, places: Ints, keys: Ints) -> None:
+    """Of each record at `places` of `b`: digest of UNIQ_KEY, CRC and length of the body, into `keys` [3, records]."""
+    for i in range(len(places)):
+        low, high, crc, length = _unique_key(b, places[i])
+        keys[0, i], keys[1, i], keys[2, i] = digest(b, low, high), crc, length
+
+
+@njit(nogil=True, cache=True)
+def find_names(b: Bytes, places: Ints, spans: Ints) -> None:
+    """Where the UNIQ_KEY of each record at `places` of `b` lies, as begin and end, into `spans` [2, records]."""
+    for i in range(len(places)):
+        spans[0, i], spans[1, i], _crc, _length = _unique_key(b, places[i])
