@@ -56,9 +56,6 @@ ARGUED: dict[tuple[str, str, str], str] = {
     ("transaction", "put_back_after_a_decision", "check-is-left"): NO_LIMIT,
     ("transaction", "put_back_after_parking", "check-is-left"): NO_LIMIT,
     ("transaction", "put_back_an_old_version", "check-is-left"): NO_LIMIT,
-    ("transaction", "resume", APPLIES): (
-        "a half that nobody prepared cannot be resumed; in the state it would look like one that was"
-    ),
     ("transaction", "park_again", "all-checks-are-spent"): NO_LIMIT,
     ("transaction", "park_an_old_version", "all-checks-are-spent"): NO_LIMIT,
     ("transaction", "park_an_old_version", "what-is-set-aside-is-a-half-of-the-log"): (

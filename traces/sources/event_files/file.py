@@ -29,7 +29,7 @@ from gapless.traces.sources.event_files import PROFILE
 from gapless.traces.sources.event_files.stretches import (
     NO_HASHES,
     StretchResult,
-    Work,
+    StretchTask,
     among,
     judge_packed,
     judge_stretch,
@@ -60,9 +60,9 @@ class EventFile:
         """As `Recording` says."""
         return partial(judge_stretch, self._work(engine), None)
 
-    def _work(self, engine: Engine) -> Work:
+    def _work(self, engine: Engine) -> StretchTask:
         buckets = min(engine.buckets, len(self.splits))
-        return Work(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table)
+        return StretchTask(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table)
 
     def take(self, result: StretchResult) -> None:
         """As `Recording` says. Raises KeyboardInterrupt where a task was interrupted."""
@@ -138,7 +138,7 @@ class EventFile:
         return dict(sorted(total.items(), key=lambda item: item[1].begins))
 
 
-def _judge_again(work: Work, shared: Hashes, stretch: EventStretch) -> tuple[StretchResult, Sequence[Packed]]:
+def _judge_again(work: StretchTask, shared: Hashes, stretch: EventStretch) -> tuple[StretchResult, Sequence[Packed]]:
     """A stretch judged without the traces that others share, and these to be handed on."""
     judged = judge_stretch(work, shared, stretch)
     parts, judged.packed = judged.packed, []

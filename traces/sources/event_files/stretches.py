@@ -48,7 +48,7 @@ class StretchResult:
 
 
 @dataclass(frozen=True)
-class Work:
+class StretchTask:
     """What every task of one file needs.
 
     `buckets`: how many there are, in which traces meet that several stretches hold · `handed_on`: how many events may
@@ -74,7 +74,7 @@ class Work:
         return judged
 
 
-def judge_stretch(work: Work, shared: Hashes | None, stretch: EventStretch) -> StretchResult:
+def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretch) -> StretchResult:
     """Judge the traces that lie wholly in a stretch, and hand on the others: those that are `shared`.
 
     As long as nobody knows which are (None), the first and the last may be: they go on in a neighbour more often than
@@ -97,7 +97,7 @@ def judge_stretch(work: Work, shared: Hashes | None, stretch: EventStretch) -> S
 
 
 def _loose(
-    work: Work, traces: Traces, shared: Hashes | None, stretch: EventStretch, judged: StretchResult
+    work: StretchTask, traces: Traces, shared: Hashes | None, stretch: EventStretch, judged: StretchResult
 ) -> npt.NDArray[np.bool_]:
     """The traces that are not judged here, with their events packed into `judged`."""
     loose = np.zeros(len(traces.names), np.bool_)
@@ -119,7 +119,7 @@ def _loose(
     return loose
 
 
-def judge_packed(work: Work, first_rows: Ints, parts: Sequence[Packed]) -> StretchResult:
+def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[Packed]) -> StretchResult:
     """Judge the traces of one bucket, put together from what several stretches handed on."""
     judged = StretchResult(None)
     judge = work.judge()
