@@ -118,7 +118,7 @@ class Spec:
         for kind, group in (("invariant", self.module.INVARIANTS), ("step property", self.module.STEP_PROPERTIES)):
             for holds in group:
                 otherwise = {"": (getdoc(holds) or "").removeprefix("Otherwise ").rstrip(".")}
-                state(_name_of(holds), kind, said(holds), otherwise, "design section 3")
+                state(_name_of(holds), kind, said(holds), otherwise, "docs/design.md#specs")
         return found
 
     @cached_property
@@ -260,7 +260,7 @@ def said(function: Callable[..., Any]) -> str:
 def _source(step: Step) -> str:
     """What follows *Source:* in a step's docstring."""
     match = re.search(r"Source:\s*(.*)", getdoc(step) or "", re.DOTALL)
-    return " ".join(match[1].split()).rstrip(".") if match else "design section 3"
+    return " ".join(match[1].split()).rstrip(".") if match else "docs/design.md#specs"
 
 
 def _name_of(function: Callable[..., Any]) -> str:
