@@ -14,19 +14,10 @@ LONG = {
 
 TWICE = {
     "Answer",
-    "Batch",
-    "Judge",
     "Judged",
-    "Messages",
-    "Reader",
-    "Result",
     "Source",
     "Step",
     "Store",
-    "Suspect",
-    "Tally",
-    "Window",
-    "World",
 }
 """Names of several classes."""
 
