@@ -276,7 +276,5 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
         codes=building.codes(of.spec, lineage.TransactionCodes),
         into=building.rows(of.spec, lineage.TransactionArguments),
     )  # fmt: skip
-    lineage.events_of(
-        work, building.codes(of.spec, lineage.TransactionCodes), building.rows(of.spec, lineage.TransactionArguments)
-    )
+    lineage.events_of(work)
     return Lineages(of, rows, order, bounds, work.starts, columns, work.source, work.resolved, work.facts, work.client)
