@@ -47,9 +47,9 @@ def say(text: str) -> None:
 
 def gapless(*arguments: str | Path) -> int:
     """Run the command line as a user would, and show the command."""
-    shown = [str(a.relative_to(HERE.parent)) if isinstance(a, Path) else a for a in arguments]
-    print(f"$ gapless {shlex.join(shown)}\n", flush=True)
-    return subprocess.run([sys.executable, "-m", "gapless", *shown], cwd=HERE.parent, check=False).returncode
+    displayed = [str(a.relative_to(HERE.parent)) if isinstance(a, Path) else a for a in arguments]
+    print(f"$ gapless {shlex.join(displayed)}\n", flush=True)
+    return subprocess.run([sys.executable, "-m", "gapless", *displayed], cwd=HERE.parent, check=False).returncode
 
 
 if __name__ == "__main__":

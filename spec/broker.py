@@ -45,12 +45,8 @@ class State:
 
 def open(s: State, max_checks: int) -> State:  # noqa: A001 - the step's name in every trace.
     """A broker with an empty log is found, which puts a half back so often at most, if that is known."""
-    require(
-        s.lives == 0 and s.end == 0,
-        "broker-is-new",
-        because="the broker is new",
-        otherwise="two brokers are taken for one",
-    )
+    require(s.lives == 0 and s.end == 0, "broker-is-new",
+        because="the broker is new", otherwise="two brokers are taken for one")
     return replace(s, lives=1, max_checks=max_checks)
 
 
@@ -69,12 +65,8 @@ def answer(s: State) -> State:
 
     Source: proposal 4 (1.1, 2).
     """
-    require(
-        s.phase > Phase.ABSENT and s.positions[s.newest] < s.flushed,
-        "half-is-on-disk",
-        because="the half is on disk",
-        otherwise="the producer goes on, and the message about it is lost",
-    )
+    require(s.phase > Phase.ABSENT and s.positions[s.newest] < s.flushed, "half-is-on-disk",
+        because="the half is on disk", otherwise="the producer goes on, and the message about it is lost")
     return replace(s, told=1)
 
 
@@ -84,23 +76,15 @@ def run(s: State) -> State:
     Source: proposal 4 (1.1, 3: it is not run when the half failed).
     """
     require(s.told == 1, "half-is-safe", because="the half is safe", otherwise="money is paid, and nobody is ever told")
-    require(
-        s.runs == 0,
-        "local-transaction-was-not-run-yet",
-        because="the local transaction was not run yet",
-        otherwise="money is paid twice",
-    )
+    require(s.runs == 0, "local-transaction-was-not-run-yet",
+        because="the local transaction was not run yet", otherwise="money is paid twice")
     return replace(s, runs=s.runs + 1)
 
 
 def _written(s: State, position: Position) -> State:
     """The log with one more record, at `position`."""
-    require(
-        position == s.end,
-        "record-begins-where-the-last-one-ends",
-        because="the record begins where the last one ends",
-        otherwise="two records share a place, or nobody owns one",
-    )
+    require(position == s.end, "record-begins-where-the-last-one-ends",
+        because="the record begins where the last one ends", otherwise="two records share a place, or nobody owns one")
     return replace(s, end=Position(position + 1))
 
 
@@ -144,12 +128,8 @@ def check(s: State, position: Position, times: int, group: int) -> State:
     """
     here = s.positions[s.newest]
     after = transaction.check(_transaction(s), s.newest, s.newest, here, times, True, True)  # noqa: FBT003
-    require(
-        group == s.group,
-        "who-is-asked-is-of-the-group-that-sent-the-half",
-        because="who is asked is of the group that sent the half",
-        otherwise="a stranger decides, who does not know",
-    )
+    require(group == s.group, "who-is-asked-is-of-the-group-that-sent-the-half",
+        because="who is asked is of the group that sent the half", otherwise="a stranger decides, who does not know")
     return replace(_with(_written(s, position), after), asked=group)
 
 
@@ -160,18 +140,11 @@ def commit(s: State, position: Position, queue: int) -> State:
     """
     half = s.positions[s.newest]
     after = transaction.commit(_transaction(s), s.newest, half, position, True, False)  # noqa: FBT003
-    require(
-        s.runs == 1,
-        "local-transaction-was-run",
-        because="the local transaction was run",
-        otherwise="consumers hear of what never was",
-    )
-    require(
-        queue == s.meant,
-        "final-goes-where-its-half-was-meant-to-go",
+    require(s.runs == 1, "local-transaction-was-run",
+        because="the local transaction was run", otherwise="consumers hear of what never was")
+    require(queue == s.meant, "final-goes-where-its-half-was-meant-to-go",
         because="the final goes where its half was meant to go",
-        otherwise="those who wait for the message do not receive it, and others do",
-    )
+        otherwise="those who wait for the message do not receive it, and others do")
     return replace(_with(_written(s, position), after), final=position, went=queue)
 
 
@@ -187,12 +160,9 @@ def mark(s: State, position: Position) -> State:
 
 def park(s: State, position: Position, times: int) -> State:
     """All checks are spent: a copy is set aside, and stays invisible."""
-    require(
-        times == s.checks,
-        "copy-has-the-counter-of-its-half",
+    require(times == s.checks, "copy-has-the-counter-of-its-half",
         because="the copy has the counter of its half",
-        otherwise="a message is given up while its producer may still answer",
-    )
+        otherwise="a message is given up while its producer may still answer")
     after = transaction.park(_transaction(s), s.newest, position, times, True, False)  # noqa: FBT003
     return replace(_with(_written(s, position), after), parked=position)
 
@@ -212,24 +182,13 @@ def dispatch(s: State, position: Position) -> State:
 
     Source: reference C.1 (confirm offset), C.3.
     """
-    require(
-        0 <= position and position == s.final,
-        "entry-points-at-the-final",
-        because="the entry points at the final",
-        otherwise="consumers receive a message that nobody committed",
-    )
-    require(
-        position < s.flushed,
-        "final-is-on-disk",
+    require(0 <= position and position == s.final, "entry-points-at-the-final",
+        because="the entry points at the final", otherwise="consumers receive a message that nobody committed")
+    require(position < s.flushed, "final-is-on-disk",
         because="the final is on disk",
-        otherwise="a crash takes the final back, and what consumers have acted on is rolled back",
-    )
-    require(
-        s.visible == 0,
-        "final-has-no-entry-yet",
-        because="the final has no entry yet",
-        otherwise="consumers receive the message twice",
-    )
+        otherwise="a crash takes the final back, and what consumers have acted on is rolled back")
+    require(s.visible == 0, "final-has-no-entry-yet",
+        because="the final has no entry yet", otherwise="consumers receive the message twice")
     return replace(s, visible=s.visible + 1, seen=1)
 
 
@@ -401,7 +360,6 @@ def nobody_is_asked_about_what_is_decided(before: State, after: State) -> bool:
 
 INITIAL = State()
 ACTIONS = (open, prepare, answer, run, check, commit, roll_back, mark, park, flush, dispatch, crash)
-DEVIATIONS = ()
 INVARIANTS = (
     consumers_see_committed_messages_only,
     consumers_receive_the_message_once,

@@ -1,6 +1,7 @@
 """The specs that traces are held against, by name, with what every reader needs to know of them.
 
-A spec is found, not listed: every module of this package that ends with `ACTIONS` and `INVARIANTS` is one.
+A spec is found, not listed: every module of this package that ends with `ACTIONS` and `INVARIANTS` is one. What real
+brokers do instead stands in the module of the same name in `deviations/`, if they do.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from types import FunctionType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gapless.spec import __path__ as folder
-from gapless.spec import language
+from gapless.spec import deviations, language
+from gapless.spec.deviations import __path__ as beside
 from gapless.spec.language import APPLIES, ASSUMED, Deviation, Map, Refused, waived
 
 State = Any
@@ -49,9 +51,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class Spec:
-    """One spec module, seen as data: actions and their arguments by name, fields, deviations."""
+    """One spec module, seen as data: actions and their arguments by name, fields, deviations.
+
+    `deviating` has what real brokers do instead; where there is none, a spec may state its deviations itself.
+    """
 
     module: ModuleType
+    deviating: ModuleType | None = None
 
     @property
     def name(self) -> str:
@@ -76,7 +82,17 @@ class Spec:
     @cached_property
     def deviations(self) -> tuple[Deviation[Any], ...]:
         """The steps that real brokers take and the design forbids."""
-        return tuple(self.module.DEVIATIONS)
+        return self._instead("DEVIATIONS")
+
+    def _instead(self, name: str) -> tuple[Any, ...]:
+        return tuple(getattr(self.deviating or self.module, name, ()))
+
+    @property
+    def files(self) -> tuple[ModuleType, ...]:
+        """The modules that state it, and those of the specs that it is made of."""
+        made_of = {value for value in vars(self.module).values() if isinstance(value, ModuleType)}
+        own = (self.module, self.deviating) if self.deviating else (self.module,)
+        return (*own, *sorted(made_of, key=lambda module: module.__name__))
 
     @cached_property
     def rules(self) -> Mapping[str, Rule]:
@@ -143,13 +159,15 @@ class Spec:
 
     def invariants(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
         """What holds in every state; with `weak`, what is left of it where deviations are taken too."""
-        invariants: tuple[Callable[..., bool], ...] = self.module.INVARIANTS
-        return getattr(self.module, "WEAK_INVARIANTS", invariants) if weak else invariants
+        given_up = self._instead("GIVEN_UP") if weak else ()
+        return tuple(holds for holds in self.module.INVARIANTS if holds not in given_up)
 
     def step_properties(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
         """What holds across every step; with `weak`, across deviations too."""
-        properties: tuple[Callable[..., bool], ...] = self.module.STEP_PROPERTIES
-        return getattr(self.module, "WEAK_STEP_PROPERTIES", properties) if weak else properties
+        if not weak:
+            return tuple(self.module.STEP_PROPERTIES)
+        kept = (holds for holds in self.module.STEP_PROPERTIES if holds not in self._instead("GIVEN_UP"))
+        return (*kept, *(self._instead("STEP_PROPERTIES") if self.deviating else ()))
 
     def allowed(self, profile: str) -> tuple[Deviation[Any], ...]:
         """The deviations that `profile` counts as anomalies."""
@@ -173,22 +191,22 @@ class Spec:
             raise
 
 
-def spec_from(module: ModuleType) -> Spec:
-    """The spec that a module states. Raises ValueError where it states none."""
+def spec_from(module: ModuleType, deviating: ModuleType | None = None) -> Spec:
+    """The spec that a module states, with what real brokers do instead. Raises ValueError where it states none."""
     if missing := [name for name in ("INITIAL", *STATED) if not hasattr(module, name)]:
         raise ValueError(f"{module.__name__} is no spec: it has no {' and no '.join(missing)}")
-    return Spec(module)
+    return Spec(module, deviating)
 
 
 STATED = ("ACTIONS", "INVARIANTS")
 
 
 def _found() -> Iterator[Spec]:
-    for module in iter_modules(folder):
-        if not module.ispkg and module.name != __name__.rpartition(".")[2]:
-            one = import_module(f"gapless.spec.{module.name}")
-            if all(hasattr(one, name) for name in STATED):
-                yield spec_from(one)
+    deviating = {module.name: import_module(f"{deviations.__name__}.{module.name}") for module in iter_modules(beside)}
+    for name in (module.name for module in iter_modules(folder) if not module.ispkg):
+        module = import_module(f"gapless.spec.{name}")
+        if all(hasattr(module, stated) for stated in STATED):
+            yield spec_from(module, deviating.get(name))
 
 
 SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}

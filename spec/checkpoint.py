@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, all_between, applies, implies, replace, require
+from gapless.spec.language import Map, Number, all_between, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,10 @@ def open(s: State, half: Number, op: Number) -> State:  # noqa: A001 - the step'
 
     Source: reference A.8, TX11.
     """
-    require(
-        s.opened == 0 and s.half_end == 0 and s.op_end == 0,
-        "cursors-are-new",
-        because="the cursors are new",
-        otherwise="two check services are taken for one",
-    )
-    require(
-        0 <= half and 0 <= op,
-        "numbers-begin-at-0",
-        because="numbers begin at 0",
-        otherwise="a half can never be asked for",
-    )
+    require(s.opened == 0 and s.half_end == 0 and s.op_end == 0, "cursors-are-new",
+        because="the cursors are new", otherwise="two check services are taken for one")
+    require(0 <= half and 0 <= op, "numbers-begin-at-0",
+        because="numbers begin at 0", otherwise="a half can never be asked for")
     return replace(s, opened=s.opened + 1, half_end=half, half_cursor=half, op_end=op, op_cursor=op)
 
 
@@ -44,12 +36,8 @@ def half(s: State, number: Number) -> State:
 
     Source: reference D.1, D.5.
     """
-    require(
-        number == s.half_end,
-        "numbers-of-halves-follow-one-another",
-        because="the numbers of halves follow one another",
-        otherwise="a half is lost, or two share a number",
-    )
+    require(number == s.half_end, "numbers-of-halves-follow-one-another",
+        because="the numbers of halves follow one another", otherwise="a half is lost, or two share a number")
     return replace(s, half_end=Number(number + 1))
 
 
@@ -58,12 +46,9 @@ def resolve(s: State, number: Number) -> State:
 
     Source: reference TX9.
     """
-    require(
-        s.half_cursor <= number and number < s.half_end,
-        "half-is-in-the-log-and-not-done-with",
+    require(s.half_cursor <= number and number < s.half_end, "half-is-in-the-log-and-not-done-with",
         because="the half is in the log, and not done with",
-        otherwise="a half counts as resolved that the check service has passed, or has yet to see",
-    )
+        otherwise="a half counts as resolved that the check service has passed, or has yet to see")
     return replace(s, resolved=s.resolved.set(number, 1))
 
 
@@ -72,24 +57,15 @@ def advance(s: State, to: Number) -> State:
 
     Source: reference D.4, TX9, TX11.
     """
-    require(
-        s.half_cursor <= to,
-        "half-cursor-moves-on",
-        because="the half cursor moves on",
-        otherwise="halves that were done with are asked about again",
-    )
-    require(
-        to <= s.half_end,
-        "half-cursor-stays-within-the-halves-of-the-log",
+    require(s.half_cursor <= to, "half-cursor-moves-on",
+        because="the half cursor moves on", otherwise="halves that were done with are asked about again")
+    require(to <= s.half_end, "half-cursor-stays-within-the-halves-of-the-log",
         because="the half cursor stays within the halves of the log",
-        otherwise="halves to come are never asked about, and stay open for ever",
-    )
-    require(
-        all_between(s.half_cursor, to, lambda n: s.resolved[Number(n)] == 1),
+        otherwise="halves to come are never asked about, and stay open for ever")
+    require(all_between(s.half_cursor, to, lambda n: s.resolved[Number(n)] == 1),
         "half-cursor-passes-no-undecided-half",
         because="the half cursor passes no undecided half",
-        otherwise="the transaction is forgotten: nobody asks its producer any more",
-    )
+        otherwise="the transaction is forgotten: nobody asks its producer any more")
     return replace(s, half_cursor=to)
 
 
@@ -98,12 +74,8 @@ def op(s: State, number: Number, reach: Number) -> State:
 
     Source: reference D.3.
     """
-    require(
-        number == s.op_end,
-        "numbers-of-ops-follow-one-another",
-        because="the numbers of ops follow one another",
-        otherwise="an op is lost, or two share a number",
-    )
+    require(number == s.op_end, "numbers-of-ops-follow-one-another",
+        because="the numbers of ops follow one another", otherwise="an op is lost, or two share a number")
     return replace(s, op_end=Number(number + 1), reaches=s.reaches.set(number, reach))
 
 
@@ -112,25 +84,13 @@ def consume_op(s: State, number: Number) -> State:
 
     Source: reference D.4 (fillOpRemoveMap), TX10.
     """
-    require(
-        s.op_cursor <= number and number < s.op_end,
-        "op-is-in-the-log-and-not-done-with",
+    require(s.op_cursor <= number and number < s.op_end, "op-is-in-the-log-and-not-done-with",
         because="the op is in the log, and not done with",
-        otherwise="an op decides about halves that nobody wrote, or that counts no more",
-    )
-    require(
-        s.reaches[number] <= s.half_cursor,
-        "half-cursor-has-passed-all-that-the-op-names",
+        otherwise="an op decides about halves that nobody wrote, or that counts no more")
+    require(s.reaches[number] <= s.half_cursor, "half-cursor-has-passed-all-that-the-op-names",
         because="the half cursor has passed all that the op names",
-        otherwise="a decided half is asked about again, for nobody remembers its op",
-    )
+        otherwise="a decided half is asked about again, for nobody remembers its op")
     return replace(s, consumed=s.consumed.set(number, 1))
-
-
-def consume_an_op_that_is_still_needed(s: State, number: Number) -> State:
-    """An immune half takes its op with it, whatever other halves the op names; so does a round that was cut short."""
-    applies(s.half_cursor < s.reaches[number])
-    return consume_op(replace(s, reaches=s.reaches.set(number, s.half_cursor)), number)
 
 
 def advance_ops(s: State, to: Number) -> State:
@@ -138,24 +98,15 @@ def advance_ops(s: State, to: Number) -> State:
 
     Source: reference D.4 (calculateOpOffset), TX10, TX11.
     """
-    require(
-        s.op_cursor <= to,
-        "op-cursor-moves-on",
-        because="the op cursor moves on",
-        otherwise="ops that were done with count again",
-    )
-    require(
-        to <= s.op_end,
-        "op-cursor-stays-within-the-ops-of-the-log",
+    require(s.op_cursor <= to, "op-cursor-moves-on",
+        because="the op cursor moves on", otherwise="ops that were done with count again")
+    require(to <= s.op_end, "op-cursor-stays-within-the-ops-of-the-log",
         because="the op cursor stays within the ops of the log",
-        otherwise="ops to come are never read, and decided halves are asked about again",
-    )
-    require(
-        all_between(s.op_cursor, to, lambda n: s.consumed[Number(n)] == 1),
+        otherwise="ops to come are never read, and decided halves are asked about again")
+    require(all_between(s.op_cursor, to, lambda n: s.consumed[Number(n)] == 1),
         "op-cursor-passes-no-op-that-is-still-needed",
         because="the op cursor passes no op that is still needed",
-        otherwise="a decided half is asked about again, for nobody remembers its op",
-    )
+        otherwise="a decided half is asked about again, for nobody remembers its op")
     return replace(s, op_cursor=to)
 
 
@@ -210,14 +161,6 @@ def what_the_op_cursor_passes_is_consumed(before: State, after: State, number: N
 
 INITIAL = State()
 ACTIONS = (open, half, resolve, advance, op, consume_op, advance_ops)
-DEVIATIONS = (
-    Deviation(
-        consume_an_op_that_is_still_needed,
-        instead_of=consume_op,
-        profiles=frozenset({"rocketmq"}),
-        seen="reference N16, D.4 (7): apache/rocketmq#7240; D.4: a round that ends in an exception saves no cursor",
-    ),
-)
 INVARIANTS = (
     cursors_stay_within_their_queues,
     the_queues_are_found_once,
@@ -225,16 +168,9 @@ INVARIANTS = (
     only_ops_of_the_log_are_consumed,
     an_op_is_needed_until_its_halves_are_passed,
 )
-WEAK_INVARIANTS = (
-    cursors_stay_within_their_queues,
-    the_queues_are_found_once,
-    only_halves_of_the_log_are_resolved,
-    only_ops_of_the_log_are_consumed,
-)
 STEP_PROPERTIES = (
     cursors_never_step_back,
     what_the_half_cursor_passes_is_resolved,
     what_the_op_cursor_passes_is_consumed,
     what_was_passed_stays_as_it_was,
 )
-WEAK_STEP_PROPERTIES = STEP_PROPERTIES

@@ -7,7 +7,7 @@ the number of a transaction.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Deviation, Map, Number, applies, greatest, implies, replace, require
+from gapless.spec.language import Map, Number, greatest, implies, replace, require
 
 AT_BIRTH = 100  # ms: with less to live, a transaction is aborted as soon as it begins
 FOR_EVER = 2**59  # ms: with so much to live, its deadline may be beyond 64 bits, and come at once
@@ -62,12 +62,8 @@ def open(s: State, limit: int) -> State:  # noqa: A001 - the step's name in ever
 
     Source: proposal 2 (maxActiveTransactions); reference 2.1.
     """
-    require(
-        s.opened == 0,
-        "coordinator-is-new",
-        because="the coordinator is new",
-        otherwise="two coordinators are taken for one",
-    )
+    require(s.opened == 0, "coordinator-is-new",
+        because="the coordinator is new", otherwise="two coordinators are taken for one")
     return replace(_loaded(s, limit), opened=s.opened + 1)
 
 
@@ -88,18 +84,11 @@ def load(s: State, number: Number, status: Status) -> State:
 
     Source: reference 2.8, P-4, P-6, 15.2; apache/pulsar#20150.
     """
-    require(
-        s.running == 0,
-        "table-is-gone",
-        because="the table is gone",
-        otherwise="what the coordinator goes by changes under its feet",
-    )
-    require(
-        status == s.log[number],
-        "transaction-comes-back-as-it-was",
+    require(s.running == 0, "table-is-gone",
+        because="the table is gone", otherwise="what the coordinator goes by changes under its feet")
+    require(status == s.log[number], "transaction-comes-back-as-it-was",
         because="a transaction comes back as it was",
-        otherwise="one that has ended holds a slot again and may end otherwise, or a decision is forgotten",
-    )
+        otherwise="one that has ended holds a slot again and may end otherwise, or a decision is forgotten")
     more = 1 if takes_a_slot(status) and not takes_a_slot(s.table[number]) else 0
     return replace(s, found=s.found + more, table=s.table.set(number, status))
 
@@ -109,12 +98,9 @@ def recover(s: State, limit: int) -> State:
 
     More may be active than the limit: nothing that began is given up for it. Source: reference 2.8, P-6, N-2.
     """
-    require(
-        s.found == s.active,
-        "every-active-transaction-comes-back",
+    require(s.found == s.active, "every-active-transaction-comes-back",
         because="every active transaction comes back",
-        otherwise="nobody will ever end it, and consumers wait for ever behind its messages",
-    )
+        otherwise="nobody will ever end it, and consumers wait for ever behind its messages")
     return replace(_loaded(s, limit), running=1)
 
 
@@ -123,12 +109,8 @@ def admit(s: State) -> State:
 
     Source: proposal 2 (design); reference 2.3 (O2), P-10.
     """
-    require(
-        s.limit == 0 or s.active < s.limit,
-        "limit-leaves-room",
-        because="the limit leaves room",
-        otherwise="the limit limits nothing, and the coordinator runs out of memory",
-    )
+    require(s.limit == 0 or s.active < s.limit, "limit-leaves-room",
+        because="the limit leaves room", otherwise="the limit limits nothing, and the coordinator runs out of memory")
     waiting = s.admitted + 1
     return replace(s, admitted=waiting, crowd=greatest(s.crowd, waiting), peak=greatest(s.peak, s.active + waiting))
 
@@ -138,12 +120,8 @@ def ignore(s: State) -> State:
 
     Source: proposal 2 (design); reference P-11, P-12.
     """
-    require(
-        s.limit != 0 and s.limit <= s.active + s.admitted,
-        "limit-is-reached",
-        because="the limit is reached",
-        otherwise="a client waits for nothing, and blocks others meanwhile",
-    )
+    require(s.limit != 0 and s.limit <= s.active + s.admitted, "limit-is-reached",
+        because="the limit is reached", otherwise="a client waits for nothing, and blocks others meanwhile")
     return replace(s, ignored=s.ignored + 1)
 
 
@@ -152,12 +130,8 @@ def burn(s: State) -> State:
 
     Source: reference 2.3 (O4'), N-17.
     """
-    require(
-        0 < s.admitted,
-        "request-was-admitted",
-        because="a request was admitted",
-        otherwise="another request loses its place",
-    )
+    require(0 < s.admitted, "request-was-admitted",
+        because="a request was admitted", otherwise="another request loses its place")
     return replace(s, admitted=s.admitted - 1)
 
 
@@ -166,25 +140,12 @@ def begin(s: State, number: Number, time: int, life: int) -> State:
 
     Source: proposal 2; reference 2.3 (O4), P-1.
     """
-    require(
-        s.limit == 0 or s.active < s.limit,
-        "slot-is-free",
-        because="a slot is free",
-        otherwise="more transactions are active than the coordinator can hold",
-    )
-    return _begin(s, number, time, life)
-
-
-def _begin(s: State, number: Number, time: int, life: int) -> State:
-    require(
-        0 < s.admitted,
-        "request-was-admitted",
-        because="a request was admitted",
-        otherwise="a slot goes to a transaction nobody asked for",
-    )
-    require(
-        s.end <= number, "number-is-new", because="the number is new", otherwise="two clients work in one transaction"
-    )
+    require(s.limit == 0 or s.active < s.limit, "slot-is-free",
+        because="a slot is free", otherwise="more transactions are active than the coordinator can hold")
+    require(0 < s.admitted, "request-was-admitted",
+        because="a request was admitted", otherwise="a slot goes to a transaction nobody asked for")
+    require(s.end <= number, "number-is-new",
+        because="the number is new", otherwise="two clients work in one transaction")
     return replace(
         s,
         active=s.active + 1,
@@ -199,23 +160,14 @@ def _begin(s: State, number: Number, time: int, life: int) -> State:
     )
 
 
-def begin_above_the_limit(s: State, number: Number, time: int, life: int) -> State:
-    """The limit was asked before the others that were admitted beside this one had taken their slots."""
-    applies(s.limit != 0 and s.limit <= s.active)
-    return _begin(s, number, time, life)
-
-
 def hand(s: State, number: Number) -> State:
     """A client is given transaction `number`.
 
     Source: reference P-6, P-8.
     """
-    require(
-        s.handed[number] < s.begun[number],
-        "transaction-has-begun-and-nobody-was-given-it",
+    require(s.handed[number] < s.begun[number], "transaction-has-begun-and-nobody-was-given-it",
         because="the transaction has begun, and nobody was given it",
-        otherwise="two clients work in one transaction, or one in none",
-    )
+        otherwise="two clients work in one transaction, or one in none")
     return replace(s, handed=s.handed.set(number, s.handed[number] + 1))
 
 
@@ -224,12 +176,8 @@ def add(s: State, number: Number) -> State:
 
     Source: reference 2.4, P-9.
     """
-    require(
-        s.log[number] == Status.OPEN,
-        "transaction-is-open",
-        because="the transaction is open",
-        otherwise="nobody tells it the outcome",
-    )
+    require(s.log[number] == Status.OPEN, "transaction-is-open",
+        because="the transaction is open", otherwise="nobody tells it the outcome")
     return replace(s, added=s.added.set(number, s.added[number] + 1))
 
 
@@ -238,18 +186,10 @@ def decide(s: State, number: Number, to: Status) -> State:
 
     Source: reference 2.5, P-3.
     """
-    require(
-        s.log[number] == Status.OPEN,
-        "transaction-is-open",
-        because="the transaction is open",
-        otherwise="some topics commit what others abort",
-    )
-    require(
-        to == Status.COMMITTING or to == Status.ABORTING,
-        "end-begins-with-a-decision",
-        because="an end begins with a decision",
-        otherwise="some topics never hear of it",
-    )
+    require(s.log[number] == Status.OPEN, "transaction-is-open",
+        because="the transaction is open", otherwise="some topics commit what others abort")
+    require(to == Status.COMMITTING or to == Status.ABORTING, "end-begins-with-a-decision",
+        because="an end begins with a decision", otherwise="some topics never hear of it")
     return replace(
         s,
         log=s.log.set(number, to),
@@ -263,28 +203,12 @@ def time_out(s: State, number: Number, time: int) -> State:
 
     Source: reference 2.7, P-14, P-15.
     """
-    require(
-        s.times[number] + s.lives[number] <= time,
-        "transaction-has-had-its-time",
-        because="the transaction has had its time",
-        otherwise="the work of a client that is in time is thrown away",
-    )
-    return _time_out(s, number, time)
-
-
-def _time_out(s: State, number: Number, time: int) -> State:
+    require(s.times[number] + s.lives[number] <= time, "transaction-has-had-its-time",
+        because="the transaction has had its time", otherwise="the work of a client that is in time is thrown away")
     return replace(
         decide(s, number, Status.ABORTING),
         left=s.left.set(number, s.times[number] + s.lives[number] - time),
     )
-
-
-def time_out_at_birth(s: State, number: Number, time: int) -> State:
-    """A life that is shorter than a tick of the clock, or longer than it can count, is over as soon as it begins."""
-    life = s.lives[number]
-    applies(life < AT_BIRTH or FOR_EVER <= life)
-    applies(time < s.times[number] + s.lives[number])
-    return _time_out(s, number, time)
 
 
 def finish(s: State, number: Number, to: Status) -> State:
@@ -292,13 +216,11 @@ def finish(s: State, number: Number, to: Status) -> State:
 
     Source: reference 2.5, P-3, P-4.
     """
-    require(
-        (s.log[number] == Status.COMMITTING and to == Status.COMMITTED)
+    require((s.log[number] == Status.COMMITTING and to == Status.COMMITTED)
         or (s.log[number] == Status.ABORTING and to == Status.ABORTED),
         "outcome-is-the-one-that-was-decided-and-the-first",
         because="the outcome is the one that was decided, and the first",
-        otherwise="what was paid is taken back, or paid twice",
-    )
+        otherwise="what was paid is taken back, or paid twice")
     return replace(
         s,
         active=s.active - 1,
@@ -314,12 +236,9 @@ def acknowledge(s: State, number: Number, status: Status) -> State:
 
     Source: reference P-7.
     """
-    require(
-        Status.COMMITTED <= status and status == s.log[number],
-        "outcome-that-is-told-is-in-the-log",
+    require(Status.COMMITTED <= status and status == s.log[number], "outcome-that-is-told-is-in-the-log",
         because="the outcome that is told is in the log",
-        otherwise="a client believes in an outcome that may never be, or be another",
-    )
+        otherwise="a client believes in an outcome that may never be, or be another")
     return replace(s, told=s.told.set(number, status))
 
 
@@ -439,8 +358,6 @@ def an_ignored_request_leaves_nothing_behind(before: State, after: State, number
     )
 
 
-PULSAR = frozenset({"pulsar"})
-
 INITIAL = State()
 ACTIONS = (
     open,
@@ -458,21 +375,8 @@ ACTIONS = (
     finish,
     acknowledge,
 )
-DEVIATIONS = (
-    Deviation(
-        begin_above_the_limit,
-        begin,
-        PULSAR,
-        "reference N-1, P-10: ServerCnx.handleNewTxn asks, and the log is written later; apache/pulsar#15157",
-    ),
-    Deviation(
-        time_out_at_birth,
-        time_out,
-        PULSAR,
-        "reference N-14, 2.7: TransactionTimeoutTrackerImpl ticks every 100 ms, and adds up unchecked",
-    ),
-)
-WEAK_INVARIANTS = (
+INVARIANTS = (
+    the_active_stay_within_the_limit,
     a_log_is_of_one_coordinator,
     only_a_crowd_passes_the_limit,
     the_peak_is_the_most,
@@ -487,8 +391,8 @@ WEAK_INVARIANTS = (
     no_active_transaction_is_forgotten,
     who_takes_part_is_settled_before_the_end,
     only_a_life_that_no_clock_measures_ends_early,
+    a_transaction_lives_its_time,
 )
-INVARIANTS = (the_active_stay_within_the_limit, *WEAK_INVARIANTS, a_transaction_lives_its_time)
 STEP_PROPERTIES = (
     a_slot_is_taken_with_the_beginning,
     a_slot_is_freed_with_the_outcome,

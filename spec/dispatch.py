@@ -33,15 +33,10 @@ def open(s: State, number: Number, overlap: int) -> State:  # noqa: A001 - the s
 
     Source: proposal 1 (access to the same queue is serialized).
     """
-    require(
-        s.lives == 0 and s.scanned == 0,
-        "queue-is-new",
-        because="the queue is new",
-        otherwise="two queues are taken for one",
-    )
-    require(
-        0 <= number, "numbers-begin-at-0", because="numbers begin at 0", otherwise="a message can never be asked for"
-    )
+    require(s.lives == 0 and s.scanned == 0, "queue-is-new",
+        because="the queue is new", otherwise="two queues are taken for one")
+    require(0 <= number, "numbers-begin-at-0",
+        because="numbers begin at 0", otherwise="a message can never be asked for")
     return replace(s, lives=1, overlap=overlap, start=number, flushed=number, committed=number, scanned=number)
 
 
@@ -50,12 +45,9 @@ def scan(s: State, number: Number) -> State:
 
     Source: proposal 1 (new way, 4).
     """
-    require(
-        number == s.scanned,
-        "numbers-are-given-in-order-each-once",
+    require(number == s.scanned, "numbers-are-given-in-order-each-once",
         because="numbers are given in order, each once",
-        otherwise="a message is in the log and no consumer ever receives it, or two messages share an entry",
-    )
+        otherwise="a message is in the log and no consumer ever receives it, or two messages share an entry")
     return replace(s, scanned=Number(number + 1))
 
 
@@ -64,24 +56,14 @@ def take(s: State, number: Number) -> State:
 
     Source: proposal 1 (new way, 5; note).
     """
-    require(
-        s.committed <= number and number < s.scanned,
-        "number-was-given-and-is-not-visible-yet",
+    require(s.committed <= number and number < s.scanned, "number-was-given-and-is-not-visible-yet",
         because="the number was given, and is not visible yet",
-        otherwise="a worker builds an entry of nothing, or one that consumers have read",
-    )
-    require(
-        s.taken[number] == 0,
-        "no-worker-has-the-number",
-        because="no worker has the number",
-        otherwise="two workers write one entry",
-    )
-    require(
-        s.overlap > 0 or s.at == NOBODY,
-        "no-other-worker-is-at-the-queue-or-workers-may-overlap",
+        otherwise="a worker builds an entry of nothing, or one that consumers have read")
+    require(s.taken[number] == 0, "no-worker-has-the-number",
+        because="no worker has the number", otherwise="two workers write one entry")
+    require(s.overlap > 0 or s.at == NOBODY, "no-other-worker-is-at-the-queue-or-workers-may-overlap",
         because="no other worker is at the queue, or workers may overlap",
-        otherwise="two workers are at a queue that was built for one",
-    )
+        otherwise="two workers are at a queue that was built for one")
     return replace(s, at=number, taken=s.taken.set(number, s.taken[number] + 1))
 
 
@@ -90,18 +72,10 @@ def write(s: State, number: Number) -> State:
 
     Source: proposal 1 (new way, 5).
     """
-    require(
-        s.taken[number] == 1,
-        "worker-has-the-number",
-        because="a worker has the number",
-        otherwise="an entry is in the queue that nobody was asked to write",
-    )
-    require(
-        s.bits[number] == 0,
-        "entry-is-not-written-yet",
-        because="the entry is not written yet",
-        otherwise="an entry changes, perhaps while a consumer reads it",
-    )
+    require(s.taken[number] == 1, "worker-has-the-number",
+        because="a worker has the number", otherwise="an entry is in the queue that nobody was asked to write")
+    require(s.bits[number] == 0, "entry-is-not-written-yet",
+        because="the entry is not written yet", otherwise="an entry changes, perhaps while a consumer reads it")
     return replace(s, at=NOBODY, bits=s.bits.set(number, 1), written=s.written.set(number, s.written[number] + 1))
 
 
@@ -112,41 +86,25 @@ def commit(s: State, to: Number) -> State:
 
     Source: proposal 1 (example).
     """
-    require(
-        s.committed <= to,
-        "commit-position-moves-on",
+    require(s.committed <= to, "commit-position-moves-on",
         because="the commit position moves on",
-        otherwise="consumers are told that an entry is gone which they have read",
-    )
-    require(
-        all_between(s.committed, to, lambda n: s.bits[Number(n)] == 1),
+        otherwise="consumers are told that an entry is gone which they have read")
+    require(all_between(s.committed, to, lambda n: s.bits[Number(n)] == 1),
         "every-entry-before-the-commit-position-is-written",
         because="every entry before the commit position is written",
-        otherwise="consumers read an entry that is not there, skip its message, and never come back",
-    )
-    require(
-        s.bits[to] == 0,
-        "commit-position-takes-all-it-can",
+        otherwise="consumers read an entry that is not there, skip its message, and never come back")
+    require(s.bits[to] == 0, "commit-position-takes-all-it-can",
         because="the commit position takes all it can",
-        otherwise="a message is written and waits for the next one before consumers receive it",
-    )
+        otherwise="a message is written and waits for the next one before consumers receive it")
     return replace(s, committed=to)
 
 
 def flush(s: State, to: Number) -> State:
     """The entries before `to` are on disk."""
-    require(
-        s.flushed <= to,
-        "flushed-position-moves-on",
-        because="the flushed position moves on",
-        otherwise="safe entries count as unsafe",
-    )
-    require(
-        to <= s.committed,
-        "entries-are-visible",
-        because="the entries are visible",
-        otherwise="entries that do not exist count as safe",
-    )
+    require(s.flushed <= to, "flushed-position-moves-on",
+        because="the flushed position moves on", otherwise="safe entries count as unsafe")
+    require(to <= s.committed, "entries-are-visible",
+        because="the entries are visible", otherwise="entries that do not exist count as safe")
     return replace(s, flushed=to)
 
 
@@ -155,18 +113,12 @@ def crash(s: State, kept: Number) -> State:
 
     Source: proposal 1; reference C.3 (ConsumeQueue.recover).
     """
-    require(
-        s.flushed <= kept,
-        "what-was-flushed-survives",
-        because="what was flushed survives",
-        otherwise="a disk forgot what it had stored",
-    )
-    require(
-        all_between(s.committed, kept, lambda n: s.bits[Number(n)] == 1),
+    require(s.flushed <= kept, "what-was-flushed-survives",
+        because="what was flushed survives", otherwise="a disk forgot what it had stored")
+    require(all_between(s.committed, kept, lambda n: s.bits[Number(n)] == 1),
         "no-gap-stands-before-the-end-of-what-survived",
         because="no gap stands before the end of what survived",
-        otherwise="consumers read an entry that is not there, skip its message, and never come back",
-    )
+        otherwise="consumers read an entry that is not there, skip its message, and never come back")
     return replace(
         s,
         lives=s.lives + 1,
@@ -255,7 +207,6 @@ def what_the_queue_was_built_for_never_changes(before: State, after: State) -> b
 
 INITIAL = State()
 ACTIONS = (open, scan, take, write, commit, flush, crash)
-DEVIATIONS = ()
 INVARIANTS = (
     positions_are_ordered,
     the_commit_position_never_passes_a_gap,

@@ -7,7 +7,7 @@ takes its half out, and a miss falls back to disk. Source: RIP-50, proposal 0 (2
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Map, Number, all_between, implies, replace, require
+from gapless.spec.language import Map, Number, all_between, assume, implies, replace, require
 
 NOWHERE = Number(-1)  # the place of a half that is not in the cache
 NOBODY = Number(-1)  # who stands at a place of the line that is empty
@@ -49,19 +49,11 @@ def open(s: State, number: Number, capacity: int) -> State:  # noqa: A001 - the 
 
     Source: RIP-50, proposal 0 (8000 entries).
     """
-    require(
-        s.lives == 0 and s.end == 0,
-        "cache-is-new",
-        because="the cache is new",
-        otherwise="two caches are taken for one",
-    )
+    require(s.lives == 0 and s.end == 0, "cache-is-new",
+        because="the cache is new", otherwise="two caches are taken for one")
     require(0 <= number, "numbers-begin-at-0", because="numbers begin at 0", otherwise="a half can never be asked for")
-    require(
-        0 <= capacity,
-        "cache-holds-no-less-than-nothing",
-        because="a cache holds no less than nothing",
-        otherwise="nothing ever fits, nor leaves",
-    )
+    require(0 <= capacity, "cache-holds-no-less-than-nothing",
+        because="a cache holds no less than nothing", otherwise="nothing ever fits, nor leaves")
     return replace(
         s,
         lives=1,
@@ -80,12 +72,8 @@ def append(s: State, number: Number) -> State:
 
     Source: proposal 0 (asynchronous flush).
     """
-    require(
-        number == s.end,
-        "numbers-of-halves-follow-one-another",
-        because="the numbers of halves follow one another",
-        otherwise="a half is lost, or two share a number",
-    )
+    require(number == s.end, "numbers-of-halves-follow-one-another",
+        because="the numbers of halves follow one another", otherwise="a half is lost, or two share a number")
     return replace(s, end=Number(number + 1))
 
 
@@ -94,24 +82,14 @@ def put(s: State, number: Number) -> State:
 
     Source: proposal 0 (write, and then add it to the cache).
     """
-    require(
-        s.start <= number and number < s.end,
-        "half-is-written-before-it-is-put-into-the-cache",
+    require(s.start <= number and number < s.end, "half-is-written-before-it-is-put-into-the-cache",
         because="the half is written before it is put into the cache",
-        otherwise="a message is committed that a crash takes away, or that was never in the log",
-    )
-    require(
-        s.puts[number] == 0,
-        "half-was-not-in-the-cache-before",
+        otherwise="a message is committed that a crash takes away, or that was never in the log")
+    require(s.puts[number] == 0, "half-was-not-in-the-cache-before",
         because="the half was not in the cache before",
-        otherwise="a half that was decided comes back, and takes the room of one that was not",
-    )
-    require(
-        s.size < s.capacity,
-        "cache-has-room",
-        because="the cache has room",
-        otherwise="the cache grows until the broker runs out of memory",
-    )
+        otherwise="a half that was decided comes back, and takes the room of one that was not")
+    require(s.size < s.capacity, "cache-has-room",
+        because="the cache has room", otherwise="the cache grows until the broker runs out of memory")
     return replace(
         s,
         size=s.size + 1,
@@ -128,24 +106,12 @@ def evict(s: State, number: Number) -> State:
 
     Source: proposal 0 (delete the eldest entry each time a new entry is added).
     """
-    require(
-        s.size == s.capacity,
-        "cache-is-full",
-        because="the cache is full",
-        otherwise="a half is forgotten without need, and an early commit of it fails",
-    )
-    require(
-        s.places[number] != NOWHERE,
-        "half-that-leaves-is-in-the-cache",
-        because="the half that leaves is in the cache",
-        otherwise="the cache believes that it has room, and grows",
-    )
-    require(
-        all_between(s.front, s.places[number], lambda place: s.line[Number(place)] == NOBODY),
-        "eldest-leaves",
-        because="the eldest leaves",
-        otherwise="a half is forgotten that came later than one that is kept",
-    )
+    require(s.size == s.capacity, "cache-is-full",
+        because="the cache is full", otherwise="a half is forgotten without need, and an early commit of it fails")
+    require(s.places[number] != NOWHERE, "half-that-leaves-is-in-the-cache",
+        because="the half that leaves is in the cache", otherwise="the cache believes that it has room, and grows")
+    require(all_between(s.front, s.places[number], lambda place: s.line[Number(place)] == NOBODY), "eldest-leaves",
+        because="the eldest leaves", otherwise="a half is forgotten that came later than one that is kept")
     return replace(_without(s, number), front=Number(s.places[number] + 1))
 
 
@@ -165,12 +131,9 @@ def hit(s: State, number: Number) -> State:
 
     Source: proposal 0 (if it hits, read the cache and delete it).
     """
-    require(
-        s.places[number] != NOWHERE,
-        "half-that-is-read-from-the-cache-is-in-it",
+    require(s.places[number] != NOWHERE, "half-that-is-read-from-the-cache-is-in-it",
         because="the half that is read from the cache is in it",
-        otherwise="consumers receive another message than the one that was committed",
-    )
+        otherwise="consumers receive another message than the one that was committed")
     return _answered(_without(s, number), number, Answer.FROM_CACHE)
 
 
@@ -183,18 +146,11 @@ def read(s: State, number: Number) -> State:
 
     Source: proposal 0 (read the disk if it does not hit).
     """
-    require(
-        s.places[number] == NOWHERE,
-        "cache-is-asked-first",
+    require(s.places[number] == NOWHERE, "cache-is-asked-first",
         because="the cache is asked first",
-        otherwise="halves that were decided stay in the cache, and drive out those that were not",
-    )
-    require(
-        number < s.flushed,
-        "half-that-is-read-from-disk-is-there",
-        because="the half that is read from disk is there",
-        otherwise="consumers receive bytes that nobody wrote",
-    )
+        otherwise="halves that were decided stay in the cache, and drive out those that were not")
+    require(number < s.flushed, "half-that-is-read-from-disk-is-there",
+        because="the half that is read from disk is there", otherwise="consumers receive bytes that nobody wrote")
     return _answered(s, number, Answer.FROM_DISK)
 
 
@@ -203,24 +159,14 @@ def wait(s: State, number: Number) -> State:
 
     Source: proposal 0 (the half has not been placed on the disk); design section 3.
     """
-    require(
-        s.places[number] == NOWHERE,
-        "half-in-the-cache-is-found-before-it-is-flushed",
+    require(s.places[number] == NOWHERE, "half-in-the-cache-is-found-before-it-is-flushed",
         because="a half in the cache is found before it is flushed",
-        otherwise="an early commit fails, which is what the cache is for",
-    )
-    require(
-        s.flushed <= number,
-        "miss-falls-back-to-disk",
-        because="a miss falls back to disk",
-        otherwise="a commit fails though its half is there to be read",
-    )
-    require(
-        number < s.end,
-        "what-is-not-readable-yet-is-written",
+        otherwise="an early commit fails, which is what the cache is for")
+    require(s.flushed <= number, "miss-falls-back-to-disk",
+        because="a miss falls back to disk", otherwise="a commit fails though its half is there to be read")
+    require(number < s.end, "what-is-not-readable-yet-is-written",
         because="what is not readable yet is written",
-        otherwise="a producer asks for ever for a half that does not exist",
-    )
+        otherwise="a producer asks for ever for a half that does not exist")
     return _answered(s, number, Answer.NOT_YET)
 
 
@@ -229,29 +175,18 @@ def deny(s: State, number: Number) -> State:
 
     Source: reference D.2 (2), E; design section 3.
     """
-    require(
-        number < s.start or s.end <= number,
-        "only-a-half-that-is-not-in-the-log-is-unknown",
+    require(number < s.start or s.end <= number, "only-a-half-that-is-not-in-the-log-is-unknown",
         because="only a half that is not in the log is unknown",
-        otherwise="a commit is turned away for good though its half is in the log, and the message is lost",
-    )
+        otherwise="a commit is turned away for good though its half is in the log, and the message is lost")
     return _answered(s, number, Answer.UNKNOWN)
 
 
 def flush(s: State, to: Number) -> State:
     """The halves before `to` can be read from disk."""
-    require(
-        s.flushed <= to,
-        "readable-end-moves-on",
-        because="the readable end moves on",
-        otherwise="a half that could be read is out of reach",
-    )
-    require(
-        to <= s.end,
-        "halves-are-written",
-        because="the halves are written",
-        otherwise="halves that do not exist count as readable",
-    )
+    require(s.flushed <= to, "readable-end-moves-on",
+        because="the readable end moves on", otherwise="a half that could be read is out of reach")
+    require(to <= s.end, "halves-are-written",
+        because="the halves are written", otherwise="halves that do not exist count as readable")
     return replace(s, flushed=to)
 
 
@@ -260,18 +195,8 @@ def restart(s: State, kept: Number) -> State:
 
     Source: proposal 0 (if the broker restarts, all the cache is lost).
     """
-    require(
-        s.flushed <= kept,
-        "what-was-flushed-survives",
-        because="what was flushed survives",
-        otherwise="a disk forgot what it had stored",
-    )
-    require(
-        kept <= s.end,
-        "nothing-is-invented",
-        because="nothing is invented",
-        otherwise="a half can be committed that nobody sent",
-    )
+    assume(s.flushed <= kept, because="a disk keeps what was flushed")
+    assume(kept <= s.end, because="a disk invents nothing")
     return replace(
         s,
         lives=s.lives + 1,
@@ -403,7 +328,6 @@ def the_world_of_the_cache_never_changes(before: State, after: State) -> bool:
 
 INITIAL = State()
 ACTIONS = (open, append, put, evict, hit, read, wait, deny, flush, restart)
-DEVIATIONS = ()
 INVARIANTS = (
     ends_are_ordered,
     the_cache_never_outgrows_its_capacity,

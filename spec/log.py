@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Position, applies, greatest, implies, replace, require
+from gapless.spec.language import Position, greatest, implies, replace, require
 
 BLANK = 8  # bytes: the size and magic number that end every file but the last
 
@@ -26,18 +26,10 @@ def open(s: State, position: Position, file_size: int) -> State:  # noqa: A001 -
 
     Source: reference CL2; MappedFileQueue.load.
     """
-    require(
-        s.file_size == 0,
-        "log-is-not-open-yet",
-        because="the log is not open yet",
-        otherwise="two logs are taken for one",
-    )
-    require(
-        file_size > BLANK,
-        "file-holds-more-than-a-blank",
-        because="a file holds more than a blank",
-        otherwise="no record can ever be appended",
-    )
+    require(s.file_size == 0, "log-is-not-open-yet",
+        because="the log is not open yet", otherwise="two logs are taken for one")
+    require(file_size > BLANK, "file-holds-more-than-a-blank",
+        because="a file holds more than a blank", otherwise="no record can ever be appended")
     return replace(
         s,
         file_size=file_size,
@@ -68,77 +60,31 @@ def append(
 
     Source: reference A.2, CL1, CL4; CommitLog.doAppend, checkMessageAndReturnSize.
     """
-    require(
-        position == s.end,
-        "record-begins-where-the-last-one-ends",
+    require(position == s.end, "record-begins-where-the-last-one-ends",
         because="the record begins where the last one ends",
-        otherwise="bytes between two records belong to nobody: messages are lost",
-    )
-    require(
-        known,
-        "record-carries-a-known-magic-number",
+        otherwise="bytes between two records belong to nobody: messages are lost")
+    require(known, "record-carries-a-known-magic-number",
         because="the record carries a known magic number",
-        otherwise="a broker that starts here takes this for the end of the log and drops all that follows",
-    )
-    require(
-        fits,
-        "parts-of-the-record-add-up-to-its-size",
+        otherwise="a broker that starts here takes this for the end of the log and drops all that follows")
+    require(fits, "parts-of-the-record-add-up-to-its-size",
         because="the parts of the record add up to its size",
-        otherwise="a broker that starts here takes this for the end of the log and drops all that follows",
-    )
-    require(
-        0 < size,
-        "record-has-bytes",
-        because="the record has bytes",
-        otherwise="a reader that steps from record to record stands still",
-    )
-    require(
-        position + size + BLANK <= s.base + s.file_size,
-        "record-leaves-room-for-the-blank-in-its-file",
+        otherwise="a broker that starts here takes this for the end of the log and drops all that follows")
+    require(0 < size, "record-has-bytes",
+        because="the record has bytes", otherwise="a reader that steps from record to record stands still")
+    require(position + size + BLANK <= s.base + s.file_size, "record-leaves-room-for-the-blank-in-its-file",
         because="the record leaves room for the blank in its file",
-        otherwise="a record spans two files and can be read from neither",
-    )
-    require(
-        claimed == position,
-        "record-names-its-own-position",
+        otherwise="a record spans two files and can be read from neither")
+    require(claimed == position, "record-names-its-own-position",
         because="the record names its own position",
-        otherwise="the record was meant for another place: what belongs here is lost",
-    )
-    require(
-        intact,
-        "body-has-its-checksum",
-        because="the body has its checksum",
-        otherwise="consumers receive other bytes than the producer sent",
-    )
-    require(
-        sealed,
-        "record-has-the-checksum-that-its-properties-carry",
+        otherwise="the record was meant for another place: what belongs here is lost")
+    require(intact, "body-has-its-checksum",
+        because="the body has its checksum", otherwise="consumers receive other bytes than the producer sent")
+    require(sealed, "record-has-the-checksum-that-its-properties-carry",
         because="the record has the checksum that its properties carry",
-        otherwise="consumers receive other properties than the producer sent",
-    )
-    require(
-        s.clock <= time,
-        "clock-does-not-step-back",
-        because="the clock does not step back",
-        otherwise="a search by time may miss messages",
-    )
+        otherwise="consumers receive other properties than the producer sent")
+    require(s.clock <= time, "clock-does-not-step-back",
+        because="the clock does not step back", otherwise="a search by time may miss messages")
     return replace(s, end=Position(position + size), clock=time, newest=greatest(s.newest, time))
-
-
-def append_after_the_clock_stepped_back(
-    s: State,
-    position: Position,
-    size: int,
-    claimed: Position,
-    known: bool,
-    fits: bool,
-    intact: bool,
-    sealed: bool,
-    time: int,
-) -> State:
-    """A record whose store time is earlier than that of the record before it, and in order otherwise."""
-    applies(time < s.clock)
-    return append(replace(s, clock=time), position, size, claimed, known, fits, intact, sealed, time)
 
 
 def roll(s: State, position: Position, size: int, marked: bool) -> State:
@@ -146,82 +92,45 @@ def roll(s: State, position: Position, size: int, marked: bool) -> State:
 
     Source: reference A.4, CL1; CommitLog.doAppend (END_OF_FILE).
     """
-    require(
-        position == s.end,
-        "blank-begins-where-the-last-record-ends",
+    require(position == s.end, "blank-begins-where-the-last-record-ends",
         because="the blank begins where the last record ends",
-        otherwise="bytes between the last record and the blank belong to nobody: messages are lost",
-    )
-    require(
-        marked,
-        "file-that-is-full-ends-in-a-blank",
+        otherwise="bytes between the last record and the blank belong to nobody: messages are lost")
+    require(marked, "file-that-is-full-ends-in-a-blank",
         because="a file that is full ends in a blank",
-        otherwise="a broker that starts here takes this for the end of the log and drops all later files",
-    )
-    require(
-        BLANK <= size and position + size == s.base + s.file_size,
-        "blank-reaches-the-end-of-its-file",
+        otherwise="a broker that starts here takes this for the end of the log and drops all later files")
+    require(BLANK <= size and position + size == s.base + s.file_size, "blank-reaches-the-end-of-its-file",
         because="the blank reaches the end of its file",
-        otherwise="a reader that steps over the blank does not find the next file",
-    )
+        otherwise="a reader that steps over the blank does not find the next file")
     end = Position(position + size)
     return replace(s, base=end, end=end)
 
 
 def flush(s: State, to: Position) -> State:
     """Everything before `to` is on disk."""
-    require(
-        s.flushed <= to,
-        "flushed-position-moves-on",
-        because="the flushed position moves on",
-        otherwise="safe bytes count as unsafe",
-    )
-    require(
-        to <= s.end,
-        "bytes-are-written",
-        because="the bytes are written",
-        otherwise="bytes that do not exist count as safe",
-    )
+    require(s.flushed <= to, "flushed-position-moves-on",
+        because="the flushed position moves on", otherwise="safe bytes count as unsafe")
+    require(to <= s.end, "bytes-are-written",
+        because="the bytes are written", otherwise="bytes that do not exist count as safe")
     return replace(s, flushed=to)
 
 
 def acknowledge(s: State, to: Position) -> State:
     """Producers are told that everything before `to` is safe."""
-    require(
-        s.acknowledged <= to,
-        "acknowledged-position-moves-on",
-        because="the acknowledged position moves on",
-        otherwise="a producer is told twice, or never",
-    )
-    require(
-        to <= s.flushed,
-        "bytes-are-on-disk",
-        because="the bytes are on disk",
-        otherwise="a crash loses what a producer was promised",
-    )
+    require(s.acknowledged <= to, "acknowledged-position-moves-on",
+        because="the acknowledged position moves on", otherwise="a producer is told twice, or never")
+    require(to <= s.flushed, "bytes-are-on-disk",
+        because="the bytes are on disk", otherwise="a crash loses what a producer was promised")
     return replace(s, acknowledged=to)
 
 
 def crash(s: State, kept: Position) -> State:
     """The page cache is lost: a prefix at least as long as what was flushed survives."""
-    require(
-        s.flushed <= kept,
-        "what-was-flushed-survives",
-        because="what was flushed survives",
-        otherwise="a disk forgot what it had stored",
-    )
-    require(
-        s.base <= kept,
-        "full-files-survive",
-        because="full files survive",
-        otherwise="a file that was flushed whole is lost",
-    )
-    require(
-        kept <= s.end,
-        "nothing-is-invented",
-        because="nothing is invented",
-        otherwise="consumers receive what nobody sent",
-    )
+    require(s.flushed <= kept, "what-was-flushed-survives",
+        because="what was flushed survives", otherwise="a disk forgot what it had stored")
+    require(s.base <= kept, "full-files-survive",
+        because="full files survive", otherwise="a file that was flushed whole is lost")
+    require(kept <= s.end, "nothing-is-invented",
+        because="nothing is invented", otherwise="consumers receive what nobody sent")
     return replace(s, end=kept, flushed=kept)
 
 
@@ -231,12 +140,9 @@ def checkpoint(s: State, time: int) -> State:
     Source: reference A.6; StoreCheckpoint.physicMsgTimestamp (seen to lag behind the last record even after a clean
     stop, and never to be ahead of it).
     """
-    require(
-        time <= s.newest,
-        "what-was-flushed-is-still-in-the-log",
+    require(time <= s.newest, "what-was-flushed-is-still-in-the-log",
         because="what was flushed is still in the log",
-        otherwise="the end of the log is lost, acknowledged messages with it",
-    )
+        otherwise="the end of the log is lost, acknowledged messages with it")
     return s
 
 
@@ -245,12 +151,9 @@ def refer(s: State, position: Position) -> State:
 
     Source: reference CQ5; ConsumeQueueStore.truncateDirty.
     """
-    require(
-        position < s.end,
-        "records-that-queues-name-are-in-the-log",
+    require(position < s.end, "records-that-queues-name-are-in-the-log",
         because="the records that queues name are in the log",
-        otherwise="the end of the log is lost, acknowledged messages with it",
-    )
+        otherwise="the end of the log is lost, acknowledged messages with it")
     return s
 
 
@@ -296,24 +199,10 @@ def the_file_size_never_changes(before: State, after: State) -> bool:
 
 INITIAL = State()
 ACTIONS = (open, append, roll, flush, acknowledge, crash, checkpoint, refer)
-DEVIATIONS = (
-    Deviation(
-        append_after_the_clock_stepped_back,
-        instead_of=append,
-        profiles=frozenset({"strict", "rocketmq"}),  # the wall clock belongs to the machine, not to the broker
-        seen="reference CL4: a wall clock may be set back",
-    ),
-)
 INVARIANTS = (positions_are_ordered, the_log_ends_in_its_last_file, a_file_has_room, the_newest_time_is_a_bound)
-WEAK_INVARIANTS = INVARIANTS
 STEP_PROPERTIES = (
     nothing_acknowledged_is_lost,
     what_was_acknowledged_stays_acknowledged,
     the_clock_never_steps_back,
-    the_file_size_never_changes,
-)
-WEAK_STEP_PROPERTIES = (
-    nothing_acknowledged_is_lost,
-    what_was_acknowledged_stays_acknowledged,
     the_file_size_never_changes,
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, applies, greatest, implies, replace, require
+from gapless.spec.language import Map, Number, greatest, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,8 @@ def open(s: State, max_size: int, interval: int) -> State:  # noqa: A001 - the s
 
     Source: reference D.3, F (transactionOpMsgMaxSize, transactionOpBatchInterval); RIP-50.
     """
-    require(
-        s.opened == 0 and s.count == 0,
-        "batcher-is-new",
-        because="the batcher is new",
-        otherwise="two batchers are taken for one",
-    )
+    require(s.opened == 0 and s.count == 0, "batcher-is-new",
+        because="the batcher is new", otherwise="two batchers are taken for one")
     return replace(s, opened=1, max_size=max_size, interval=interval)
 
 
@@ -40,28 +36,13 @@ def enqueue(s: State, number: Number, length: int, known: bool) -> State:
 
     Source: reference D.3, TX2; TransactionalMessageServiceImpl.deletePrepareMessage.
     """
-    require(
-        s.named[number] == 0,
-        "no-op-names-the-half-yet",
-        because="no op names the half yet",
-        otherwise="the op cursor waits for a half that was done with before",
-    )
-    return _enqueue(s, number, length, known)
-
-
-def _enqueue(s: State, number: Number, length: int, known: bool) -> State:
-    require(
-        known,
-        "half-that-the-op-names-is-in-the-log-before-it",
+    require(s.named[number] == 0, "no-op-names-the-half-yet",
+        because="no op names the half yet", otherwise="the op cursor waits for a half that was done with before")
+    require(known, "half-that-the-op-names-is-in-the-log-before-it",
         because="the half that the op names is in the log before it",
-        otherwise="the check service skips a half that nobody decided, or that is yet to come",
-    )
-    require(
-        0 < length,
-        "number-has-digits",
-        because="a number has digits",
-        otherwise="the half is never marked, and asked about again",
-    )
+        otherwise="the check service skips a half that nobody decided, or that is yet to come")
+    require(0 < length, "number-has-digits",
+        because="a number has digits", otherwise="the half is never marked, and asked about again")
     return replace(
         s,
         since=s.clock if s.count == 0 else s.since,
@@ -72,12 +53,6 @@ def _enqueue(s: State, number: Number, length: int, known: bool) -> State:
     )
 
 
-def enqueue_again(s: State, number: Number, length: int, known: bool) -> State:
-    """Every decision that is accepted has its entry: a repeated one names the half again."""
-    applies(0 < s.named[number])
-    return _enqueue(s, number, length, known)
-
-
 def write(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
     """An op is in the log: its body of `size` bytes names `count` halves, the last of them in `last` bytes.
 
@@ -85,44 +60,21 @@ def write(s: State, count: int, size: int, last: int, legible: bool, listed: boo
 
     Source: reference D.3, TX2, N28; TransactionalMessageServiceImpl.getOpMessage, RIP-50.
     """
-    require(
-        legible,
-        "op-holds-numbers-of-halves-and-nothing-else",
+    require(legible, "op-holds-numbers-of-halves-and-nothing-else",
         because="the op holds numbers of halves and nothing else",
-        otherwise="decided halves are asked about again, for nobody can read their op",
-    )
-    require(
-        0 < count and count <= s.count and s.count - count <= s.size - size and last <= s.longest,
+        otherwise="decided halves are asked about again, for nobody can read their op")
+    require(0 < count and count <= s.count and s.count - count <= s.size - size and last <= s.longest,
         "op-names-what-waits",
-        because="the op names what waits",
-        otherwise="the check service skips a half that nobody decided",
-    )
-    require(
-        count == s.count or s.max_size == 0 or s.max_size <= size,
-        "op-takes-all-that-waits-or-is-full",
+        because="the op names what waits", otherwise="the check service skips a half that nobody decided")
+    require(count == s.count or s.max_size == 0 or s.max_size <= size, "op-takes-all-that-waits-or-is-full",
         because="the op takes all that waits, or is full",
-        otherwise="a decided half waits for nothing, and is asked about again",
-    )
-    require(
-        s.max_size == 0 or size - last < s.max_size,
-        "body-ends-with-the-entry-that-fills-it",
-        because="the body ends with the entry that fills it",
-        otherwise="one op grows until no broker can store it",
-    )
-    require(
-        listed,
-        "op-is-a-list",
+        otherwise="a decided half waits for nothing, and is asked about again")
+    require(s.max_size == 0 or size - last < s.max_size, "body-ends-with-the-entry-that-fills-it",
+        because="the body ends with the entry that fills it", otherwise="one op grows until no broker can store it")
+    require(listed, "op-is-a-list",
         because="the op is a list",
-        otherwise="its last number may be cut off, or there is an op for every half, and the log grows with each",
-    )
+        otherwise="its last number may be cut off, or there is an op for every half, and the log grows with each")
     return replace(s, count=s.count - count, size=s.size - size, since=s.clock, ops=s.ops + 1)
-
-
-def write_one_alone(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
-    """A broker older than the batches writes one op for each half, and no comma in it."""
-    applies(not listed)
-    applies(count == 1)
-    return write(s, count, size, last, legible, True)  # noqa: FBT003
 
 
 def tick(s: State, time: int) -> State:
@@ -130,26 +82,11 @@ def tick(s: State, time: int) -> State:
 
     Source: reference D.3 (interval), F.
     """
-    require(
-        s.clock <= time,
-        "clock-does-not-step-back",
-        because="the clock does not step back",
-        otherwise="entries wait longer than they should",
-    )
-    require(
-        s.count == 0 or s.interval == 0 or time - s.since <= s.interval,
-        "no-entry-waits-longer-than-the-interval",
-        because="no entry waits longer than the interval",
-        otherwise="a decided half is asked about again",
-    )
+    require(s.clock <= time, "clock-does-not-step-back",
+        because="the clock does not step back", otherwise="entries wait longer than they should")
+    require(s.count == 0 or s.interval == 0 or time - s.since <= s.interval, "no-entry-waits-longer-than-the-interval",
+        because="no entry waits longer than the interval", otherwise="a decided half is asked about again")
     return replace(s, clock=time)
-
-
-def wait_for_another_interval(s: State, time: int) -> State:
-    """An entry that comes right after a tick misses the next one too."""
-    applies(0 < s.interval and 0 < s.count)
-    applies(s.interval < time - s.since)
-    return tick(replace(s, since=s.since + s.interval), time)
 
 
 def stop(s: State) -> State:
@@ -157,19 +94,10 @@ def stop(s: State) -> State:
 
     Source: design section 3; proposal 4 (one op for every half).
     """
-    require(
-        s.count == 0,
-        "nothing-waits-when-the-broker-stops",
+    require(s.count == 0, "nothing-waits-when-the-broker-stops",
         because="nothing waits when the broker stops",
-        otherwise="decided halves are asked about again after the next start",
-    )
+        otherwise="decided halves are asked about again after the next start")
     return s
-
-
-def stop_with_entries_waiting(s: State) -> State:
-    """What is younger than the interval is lost even in an orderly stop."""
-    applies(0 < s.count)
-    return crash(s)
 
 
 def crash(s: State) -> State:
@@ -227,22 +155,9 @@ def ops_are_never_unwritten(before: State, after: State) -> bool:
     return before.ops <= after.ops
 
 
-ROCKETMQ = frozenset({"rocketmq"})
-
 INITIAL = State()
 ACTIONS = (open, enqueue, write, tick, stop, crash)
-DEVIATIONS = (
-    Deviation(enqueue_again, enqueue, ROCKETMQ, "reference N5: ops repeat a half"),
-    Deviation(write_one_alone, write, ROCKETMQ, "reference D.3: brokers up to 5.0 write one op for each half"),
-    Deviation(
-        wait_for_another_interval, tick, ROCKETMQ, "reference D.3: up to twice the interval; apache/rocketmq#10199"
-    ),
-    Deviation(
-        stop_with_entries_waiting, stop, ROCKETMQ, "reference D.3: what is younger than the interval is lost in a stop"
-    ),
-)
 INVARIANTS = (what_waits_has_bytes, nobody_waits_too_long, all_is_counted_from_zero, a_half_is_named_once)
-WEAK_INVARIANTS = (what_waits_has_bytes, nobody_waits_too_long, all_is_counted_from_zero)
 STEP_PROPERTIES = (
     an_op_is_full_or_takes_all,
     a_body_is_bounded,
@@ -250,4 +165,3 @@ STEP_PROPERTIES = (
     the_settings_never_change,
     ops_are_never_unwritten,
 )
-WEAK_STEP_PROPERTIES = STEP_PROPERTIES

@@ -6,7 +6,7 @@ is silent. Maps are by the number of a request.
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, applies, implies, replace, require
+from gapless.spec.language import Map, Number, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,8 @@ def tick(s: State, time: int) -> State:
 
     Source: proposal 2 (how the client is affected).
     """
-    require(
-        s.clock <= time,
-        "clock-does-not-step-back",
-        because="the clock does not step back",
-        otherwise="requests are given up too late",
-    )
+    require(s.clock <= time, "clock-does-not-step-back",
+        because="the clock does not step back", otherwise="requests are given up too late")
     if time - s.window < s.timeout:
         return replace(s, clock=time)
     return replace(s, clock=time, window=time, unanswered=0)
@@ -60,12 +56,8 @@ def wait(s: State, number: Number) -> State:
 
     Source: proposal 2 (any other request will be blocked); reference C1, N-8.
     """
-    require(
-        s.waits[number] == 0 and s.taken[number] == 0,
-        "request-is-new",
-        because="the request is new",
-        otherwise="its caller waits twice",
-    )
+    require(s.waits[number] == 0 and s.taken[number] == 0, "request-is-new",
+        because="the request is new", otherwise="its caller waits twice")
     return replace(s, waiting=s.waiting + 1, waits=s.waits.set(number, s.waits[number] + 1))
 
 
@@ -74,18 +66,11 @@ def acquire(s: State, number: Number) -> State:
 
     Source: proposal 2 (the semaphore); reference C1, P-17.
     """
-    require(
-        s.held < s.permits,
-        "permit-is-free",
+    require(s.held < s.permits, "permit-is-free",
         because="a permit is free",
-        otherwise="a client floods a coordinator that is silent because it has too much to do",
-    )
-    require(
-        s.taken[number] == 0,
-        "request-is-new",
-        because="the request is new",
-        otherwise="it takes two permits, and gives back one",
-    )
+        otherwise="a client floods a coordinator that is silent because it has too much to do")
+    require(s.taken[number] == 0, "request-is-new",
+        because="the request is new", otherwise="it takes two permits, and gives back one")
     return replace(
         s,
         held=s.held + 1,
@@ -103,12 +88,10 @@ def reply(s: State, number: Number) -> State:
     Source: reference C5, C7.
     """
     mine = 1 if 0 < s.timeout and s.window <= s.since[number] else 0
-    require(
-        s.returned[number] < s.taken[number] and mine <= s.unanswered and s.unanswered - mine < s.held,
+    require(s.returned[number] < s.taken[number] and mine <= s.unanswered and s.unanswered - mine < s.held,
         "request-holds-a-permit",
         because="the request holds a permit",
-        otherwise="there is a permit more than before, and another whenever this happens",
-    )
+        otherwise="there is a permit more than before, and another whenever this happens")
     return replace(
         s,
         held=s.held - 1,
@@ -123,18 +106,11 @@ def time_out(s: State, number: Number) -> State:
 
     Source: proposal 2 (the open will time out); reference C8, P-18, P-19.
     """
-    require(
-        s.returned[number] < s.taken[number] and 0 < s.held,
-        "request-holds-a-permit",
+    require(s.returned[number] < s.taken[number] and 0 < s.held, "request-holds-a-permit",
         because="the request holds a permit",
-        otherwise="there is a permit more than before, and another whenever this happens",
-    )
-    require(
-        s.timeout <= s.clock - s.since[number],
-        "timeout-has-passed",
-        because="the timeout has passed",
-        otherwise="a client that is met with silence asks again and again",
-    )
+        otherwise="there is a permit more than before, and another whenever this happens")
+    require(s.timeout <= s.clock - s.since[number], "timeout-has-passed",
+        because="the timeout has passed", otherwise="a client that is met with silence asks again and again")
     others = s.held - 1  # who is given up is of an earlier stretch: none of the present one is counted twice
     return replace(
         s,
@@ -149,12 +125,8 @@ def late_reply(s: State, number: Number) -> State:
 
     Source: reference C4, P-20.
     """
-    require(
-        0 < s.taken[number] and s.returned[number] == s.taken[number],
-        "request-was-given-up",
-        because="the request was given up",
-        otherwise="its caller is never told, and its permit is lost",
-    )
+    require(0 < s.taken[number] and s.returned[number] == s.taken[number], "request-was-given-up",
+        because="the request was given up", otherwise="its caller is never told, and its permit is lost")
     return replace(s, answers=s.answers.set(number, s.answers[number] + 1))
 
 
@@ -171,24 +143,9 @@ def rest(s: State, within: bool) -> State:
 
     Source: proposal 2; reference P-19, N-6.
     """
-    require(
-        s.waiting == 0 or s.permits <= s.held,
-        "nobody-waits-while-a-permit-is-free",
-        because="nobody waits while a permit is free",
-        otherwise="a caller waits for ever: the wake-up was lost",
-    )
-    return _rest(s)
-
-
-def _rest(s: State) -> State:
+    require(s.waiting == 0 or s.permits <= s.held, "nobody-waits-while-a-permit-is-free",
+        because="nobody waits while a permit is free", otherwise="a caller waits for ever: the wake-up was lost")
     return replace(s, stuck=s.waiting if s.held < s.permits else 0)
-
-
-def rest_in_a_deadlock(s: State, within: bool) -> State:
-    """What goes on from an answer asks again, and waits on the only thread that gives permits back."""
-    applies(within)
-    applies(s.waiting != 0 and s.held < s.permits)
-    return _rest(s)
 
 
 def no_more_requests_are_out_than_permits(s: State) -> bool:
@@ -251,23 +208,15 @@ def a_lost_connection_frees_no_permit(before: State, after: State) -> bool:
 
 INITIAL = State()
 ACTIONS = (open, tick, wait, acquire, reply, time_out, late_reply, disconnect, rest)
-DEVIATIONS = (
-    Deviation(
-        rest_in_a_deadlock,
-        rest,
-        frozenset({"pulsar"}),
-        "reference 3.1, N-6: TransactionMetaStoreHandler completes, then releases; apache/pulsar#14866",
-    ),
-)
-WEAK_INVARIANTS = (
+INVARIANTS = (
     no_more_requests_are_out_than_permits,
     silence_is_not_answered_with_a_storm,
     a_permit_is_given_back_once,
     an_answered_request_holds_no_permit,
     who_waits_holds_none,
     nothing_is_in_the_future,
+    nobody_waits_for_a_free_permit,
 )
-INVARIANTS = (*WEAK_INVARIANTS, nobody_waits_for_a_free_permit)
 STEP_PROPERTIES = (
     a_permit_is_held_while_its_request_is_out,
     nobody_is_given_up_before_the_timeout,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Deviation, Map, Number, Position, all_between, applies, implies, replace, require
+from gapless.spec.language import Map, Number, Position, all_between, implies, replace, require
 
 BLANK_SLOT = 0x7FFFFFFF  # the size in the slots that fill a new file up to the queue's first entry
 
@@ -30,15 +30,11 @@ def open(s: State, number: Number, start: Position) -> State:  # noqa: A001 - th
     Source: reference CL3.
     """
     require(s.end == 0, "queue-is-new", because="the queue is new", otherwise="two queues are taken for one")
-    require(
-        0 <= number, "numbers-begin-at-0", because="numbers begin at 0", otherwise="a message can never be asked for"
-    )
-    require(
-        implies(start == 0, number == 0),
-        "log-that-begins-at-0-holds-its-queues-from-number-0",
+    require(0 <= number, "numbers-begin-at-0",
+        because="numbers begin at 0", otherwise="a message can never be asked for")
+    require(implies(start == 0, number == 0), "log-that-begins-at-0-holds-its-queues-from-number-0",
         because="a log that begins at 0 holds its queues from number 0",
-        otherwise="the first messages of the queue are lost",
-    )
+        otherwise="the first messages of the queue are lost")
     return replace(s, start=start, first=number, indexed=number, end=number)
 
 
@@ -47,18 +43,11 @@ def append(s: State, number: Number, count: int, position: Position, size: int, 
 
     Source: reference B, CL3; ConsumeQueueStore.assignQueueOffset, increaseQueueOffset.
     """
-    require(
-        number == s.end,
-        "numbers-of-a-queue-follow-one-another",
+    require(number == s.end, "numbers-of-a-queue-follow-one-another",
         because="the numbers of a queue follow one another",
-        otherwise="a message is lost, or two messages share a number",
-    )
-    require(
-        1 <= count,
-        "record-holds-a-message",
-        because="a record holds a message",
-        otherwise="the next message takes the same number",
-    )
+        otherwise="a message is lost, or two messages share a number")
+    require(1 <= count, "record-holds-a-message",
+        because="a record holds a message", otherwise="the next message takes the same number")
     return replace(
         s,
         end=Number(number + count),
@@ -68,66 +57,25 @@ def append(s: State, number: Number, count: int, position: Position, size: int, 
     )
 
 
-def append_to_a_queue_made_anew(s: State, number: Number, count: int, position: Position, size: int, tag: int) -> State:
-    """The topic was deleted and made anew: its numbers start again at 0, and its old entries are gone."""
-    require(
-        number == 0,
-        "queue-made-anew-begins-at-number-0",
-        because="a queue made anew begins at number 0",
-        otherwise="messages are lost",
-    )
-    applies(0 < s.end)
-    anew = replace(
-        s,
-        first=number,
-        indexed=number,
-        end=number,
-        blank=number,
-        positions=s.positions.cleared(),
-        sizes=s.sizes.cleared(),
-        tags=s.tags.cleared(),
-        entry_positions=s.entry_positions.cleared(),
-        entry_sizes=s.entry_sizes.cleared(),
-        entry_tags=s.entry_tags.cleared(),
-    )
-    return append(anew, number, count, position, size, tag)
-
-
 def index(s: State, number: Number, position: Position, size: int, tag: int) -> State:
     """Entry `number` of the consume queue: where its message lies, how long it is, and the code of its tag.
 
     Source: reference A.5, CQ1; ConsumeQueue.putMessagePositionInfo.
     """
-    require(
-        number < s.end,
-        "message-of-the-entry-is-in-the-log",
+    require(number < s.end, "message-of-the-entry-is-in-the-log",
         because="the message of the entry is in the log",
-        otherwise="consumers are sent to a message that does not exist",
-    )
-    require(
-        number == s.indexed,
-        "no-entry-before-it-is-missing",
-        because="no entry before it is missing",
-        otherwise="a message is in the log and no consumer ever receives it",
-    )
-    require(
-        position == s.positions[number],
-        "entry-points-at-its-message",
+        otherwise="consumers are sent to a message that does not exist")
+    require(number == s.indexed, "no-entry-before-it-is-missing",
+        because="no entry before it is missing", otherwise="a message is in the log and no consumer ever receives it")
+    require(position == s.positions[number], "entry-points-at-its-message",
         because="the entry points at its message",
-        otherwise="consumers receive another message in its place, one twice, or none",
-    )
-    require(
-        size == s.sizes[number],
-        "entry-has-the-size-of-its-message",
+        otherwise="consumers receive another message in its place, one twice, or none")
+    require(size == s.sizes[number], "entry-has-the-size-of-its-message",
         because="the entry has the size of its message",
-        otherwise="consumers receive a message cut short, or with foreign bytes behind it",
-    )
-    require(
-        tag == s.tags[number],
-        "entry-has-the-tag-code-of-its-message",
+        otherwise="consumers receive a message cut short, or with foreign bytes behind it")
+    require(tag == s.tags[number], "entry-has-the-tag-code-of-its-message",
         because="the entry has the tag code of its message",
-        otherwise="consumers that filter by tag miss the message, or receive one they did not ask for",
-    )
+        otherwise="consumers that filter by tag miss the message, or receive one they did not ask for")
     return replace(
         s,
         indexed=Number(number + 1),
@@ -142,37 +90,10 @@ def find_file(s: State, base: Position, length: int, full: int) -> State:
 
     Source: reference A.1; MappedFileQueue.doLoad.
     """
-    require(
-        length == full,
-        "file-of-the-consume-queue-has-its-full-length",
+    require(length == full, "file-of-the-consume-queue-has-its-full-length",
         because="a file of the consume queue has its full length",
-        otherwise="the broker refuses to start, and the entries beyond the cut are lost",
-    )
+        otherwise="the broker refuses to start, and the entries beyond the cut are lost")
     return s
-
-
-def pass_a_blank_slot(s: State, number: Number, position: Position, size: int, tag: int) -> State:
-    """The queue was made anew while its numbers went on: the slots before its first entry hold a blank each."""
-    require(
-        s.indexed == s.first,
-        "no-entry-was-written-before-the-blank",
-        because="no entry was written before the blank",
-        otherwise="an entry that consumers need is lost",
-    )
-    require(
-        number == s.indexed,
-        "no-slot-before-it-is-missing",
-        because="no slot before it is missing",
-        otherwise="a message is never received",
-    )
-    applies(number < s.end)
-    require(
-        position == 0 and size == BLANK_SLOT and tag == 0,
-        "slot-holds-a-blank",
-        because="the slot holds a blank",
-        otherwise="an entry is lost",
-    )
-    return replace(s, first=Number(number + 1), indexed=Number(number + 1), blank=Number(number + 1))
 
 
 def outlive(s: State, number: Number, position: Position) -> State:
@@ -180,18 +101,11 @@ def outlive(s: State, number: Number, position: Position) -> State:
 
     Source: reference C.3 (expiry), CQ1; J.17.
     """
-    require(
-        number < s.first,
-        "message-of-the-old-entry-has-expired",
-        because="the message of the old entry has expired",
-        otherwise="an entry that is needed counts as old",
-    )
-    require(
-        position < s.start,
-        "message-of-the-old-entry-lay-below-the-logs-start",
+    require(number < s.first, "message-of-the-old-entry-has-expired",
+        because="the message of the old entry has expired", otherwise="an entry that is needed counts as old")
+    require(position < s.start, "message-of-the-old-entry-lay-below-the-logs-start",
         because="the message of the old entry lay below the log's start",
-        otherwise="the log has lost a message that its queue still names",
-    )
+        otherwise="the log has lost a message that its queue still names")
     return s
 
 
@@ -200,30 +114,16 @@ def expire(s: State, number: Number, start: Position) -> State:
 
     Source: reference C.3 (expiry).
     """
-    require(
-        s.start <= start,
-        "logs-start-moves-on",
-        because="the log's start moves on",
-        otherwise="deleted messages come back",
-    )
-    require(
-        s.first <= number,
-        "first-number-moves-on",
-        because="the first number moves on",
-        otherwise="deleted messages come back",
-    )
-    require(
-        number <= s.indexed,
-        "messages-were-indexed",
-        because="the messages were indexed",
-        otherwise="a message goes before it was seen",
-    )
-    require(
-        all_between(s.first, number, lambda n: s.positions[Number(n)] < start),
+    require(s.start <= start, "logs-start-moves-on",
+        because="the log's start moves on", otherwise="deleted messages come back")
+    require(s.first <= number, "first-number-moves-on",
+        because="the first number moves on", otherwise="deleted messages come back")
+    require(number <= s.indexed, "messages-were-indexed",
+        because="the messages were indexed", otherwise="a message goes before it was seen")
+    require(all_between(s.first, number, lambda n: s.positions[Number(n)] < start),
         "every-message-that-goes-lay-below-the-logs-new-start",
         because="every message that goes lay below the log's new start",
-        otherwise="a message that is in the log is out of its queue",
-    )
+        otherwise="a message that is in the log is out of its queue")
     return replace(s, start=start, first=number)
 
 
@@ -246,18 +146,10 @@ def settle(s: State, upto: Position) -> State:
 
     Source: reference CQ1, C.3 (an unclean start dispatches again only from the checkpoint on).
     """
-    require(
-        s.indexed == s.end or upto <= s.positions[s.indexed],
-        "every-message-has-its-entry",
-        because="every message has its entry",
-        otherwise="a message is in the log and no consumer ever receives it",
-    )
-    require(
-        implies(0 < s.blank, s.blank < s.end),
-        "entry-follows-the-blank-slots",
-        because="an entry follows the blank slots",
-        otherwise="the entries of a whole queue are lost",
-    )
+    require(s.indexed == s.end or upto <= s.positions[s.indexed], "every-message-has-its-entry",
+        because="every message has its entry", otherwise="a message is in the log and no consumer ever receives it")
+    require(implies(0 < s.blank, s.blank < s.end), "entry-follows-the-blank-slots",
+        because="an entry follows the blank slots", otherwise="the entries of a whole queue are lost")
     return s
 
 
@@ -266,12 +158,8 @@ def account(s: State, number: Number, sent: bool) -> State:
 
     Source: design section 3 (nothing is invented); what clients were promised, traces/README.md.
     """
-    require(
-        sent,
-        "client-sent-the-message",
-        because="a client sent the message",
-        otherwise="consumers act on a message that nobody sent",
-    )
+    require(sent, "client-sent-the-message",
+        because="a client sent the message", otherwise="consumers act on a message that nobody sent")
     return s
 
 
@@ -282,18 +170,13 @@ def acknowledge(s: State, number: Number, position: Position, same: bool) -> Sta
 
     Source: reference D.1, I.2 (310), CX1; what clients were promised, traces/README.md.
     """
-    require(
-        0 < s.sizes[number] and position == s.positions[number],
+    require(0 < s.sizes[number] and position == s.positions[number],
         "message-that-was-acknowledged-is-in-the-log-where-the-answer-said",
         because="the message that was acknowledged is in the log, where the answer said",
-        otherwise="a producer believes that its message is safe, and no consumer ever receives it",
-    )
-    require(
-        same,
-        "message-that-was-acknowledged-is-what-its-producer-sent",
+        otherwise="a producer believes that its message is safe, and no consumer ever receives it")
+    require(same, "message-that-was-acknowledged-is-what-its-producer-sent",
         because="the message that was acknowledged is what its producer sent",
-        otherwise="a producer believes that its message is safe, and consumers receive another one",
-    )
+        otherwise="a producer believes that its message is safe, and consumers receive another one")
     return s
 
 
@@ -324,12 +207,6 @@ def a_queue_of_a_whole_log_begins_at_number_0(before: State, after: State) -> bo
     return implies(before.end == 0 and after.start == 0, after.first == 0)
 
 
-def a_blank_slot_takes_no_entry_away(before: State, after: State) -> bool:
-    """Otherwise an entry that consumers need is lost."""
-    more = before.blank < after.blank and 0 < after.blank
-    return implies(more, before.first == before.indexed and after.first == before.first + 1)
-
-
 def a_message_keeps_its_place(before: State, after: State, number: Number) -> bool:
     """Otherwise a consumer that reads the same number twice receives two different messages."""
     return implies(
@@ -353,26 +230,10 @@ def what_leaves_the_queue_has_left_the_log(before: State, after: State, number: 
 
 INITIAL = State()
 ACTIONS = (open, find_file, append, index, outlive, expire, rebuild, settle, account, acknowledge)
-DEVIATIONS = (
-    Deviation(
-        append_to_a_queue_made_anew,
-        instead_of=append,
-        profiles=frozenset({"rocketmq"}),
-        seen="reference CL3: a topic deleted and made anew, and clean-expired-queue, start at 0 again",
-    ),
-    Deviation(
-        pass_a_blank_slot,
-        instead_of=index,
-        profiles=frozenset({"rocketmq"}),
-        seen="reference A.5 (pre-blank): ConsumeQueue.fillPreBlank, after a topic was deleted under traffic",
-    ),
-)
 INVARIANTS = (numbers_are_ordered, an_entry_is_its_message, entries_have_messages)
-WEAK_INVARIANTS = INVARIANTS
 STEP_PROPERTIES = (
     a_queue_of_a_whole_log_begins_at_number_0,
     a_message_keeps_its_place,
     what_left_the_queue_stays_away,
     what_leaves_the_queue_has_left_the_log,
 )
-WEAK_STEP_PROPERTIES = (a_blank_slot_takes_no_entry_away,)

@@ -32,9 +32,8 @@ class State:
 
 def open(s: State, slots: int) -> State:  # noqa: A001 - the step's name in every trace.
     """Dispatch begins, with an empty ring of so many slots."""
-    require(
-        s.slots == 0 and s.cut == 0, "ring-is-new", because="the ring is new", otherwise="two rings are taken for one"
-    )
+    require(s.slots == 0 and s.cut == 0, "ring-is-new",
+        because="the ring is new", otherwise="two rings are taken for one")
     require(0 < slots, "ring-has-a-slot", because="a ring has a slot", otherwise="no batch is ever dispatched")
     return replace(s, slots=slots, slot=Slot(0))
 
@@ -44,12 +43,9 @@ def cut(s: State, batch: Batch) -> State:
 
     Source: reference C.2 (ConcurrentReputMessageService, batchId).
     """
-    require(
-        batch == s.cut,
-        "batches-are-numbered-in-the-order-of-the-log",
+    require(batch == s.cut, "batches-are-numbered-in-the-order-of-the-log",
         because="batches are numbered in the order of the log",
-        otherwise="records are dispatched out of order, or never",
-    )
+        otherwise="records are dispatched out of order, or never")
     return replace(s, cut=Batch(batch + 1))
 
 
@@ -58,24 +54,13 @@ def decode(s: State, batch: Batch) -> State:
 
     Source: reference C.2 (`put` blocks while the batch is a whole ring ahead of the pointer).
     """
-    require(
-        0 <= batch and batch < s.cut,
-        "batch-was-cut-from-the-log",
-        because="the batch was cut from the log",
-        otherwise="queues are built from what is not in the log",
-    )
-    require(
-        s.decoded[batch] == 0,
-        "batch-is-decoded-once",
-        because="the batch is decoded once",
-        otherwise="its records are dispatched twice",
-    )
-    require(
-        batch < s.next + s.slots,
-        "ring-has-room-for-the-batch",
+    require(0 <= batch and batch < s.cut, "batch-was-cut-from-the-log",
+        because="the batch was cut from the log", otherwise="queues are built from what is not in the log")
+    require(s.decoded[batch] == 0, "batch-is-decoded-once",
+        because="the batch is decoded once", otherwise="its records are dispatched twice")
+    require(batch < s.next + s.slots, "ring-has-room-for-the-batch",
         because="the ring has room for the batch",
-        otherwise="it takes the slot of a batch that waits, whose records never reach their queues",
-    )
+        otherwise="it takes the slot of a batch that waits, whose records never reach their queues")
     return replace(
         s,
         ring=s.ring.set(slot_of(s, batch), batch),
@@ -94,18 +79,11 @@ def dispatch(s: State, batch: Batch) -> State:
 
     Source: reference C.2 (`get` takes consecutive filled slots from the pointer; DispatchService).
     """
-    require(
-        batch == s.next,
-        "batches-are-dispatched-in-order-each-once",
+    require(batch == s.next, "batches-are-dispatched-in-order-each-once",
         because="batches are dispatched in order, each once",
-        otherwise="the entries of a queue are out of order, or some are missing",
-    )
-    require(
-        s.ring[s.slot] == batch,
-        "batch-lies-in-its-slot",
-        because="the batch lies in its slot",
-        otherwise="the entries of a queue stand for the records of another batch",
-    )
+        otherwise="the entries of a queue are out of order, or some are missing")
+    require(s.ring[s.slot] == batch, "batch-lies-in-its-slot",
+        because="the batch lies in its slot", otherwise="the entries of a queue stand for the records of another batch")
     round_the_ring = s.slot + 1 == s.slots
     return replace(
         s,
@@ -210,7 +188,6 @@ def the_ring_never_changes_its_size(before: State, after: State) -> bool:
 
 INITIAL = State()
 ACTIONS = (open, cut, decode, dispatch, truncate)
-DEVIATIONS = ()
 INVARIANTS = (
     the_pointer_stays_behind_the_scanner,
     the_pointer_stays_in_the_ring,

@@ -7,7 +7,7 @@ names the version that it was asked about. Maps are by half number.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Deviation, Map, Number, Position, applies, implies, replace, require
+from gapless.spec.language import Map, Number, Position, implies, replace, require
 
 NOWHERE = Position(-1)  # the position of a version that is not in the log
 NOBODY = Number(-1)  # the number of a version that is not there
@@ -49,12 +49,8 @@ def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  
 
     Source: design section 4 (settings and evidence).
     """
-    require(
-        s.phase == Phase.ABSENT,
-        "transaction-is-new",
-        because="the transaction is new",
-        otherwise="two transactions are taken for one",
-    )
+    require(s.phase == Phase.ABSENT, "transaction-is-new",
+        because="the transaction is new", otherwise="two transactions are taken for one")
     return replace(s, start=start, max_checks=max_checks, witnessed=witnessed)
 
 
@@ -79,18 +75,11 @@ def prepare(s: State, number: Number, position: Position) -> State:
 
     Source: reference D.1; TransactionalMessageBridge.parseHalfMessageInner.
     """
-    require(
-        s.phase == Phase.ABSENT,
-        "half-is-the-first-of-its-transaction",
+    require(s.phase == Phase.ABSENT, "half-is-the-first-of-its-transaction",
         because="the half is the first of its transaction",
-        otherwise="one message is prepared twice, and can be committed twice",
-    )
-    require(
-        0 <= position,
-        "half-has-its-place-in-the-log",
-        because="the half has its place in the log",
-        otherwise="no decision can ever name it",
-    )
+        otherwise="one message is prepared twice, and can be committed twice")
+    require(0 <= position, "half-has-its-place-in-the-log",
+        because="the half has its place in the log", otherwise="no decision can ever name it")
     return replace(
         s,
         phase=Phase.PREPARED,
@@ -101,56 +90,25 @@ def prepare(s: State, number: Number, position: Position) -> State:
     )
 
 
-def prepare_again(s: State, number: Number, position: Position) -> State:
-    """The producer sends a half once more under the same key, as clients do that were not answered."""
-    applies(s.phase > Phase.ABSENT)
-    return _opened_again(s, prepare(replace(s, phase=Phase.ABSENT), number, position))
-
-
-def _opened_again(before: State, after: State) -> State:
-    """The state `after`, in which the transaction is open; but what consumers have seen stays seen."""
-    return replace(after, phase=Phase.COMMITTED if before.phase == Phase.COMMITTED else Phase.PREPARED)
-
-
 def outlive(s: State, number: Number, position: Position, times: int) -> State:
     """The oldest version that is left was put back: the ones before it have expired with the log's first files.
 
     Source: reference J.14.
     """
-    require(
-        s.phase == Phase.ABSENT,
-        "transaction-is-new",
-        because="the transaction is new",
-        otherwise="two transactions are taken for one",
-    )
-    require(
-        0 < s.start,
-        "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired",
+    require(s.phase == Phase.ABSENT, "transaction-is-new",
+        because="the transaction is new", otherwise="two transactions are taken for one")
+    require(0 < s.start, "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired",
         because="a version without the one before it stands in a log whose beginning has expired",
-        otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message",
-    )
-    require(
-        0 <= times,
-        "counter-counts-from-0",
-        because="the counter counts from 0",
-        otherwise="the producer is asked more often than it should",
-    )
-    return _put_back(replace(s, phase=Phase.PREPARED), number, position, times)
+        otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message")
+    require(0 <= times, "counter-counts-from-0",
+        because="the counter counts from 0", otherwise="the producer is asked more often than it should")
+    return put_back(replace(s, phase=Phase.PREPARED), number, position, times)
 
 
-def outlive_beside(s: State, number: Number, position: Position, times: int) -> State:
-    """The same of another branch, or of a half that was sent again under the same key."""
-    applies(s.phase > Phase.ABSENT)
-    return _opened_again(s, outlive(replace(s, phase=Phase.ABSENT), number, position, times))
-
-
-def _put_back(s: State, number: Number, position: Position, times: int) -> State:
-    require(
-        0 <= position,
-        "version-has-its-place-in-the-log",
-        because="the version has its place in the log",
-        otherwise="no decision can ever name it",
-    )
+def put_back(s: State, number: Number, position: Position, times: int) -> State:
+    """Version `number` takes the place of those before it."""
+    require(0 <= position, "version-has-its-place-in-the-log",
+        because="the version has its place in the log", otherwise="no decision can ever name it")
     return replace(
         s,
         newest=number,
@@ -168,91 +126,23 @@ def check(s: State, number: Number, parent: Number, position: Position, times: i
 
     Source: reference D.4, D.5, TX7; TransactionalMessageServiceImpl.check, renewHalfMessageInner.
     """
-    require(
-        0 <= s.positions[parent],
-        "half-that-is-put-back-is-in-the-log",
+    require(0 <= s.positions[parent], "half-that-is-put-back-is-in-the-log",
         because="the half that is put back is in the log",
-        otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message",
-    )
-    require(
-        times == s.times[parent] + 1,
-        "counter-goes-up-by-one",
-        because="the counter goes up by one",
-        otherwise="the producer is asked for ever, or given up too early",
-    )
-    require(
-        same,
-        "half-is-put-back-as-it-was",
-        because="the half is put back as it was",
-        otherwise="what is committed later is not what the producer sent",
-    )
-    require(
-        s.max_checks == 0 or times <= s.max_checks,
-        "check-is-left",
-        because="a check is left",
-        otherwise="the producer is asked for ever",
-    )
-    require(
-        asked,
-        "producer-is-asked",
-        because="the producer is asked",
-        otherwise="a check is used up, and nobody was asked",
-    )
-    require(
-        s.phase == Phase.PREPARED,
-        "transaction-is-undecided",
+        otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message")
+    require(times == s.times[parent] + 1, "counter-goes-up-by-one",
+        because="the counter goes up by one", otherwise="the producer is asked for ever, or given up too early")
+    require(same, "half-is-put-back-as-it-was",
+        because="the half is put back as it was", otherwise="what is committed later is not what the producer sent")
+    require(s.max_checks == 0 or times <= s.max_checks, "check-is-left",
+        because="a check is left", otherwise="the producer is asked for ever")
+    require(asked, "producer-is-asked",
+        because="the producer is asked", otherwise="a check is used up, and nobody was asked")
+    require(s.phase == Phase.PREPARED, "transaction-is-undecided",
         because="the transaction is undecided",
-        otherwise="the producer is asked what it has said already, and may say something else",
-    )
-    require(
-        parent == s.newest,
-        "newest-version-is-put-back",
-        because="the newest version is put back",
-        otherwise="there are two halves now, each of which can be committed",
-    )
-    return _put_back(s, number, position, times)
-
-
-def put_back_while_immune(
-    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
-) -> State:
-    """The half is immune to checks for a time: it is put back, a check is used up, and nobody is asked."""
-    applies(not asked)
-    begin = replace(s, phase=Phase.PREPARED, newest=parent)
-    return replace(check(begin, number, parent, position, times, True, same), phase=s.phase)  # noqa: FBT003
-
-
-def put_back_after_a_decision(
-    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
-) -> State:
-    """The check service has not seen the op, or the op was lost: it asks about a transaction that is decided."""
-    applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
-    begin = replace(s, phase=Phase.PREPARED, newest=parent)
-    return replace(check(begin, number, parent, position, times, asked, same), phase=s.phase)
-
-
-def put_back_after_parking(
-    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
-) -> State:
-    """Another version of the half was set aside, and this one is still asked about."""
-    applies(s.phase == Phase.PARKED)
-    begin = replace(s, phase=Phase.PREPARED, newest=parent)
-    return check(begin, number, parent, position, times, asked, same)
-
-
-def put_back_an_old_version(
-    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
-) -> State:
-    """The half cursor was behind after a restart: a version that was put back before is put back again."""
-    applies(parent != s.newest)
-    return check(replace(s, newest=parent), number, parent, position, times, asked, same)
-
-
-def resume(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
-    """An operator puts the message back to be asked about anew: its counter begins at 0 again."""
-    applies(times == 0)
-    applies(s.phase > Phase.ABSENT)
-    return _opened_again(s, _put_back(s, number, position, times))
+        otherwise="the producer is asked what it has said already, and may say something else")
+    require(parent == s.newest, "newest-version-is-put-back",
+        because="the newest version is put back", otherwise="there are two halves now, each of which can be committed")
+    return put_back(s, number, position, times)
 
 
 def commit(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
@@ -263,84 +153,21 @@ def commit(s: State, number: Number, half: Position, position: Position, same: b
 
     Source: reference D.2, TX3, TX6, TX14; EndTransactionProcessor.endMessageTransaction.
     """
-    require(
-        0 <= half and half == s.positions[number],
-        "final-names-a-version-of-its-half",
-        because="the final names a version of its half",
-        otherwise="consumers receive a message that nobody prepared",
-    )
-    require(
-        same,
-        "final-carries-what-its-half-carries",
+    require(0 <= half and half == s.positions[number], "final-names-a-version-of-its-half",
+        because="the final names a version of its half", otherwise="consumers receive a message that nobody prepared")
+    require(same, "final-carries-what-its-half-carries",
         because="the final carries what its half carries",
-        otherwise="consumers receive something else than the producer sent, or in another queue",
-    )
-    require(
-        s.witnessed == 0 or s.commits[number] < s.commits_asked[number],
-        "producer-asked-to-commit-it",
+        otherwise="consumers receive something else than the producer sent, or in another queue")
+    require(s.witnessed == 0 or s.commits[number] < s.commits_asked[number], "producer-asked-to-commit-it",
         because="the producer asked to commit it",
-        otherwise="consumers act on what was never decided, or was decided against",
-    )
-    require(
-        s.phase == Phase.PREPARED,
-        "transaction-is-undecided",
+        otherwise="consumers act on what was never decided, or was decided against")
+    require(s.phase == Phase.PREPARED, "transaction-is-undecided",
         because="the transaction is undecided",
-        otherwise="consumers receive the message twice, or one that was rolled back or set aside",
-    )
-    require(
-        number == s.newest,
-        "decision-names-the-newest-version",
+        otherwise="consumers receive the message twice, or one that was rolled back or set aside")
+    require(number == s.newest, "decision-names-the-newest-version",
         because="the decision names the newest version",
-        otherwise="the newest version stays open, and may be committed too",
-    )
+        otherwise="the newest version stays open, and may be committed too")
     return replace(s, phase=Phase.COMMITTED, finals=s.finals + 1, commits=s.commits.set(number, s.commits[number] + 1))
-
-
-def commit_again(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
-    """A second final: nothing looks for the first one."""
-    applies(s.phase == Phase.COMMITTED)
-    return _commit_all_the_same(s, number, half, position, same, twice)
-
-
-def _commit_all_the_same(
-    s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
-) -> State:
-    """The commit of a half that is not the newest undecided one, and a commit like any other but for that."""
-    begin = replace(s, phase=Phase.PREPARED, newest=number)
-    return replace(commit(begin, number, half, position, same, twice), newest=s.newest)
-
-
-def commit_after_rolling_back(
-    s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
-) -> State:
-    """A producer, or another one of its group, commits what was rolled back."""
-    applies(s.phase == Phase.ROLLED_BACK)
-    return _commit_all_the_same(s, number, half, position, same, twice)
-
-
-def commit_after_parking(
-    s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
-) -> State:
-    """A late commit of a half that was set aside: it stays committable."""
-    applies(s.phase == Phase.PARKED)
-    return _commit_all_the_same(s, number, half, position, same, twice)
-
-
-def commit_an_old_version(
-    s: State, number: Number, half: Position, position: Position, same: bool, twice: bool
-) -> State:
-    """A decision that was on its way while the half was put back names the version it knows."""
-    applies(s.phase == Phase.PREPARED)
-    applies(number != s.newest)
-    return _commit_all_the_same(s, number, half, position, same, twice)
-
-
-def commit_a_final(s: State, number: Number, half: Position, position: Position, same: bool, twice: bool) -> State:
-    """A producer ends a final, or what was set aside, instead of its half: nothing looks at the topic."""
-    applies(twice)
-    applies(half != s.positions[number])
-    applies(s.phase > Phase.ABSENT)
-    return replace(s, phase=Phase.COMMITTED, finals=s.finals + 1)
 
 
 def roll_back(s: State, number: Number) -> State:
@@ -348,61 +175,18 @@ def roll_back(s: State, number: Number) -> State:
 
     Source: reference D.2, TX4; EndTransactionProcessor.
     """
-    require(
-        0 <= s.positions[number],
-        "half-that-is-rolled-back-is-in-the-log",
+    require(0 <= s.positions[number], "half-that-is-rolled-back-is-in-the-log",
         because="the half that is rolled back is in the log",
-        otherwise="the producer believes that a message is gone which it may still be asked about",
-    )
-    require(
-        s.witnessed == 0 or s.rollbacks[number] < s.rollbacks_asked[number],
-        "producer-asked-to-roll-it-back",
+        otherwise="the producer believes that a message is gone which it may still be asked about")
+    require(s.witnessed == 0 or s.rollbacks[number] < s.rollbacks_asked[number], "producer-asked-to-roll-it-back",
         because="the producer asked to roll it back",
-        otherwise="a message is lost that its producer committed, or has yet to decide about",
-    )
-    require(
-        s.phase == Phase.PREPARED,
-        "transaction-is-undecided",
-        because="the transaction is undecided",
-        otherwise="what consumers have seen is taken back",
-    )
-    require(
-        number == s.newest,
-        "decision-names-the-newest-version",
+        otherwise="a message is lost that its producer committed, or has yet to decide about")
+    require(s.phase == Phase.PREPARED, "transaction-is-undecided",
+        because="the transaction is undecided", otherwise="what consumers have seen is taken back")
+    require(number == s.newest, "decision-names-the-newest-version",
         because="the decision names the newest version",
-        otherwise="the newest version stays open, and may be committed too",
-    )
+        otherwise="the newest version stays open, and may be committed too")
     return replace(s, phase=Phase.ROLLED_BACK, rollbacks=s.rollbacks.set(number, s.rollbacks[number] + 1))
-
-
-def _roll_back_all_the_same(s: State, number: Number) -> State:
-    """The rollback of a half that is not the newest undecided one, and a rollback like any other but for that."""
-    return replace(roll_back(replace(s, phase=Phase.PREPARED, newest=number), number), newest=s.newest)
-
-
-def roll_back_again(s: State, number: Number) -> State:
-    """A producer rolls back what was rolled back."""
-    applies(s.phase == Phase.ROLLED_BACK)
-    return _roll_back_all_the_same(s, number)
-
-
-def roll_back_after_committing(s: State, number: Number) -> State:
-    """A producer, or another one of its group, rolls back what was committed; consumers have seen it all the same."""
-    applies(s.phase == Phase.COMMITTED)
-    return replace(_roll_back_all_the_same(s, number), phase=Phase.COMMITTED)
-
-
-def roll_back_after_parking(s: State, number: Number) -> State:
-    """A late rollback of a half that was set aside."""
-    applies(s.phase == Phase.PARKED)
-    return _roll_back_all_the_same(s, number)
-
-
-def roll_back_an_old_version(s: State, number: Number) -> State:
-    """A decision that was on its way while the half was put back names the version it knows."""
-    applies(s.phase == Phase.PREPARED)
-    applies(number != s.newest)
-    return _roll_back_all_the_same(s, number)
 
 
 def mark(s: State, number: Number) -> State:
@@ -410,35 +194,20 @@ def mark(s: State, number: Number) -> State:
 
     Source: reference D.3, TX2, TX4, TX5; TransactionalMessageServiceImpl.deletePrepareMessage.
     """
-    require(
-        s.marks[number] == 0,
-        "no-op-names-the-half-yet",
-        because="no op names the half yet",
-        otherwise="the op cursor waits for a half that was done with before",
-    )
-    return _mark(s, number)
+    require(s.marks[number] == 0, "no-op-names-the-half-yet",
+        because="no op names the half yet", otherwise="the op cursor waits for a half that was done with before")
+    return marked(s, number)
 
 
-def _mark(s: State, number: Number) -> State:
-    require(
-        0 <= s.positions[number],
-        "half-that-the-op-names-is-in-the-log",
+def marked(s: State, number: Number) -> State:
+    """One more op names the half."""
+    require(0 <= s.positions[number], "half-that-the-op-names-is-in-the-log",
         because="the half that the op names is in the log",
-        otherwise="the check service skips a half that it has never seen",
-    )
-    require(
-        s.marks[number] < s.commits[number] + s.rollbacks[number],
-        "decision-came-before-the-op",
+        otherwise="the check service skips a half that it has never seen")
+    require(s.marks[number] < s.commits[number] + s.rollbacks[number], "decision-came-before-the-op",
         because="a decision came before the op",
-        otherwise="the check service forgets a transaction that nobody decided",
-    )
+        otherwise="the check service forgets a transaction that nobody decided")
     return replace(s, marks=s.marks.set(number, s.marks[number] + 1))
-
-
-def mark_again(s: State, number: Number) -> State:
-    """Every decision that is accepted has its op: a repeated one names the half again."""
-    applies(0 < s.marks[number])
-    return _mark(s, number)
 
 
 def park(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
@@ -449,84 +218,20 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
 
     Source: reference D.4 (5), TX8; DefaultTransactionalMessageCheckListener.resolveDiscardMsg.
     """
-    require(
-        0 <= s.positions[number],
-        "what-is-set-aside-is-a-half-of-the-log",
-        because="what is set aside is a half of the log",
-        otherwise="an operator is shown a message that nobody sent",
-    )
-    require(
-        same,
-        "half-is-set-aside-as-it-was",
+    require(0 <= s.positions[number], "what-is-set-aside-is-a-half-of-the-log",
+        because="what is set aside is a half of the log", otherwise="an operator is shown a message that nobody sent")
+    require(same, "half-is-set-aside-as-it-was",
         because="the half is set aside as it was",
-        otherwise="an operator who resumes it commits something else than the producer sent",
-    )
-    require(
-        s.max_checks == 0 or s.max_checks <= times,
-        "all-checks-are-spent",
-        because="all checks are spent",
-        otherwise="a message is given up while its producer may still answer",
-    )
-    require(
-        not aged,
-        "half-is-not-older-than-messages-are-kept",
-        because="the half is not older than messages are kept",
-        otherwise="it is given up for its age",
-    )
-    require(
-        s.phase == Phase.PREPARED,
-        "transaction-is-undecided",
-        because="the transaction is undecided",
-        otherwise="an operator is shown a problem that is none",
-    )
-    require(
-        number == s.newest,
-        "newest-version-is-set-aside",
-        because="the newest version is set aside",
-        otherwise="the newest version goes on being asked about",
-    )
+        otherwise="an operator who resumes it commits something else than the producer sent")
+    require(s.max_checks == 0 or s.max_checks <= times, "all-checks-are-spent",
+        because="all checks are spent", otherwise="a message is given up while its producer may still answer")
+    require(not aged, "half-is-not-older-than-messages-are-kept",
+        because="the half is not older than messages are kept", otherwise="it is given up for its age")
+    require(s.phase == Phase.PREPARED, "transaction-is-undecided",
+        because="the transaction is undecided", otherwise="an operator is shown a problem that is none")
+    require(number == s.newest, "newest-version-is-set-aside",
+        because="the newest version is set aside", otherwise="the newest version goes on being asked about")
     return replace(s, phase=Phase.PARKED, checks=times)
-
-
-def park_for_its_age(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
-    """The half is older than the broker keeps messages, by its producer's clock: it is given up whatever is left."""
-    applies(aged)
-    return _park_all_the_same(replace(s, max_checks=0), number, position, times, same, s)
-
-
-def _park_all_the_same(s: State, number: Number, position: Position, times: int, same: bool, before: State) -> State:
-    """What is set aside though something newer is known of it, or for its age; what was decided stays decided."""
-    after = park(replace(s, phase=Phase.PREPARED, newest=number), number, position, times, same, False)  # noqa: FBT003
-    decided = before.phase == Phase.COMMITTED or before.phase == Phase.ROLLED_BACK
-    return replace(
-        after,
-        max_checks=before.max_checks,
-        newest=before.newest,
-        checks=before.checks if decided else times,
-        phase=before.phase if decided else Phase.PARKED,
-    )
-
-
-def park_after_a_decision(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
-    """The check service has not seen the op, or the op was lost, and the last check is spent."""
-    applies(not aged)
-    applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
-    return _park_all_the_same(s, number, position, times, same, s)
-
-
-def park_again(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
-    """Another version was set aside before, or the half cursor was behind after a restart."""
-    applies(not aged)
-    applies(s.phase == Phase.PARKED)
-    return _park_all_the_same(s, number, position, times, same, s)
-
-
-def park_an_old_version(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
-    """A version that was put back before, after a restart say, has its last check behind it."""
-    applies(not aged)
-    applies(s.phase == Phase.PREPARED)
-    applies(number != s.newest)
-    return _park_all_the_same(s, number, position, times, same, s)
 
 
 def crash(s: State) -> State:
@@ -545,12 +250,9 @@ def acknowledge(s: State, number: Number) -> State:
 
     Source: reference TX6, N14.
     """
-    require(
-        s.commits_told[number] < s.commits[number],
-        "commit-that-was-acknowledged-has-its-final",
+    require(s.commits_told[number] < s.commits[number], "commit-that-was-acknowledged-has-its-final",
         because="the commit that was acknowledged has its final",
-        otherwise="the producer believes that consumers see what they never will",
-    )
+        otherwise="the producer believes that consumers see what they never will")
     return replace(s, commits_told=s.commits_told.set(number, s.commits_told[number] + 1))
 
 
@@ -559,18 +261,12 @@ def ask_back(s: State, number: Number, half: Position) -> State:
 
     Source: reference D.6, TX12.
     """
-    require(
-        0 <= half and half == s.positions[number],
-        "check-names-a-version-of-its-half",
+    require(0 <= half and half == s.positions[number], "check-names-a-version-of-its-half",
         because="the check names a version of its half",
-        otherwise="the producer's answer finds no half, and the transaction stays open",
-    )
-    require(
-        0 < s.times[number],
-        "half-was-put-back-before-its-producer-is-asked",
+        otherwise="the producer's answer finds no half, and the transaction stays open")
+    require(0 < s.times[number], "half-was-put-back-before-its-producer-is-asked",
         because="the half was put back before its producer is asked",
-        otherwise="a broker that fails now asks again without counting",
-    )
+        otherwise="a broker that fails now asks again without counting")
     return s
 
 
@@ -687,8 +383,6 @@ def an_outcome_is_final(before: State, after: State) -> bool:
     )
 
 
-ROCKETMQ = frozenset({"rocketmq"})
-
 INITIAL = State()
 ACTIONS = (
     open,
@@ -704,40 +398,6 @@ ACTIONS = (
     crash,
     acknowledge,
     ask_back,
-)
-DEVIATIONS = (
-    Deviation(prepare_again, prepare, ROCKETMQ, "reference N22: a client that was not answered sends the half again"),
-    Deviation(outlive_beside, outlive, ROCKETMQ, "reference N11, J.14: two branches whose beginnings have expired"),
-    Deviation(
-        put_back_while_immune,
-        check,
-        ROCKETMQ,
-        "reference N29, D.4: CHECK_IMMUNITY_TIME_IN_SECONDS; apache/rocketmq#8311",
-    ),
-    Deviation(put_back_after_a_decision, check, ROCKETMQ, "reference N4: the op was late, or lost in a stop; D.3"),
-    Deviation(put_back_after_parking, check, ROCKETMQ, "reference N11: another branch was parked first"),
-    Deviation(put_back_an_old_version, check, ROCKETMQ, "reference N11: an older half cursor after a restart"),
-    Deviation(resume, check, ROCKETMQ, "reference D.6: admin code 323, RESUME_CHECK_HALF_MESSAGE"),
-    Deviation(commit_again, commit, ROCKETMQ, "reference N1: commit is not idempotent; apache/rocketmq#5574"),
-    Deviation(
-        commit_after_rolling_back, commit, ROCKETMQ, "reference N2: nothing looks at the ops; apache/rocketmq#8158"
-    ),
-    Deviation(
-        commit_after_parking, commit, ROCKETMQ, "reference N10: what was parked stays committable; apache/rocketmq#8158"
-    ),
-    Deviation(commit_an_old_version, commit, ROCKETMQ, "reference N1, D.5: an old version stays committable"),
-    Deviation(commit_a_final, commit, ROCKETMQ, "reference N6, J.2: END_TRANSACTION aimed at a final, up to 5.3.3"),
-    Deviation(roll_back_again, roll_back, ROCKETMQ, "reference N5: each accepted rollback has its op"),
-    Deviation(
-        roll_back_after_committing, roll_back, ROCKETMQ, "reference N2: commit and rollback do not exclude each other"
-    ),
-    Deviation(roll_back_after_parking, roll_back, ROCKETMQ, "reference N10: what was parked can still be decided"),
-    Deviation(roll_back_an_old_version, roll_back, ROCKETMQ, "reference D.5: an old version can still be decided"),
-    Deviation(mark_again, mark, ROCKETMQ, "reference N5: ops repeat a half"),
-    Deviation(park_for_its_age, park, ROCKETMQ, "reference D.4 (5), needSkip: older than fileReservedTime"),
-    Deviation(park_after_a_decision, park, ROCKETMQ, "reference N4; apache/rocketmq#8311"),
-    Deviation(park_again, park, ROCKETMQ, "reference N11: each branch is parked"),
-    Deviation(park_an_old_version, park, ROCKETMQ, "reference N11: an older half cursor after a restart"),
 )
 INVARIANTS = (
     consumers_see_committed_messages_only,
@@ -758,18 +418,4 @@ INVARIANTS = (
     nothing_is_decided_unasked,
     a_producer_is_told_the_truth,
 )
-WEAK_INVARIANTS = (
-    consumers_see_committed_messages_only,
-    consumers_see_what_is_committed,
-    an_op_follows_a_decision,
-    a_decision_names_a_half,
-    all_is_counted_from_zero,
-    a_phase_is_one_of_five,
-    nothing_is_decided_of_what_is_absent,
-    nothing_is_in_the_log_of_what_is_absent,
-    the_newest_version_can_be_found,
-    nothing_is_decided_unasked,
-    a_producer_is_told_the_truth,
-)
 STEP_PROPERTIES = (what_was_seen_stays_seen, a_producer_is_asked_step_by_step, an_outcome_is_final)
-WEAK_STEP_PROPERTIES = (what_was_seen_stays_seen,)

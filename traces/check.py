@@ -19,8 +19,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import together
-from gapless.traces.report.values import Counts, Report, VerdictName, worst
-from gapless.traces.report.values import Source as SourceRow
+from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
 from gapless.traces.rules import rules
 from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source

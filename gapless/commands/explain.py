@@ -22,7 +22,7 @@ def explain(
     """Tell the shortest story of one trace: where it departs and why, or that it does not."""
     from gapless.traces.check import check
     from gapless.traces.problems import shown
-    from gapless.traces.report.sections import explained
+    from gapless.traces.report.text import explained
 
     name = profile and profile.value
     with progress_bar() as progress:

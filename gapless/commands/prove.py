@@ -11,7 +11,7 @@ from gapless.commands.options import JsonOption
 from gapless.commands.terminal import Terminal, failed, printing, write
 
 if TYPE_CHECKING:
-    from gapless.properties.proof.ledger import Entry, Ledger
+    from gapless.properties.proof.ledger import Ledger, LedgerEntry
 
 
 def prove(
@@ -53,7 +53,7 @@ def prove(
     raise typer.Exit(found.exit_code)
 
 
-def _print_entry(entry: Entry) -> None:
+def _print_entry(entry: LedgerEntry) -> None:
     under = "" if entry.under == "design" else " (with deviations)"
     print(f"{entry.result:8} {entry.ms:7.1f} ms  {entry.spec}: {entry.step}: {entry.invariant}{under}", flush=True)
 
@@ -82,4 +82,6 @@ def _print_ledger(found: Ledger) -> None:
     print()
     Terminal(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
     proved = sum(entry.result == "proved" for entry in found.obligations)
+    for spec, assumed in found.assumed.items():
+        print(f"{spec} assumes of its environment: {'; '.join(assumed)}.")
     print(f"\n{proved:,} of {len(found.obligations):,} obligations proved by Z3 {found.z3} in {found.seconds:.1f} s.")

@@ -94,9 +94,7 @@ def svg(one: Explored) -> str:
 
 def html(found: Sequence[Explored]) -> str:
     """A page with the picture of every spec."""
-    return (
-        _templates().get_template("graph.html.j2").render(pictures=[picture(one) for one in found], alone=False) + "\n"
-    )
+    return _templates().get_template("graph.html.j2").render(pictures=[*map(picture, found)], alone=False) + "\n"
 
 
 @cache

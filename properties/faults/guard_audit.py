@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 
 import z3
 
-from gapless.properties.proof import counterexamples, equivalence, induction, ledger, symbolic
+from gapless.properties.proof import counterexamples, equivalence, induction, symbolic
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, Step, ask, theory
 from gapless.properties.proof.symbolic import State, UnknownMap, Way
 from gapless.spec.catalog import SPECS, Spec, needs
@@ -56,9 +56,6 @@ ARGUED: dict[tuple[str, str, str], str] = {
     ("transaction", "put_back_after_a_decision", "check-is-left"): NO_LIMIT,
     ("transaction", "put_back_after_parking", "check-is-left"): NO_LIMIT,
     ("transaction", "put_back_an_old_version", "check-is-left"): NO_LIMIT,
-    ("transaction", "resume", APPLIES): (
-        "a half that nobody prepared cannot be resumed; in the state it would look like one that was"
-    ),
     ("transaction", "park_again", "all-checks-are-spent"): NO_LIMIT,
     ("transaction", "park_an_old_version", "all-checks-are-spent"): NO_LIMIT,
     ("transaction", "park_an_old_version", "what-is-set-aside-is-a-half-of-the-log"): (
@@ -238,7 +235,8 @@ COLUMNS: dict[Why, str] = {
 
 INTRODUCTION = """# Every guard, and what breaks without it
 
-Each need of each step is dropped in turn.
+Each rule of each step is dropped in turn; `step-applies-here` stands for all `applies` of a step together, and
+`environment-keeps-its-promise` for all that it assumes.
 Made by `python -m gapless.properties.faults.guard_audit --write`, which looks again at the specs that have changed.
 
 - **load-bearing**: without it these properties break; Z3 finds an example of each, and the plain functions confirm it.
@@ -261,7 +259,7 @@ class Audited:
 
 def digest(spec: Spec) -> str:
     """What an audit is an audit of: change anything in a spec, or in those it is made of, and it is stale."""
-    texts = [Path(module.__file__ or "").read_bytes() for module in ledger.behind(spec)]
+    texts = [Path(module.__file__ or "").read_bytes() for module in spec.files]
     return hashlib.sha256(b"\0".join([*texts, repr(sorted(ARGUED.items())).encode()])).hexdigest()[:16]
 
 

@@ -25,10 +25,7 @@ from gapless.properties.processes import workers
 
 MACHINES = {
     "crashes": (storage_faults.FAULTS, (crash_cases.first_failure,)),
-    "interleavings": (
-        dispatch_faults.FAULTS,
-        (schedule_cases.first_failure, dispatch_machine.first_failure),
-    ),
+    "interleavings": (dispatch_faults.FAULTS, (schedule_cases.first_failure, dispatch_machine.first_failure)),
 }
 """By name: the faults, and the machines that look for them one after the other."""
 

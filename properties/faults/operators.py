@@ -39,7 +39,8 @@ class Fault:
     function: str
     line: int
     says: str
-    span: tuple[int, int]  # bytes of the spec's text
+    file: int  # 0: the spec itself; 1: its deviations
+    span: tuple[int, int]  # bytes of its text
     instead: str
 
     @property
@@ -49,11 +50,18 @@ class Fault:
 
 
 def faults(spec: Spec) -> tuple[Fault, ...]:
-    """Every fault that is planted in a spec, in the order of its text."""
-    tree = ast.parse(_text(spec))
-    starts = _starts_of_lines(_text(spec))
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    found: list[Fault] = []
+    """Every fault that is planted in a spec, in the order of its text, and then of its deviations'."""
+    return tuple(fault for number, module in enumerate(_stating(spec)) for fault in _faults(spec, module, number))
+
+
+def _stating(spec: Spec) -> list[ModuleType]:
+    return [spec.module, *([spec.deviating] if spec.deviating else [])]
+
+
+def _faults(spec: Spec, module: ModuleType, file: int) -> Iterator[Fault]:
+    text = _text(module)
+    starts = _starts_of_lines(text)
+    functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     for name in sorted(set(functions) & set(behind_steps(spec)), key=lambda name: functions[name].lineno):
         seen: Counter[str] = Counter()
         for kind, node, says, instead in _mistakes(functions[name]):
@@ -63,8 +71,7 @@ def faults(spec: Spec) -> tuple[Fault, ...]:
                 starts[node.lineno] + node.col_offset,
                 starts[node.end_lineno or node.lineno] + (node.end_col_offset or 0),
             )
-            found.append(Fault(kind, name, node.lineno, says + again, span, instead))
-    return tuple(found)
+            yield Fault(kind, name, node.lineno, says + again, file, span, instead)
 
 
 def _mistakes(function: ast.FunctionDef) -> Iterator[tuple[Kind, ast.expr, str, str]]:
@@ -92,19 +99,26 @@ def _plus(value: ast.expr, more: int) -> ast.expr:
 
 def planted(spec: Spec, fault: Fault) -> Spec:
     """The spec with a fault in its steps; its states, and what must hold of them, stay as they are."""
-    text = _text(spec).encode()
+    text = _text(_stating(spec)[fault.file]).encode()
     begin, end = fault.span
-    return changed(spec, text[:begin] + fault.instead.encode() + text[end:])
+    return changed(spec, text[:begin] + fault.instead.encode() + text[end:], fault.file)
 
 
-def changed(spec: Spec, text: bytes | str) -> Spec:
-    """The spec with the steps of another text."""
-    tree = ast.parse(text)
-    tree.body = [node for node in tree.body if _is_of_steps(node, behind_steps(spec))]
-    module = ModuleType(spec.module.__name__, spec.module.__doc__)
-    module.__dict__.update(vars(spec.module))
-    exec(compile(tree, f"<{spec.name} with a fault>", "exec"), module.__dict__)  # noqa: S102 - a spec, with one mistake
-    return Spec(module)
+def changed(spec: Spec, text: bytes | str, file: int = 0) -> Spec:
+    """The spec with the steps of another text in one of its files; deviations call the steps as they are then."""
+    made: dict[ModuleType, ModuleType] = {}
+    for number, module in enumerate(_stating(spec)):
+        tree = ast.parse(text if number == file else _text(module))
+        tree.body = [node for node in tree.body if _is_of_steps(node, behind_steps(spec))]
+        made[module] = ModuleType(module.__name__, module.__doc__)
+        made[module].__dict__.update(
+            {
+                name: made.get(value, value) if isinstance(value, ModuleType) else value
+                for name, value in vars(module).items()
+            }
+        )
+        exec(compile(tree, f"<{spec.name} with a fault>", "exec"), made[module].__dict__)  # noqa: S102 - a spec, with one mistake
+    return Spec(*made.values())
 
 
 def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:
@@ -125,14 +139,14 @@ def behind_steps(spec: Spec) -> dict[str, frozenset[str]]:
     used: dict[str, set[str]] = {}
     for step in (*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations)):
         for function in made_of(step):
-            if function.__module__ == spec.module.__name__:
+            if function.__module__ in (module.__name__ for module in _stating(spec)):
                 used.setdefault(function.__name__, set()).add(step.__name__)
     return {name: frozenset(by) for name, by in used.items()}
 
 
 @cache
-def _text(spec: Spec) -> str:
-    return Path(spec.module.__file__ or "").read_text(encoding="utf-8")
+def _text(module: ModuleType) -> str:
+    return Path(module.__file__ or "").read_text(encoding="utf-8")
 
 
 def _starts_of_lines(text: str) -> list[int]:

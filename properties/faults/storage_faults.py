@@ -102,14 +102,8 @@ class _NoBlank:
 
 
 fault("no blank ends a file", log_module, "_BLANK")(_NoBlank())
-FAULTS.append(
-    PlantedFault(
-        "no room for the blank",
-        "A record reaches to the end of its file.",
-        None,
-        partial(replacing, log_module, "BLANK", 0),
-    )
-)
+NO_ROOM = partial(replacing, log_module, "BLANK", 0)
+FAULTS.append(PlantedFault("no room for the blank", "A record reaches to the end of its file.", None, NO_ROOM))
 
 
 @fault("store times step back", CommitLog, "append")

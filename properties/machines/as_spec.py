@@ -92,7 +92,8 @@ def _ones(*numbers: Sequence[int]) -> Map[Number, int]:
 
 def without_expired(s: queue_spec.State) -> queue_spec.State:
     """A queue without what has expired: the implementation may forget that."""
-    left: dict[str, Any] = {name: _from(getattr(s, name), s.first) for name in SPECS["queue"].maps}
+    maps = {name: getattr(s, name).entries.items() for name in SPECS["queue"].maps}
+    left: dict[str, Any] = {name: _map({n: v for n, v in some if n >= s.first}) for name, some in maps.items()}
     return replace(s, **left)
 
 
@@ -111,7 +112,3 @@ def records(core: Core) -> Iterator[Record]:
 
 def _map(entries: dict[Number, V]) -> Map[Number, V]:
     return Map(cast("V", 0), immutables.Map({number: value for number, value in entries.items() if value}))
-
-
-def _from(found: Map[Number, V], first: Number) -> Map[Number, V]:
-    return _map({number: value for number, value in found.entries.items() if number >= first})

@@ -23,7 +23,7 @@ FIRST_TIME = 1_700_000_000_000  # ms
 ENTRY = Struct(">qiq")  # position, size, tag code (reference A.5)
 
 
-class Message(NamedTuple):
+class AppendedMessage(NamedTuple):
     """A message that was appended, and the entry that its queue must have for it."""
 
     queue: int
@@ -51,34 +51,34 @@ class GroundTruth:
         self.disk = SimulatedDisk()
         self.core = Core.open(self.disk, settings, recorder)
         self.queues = [self.core.queues.named(TOPIC, queue) for queue in range(queues)]
-        self.log: list[Message] = []
-        self.by_queue: list[list[Message]] = [[] for _ in range(queues)]
+        self.log: list[AppendedMessage] = []
+        self.by_queue: list[list[AppendedMessage]] = [[] for _ in range(queues)]
         self.sometimes: Counter[str] = Counter()
         self._appended = 0
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
-    def append(self, q: int) -> Message:
+    def append(self, q: int) -> AppendedMessage:
         """Append a message to a queue; its tag and its length differ from its neighbours'."""
         self._appended += 1
         return self._append(q, f"tag{self._appended}" if self._appended % 3 else "")
 
-    def _append(self, q: int, tag: str) -> Message:
+    def _append(self, q: int, tag: str) -> AppendedMessage:
         queue, code = self.queues[q], tag_code(tag) if tag else 0
         properties, number = properties_bytes({"TAGS": tag}) if tag else b"", queue.next
         body, time = bytes(self._appended * 7 % 23), FIRST_TIME + self._appended
         position, size = self.core.append(queue, body, properties, time)
-        message = Message(q, number, position, size, ENTRY.pack(position, size, code))
+        message = AppendedMessage(q, number, position, size, ENTRY.pack(position, size, code))
         self.log.append(message)
         self.by_queue[q].append(message)
         return message
 
-    def claim(self, q: int, number: int) -> Message:
+    def claim(self, q: int, number: int) -> AppendedMessage:
         """Append a message whose record claims this number, whatever number is due."""
         self.queues[q].next = number
         return self._append(q, "")
 
-    def take_back(self, message: Message, due: int) -> None:
+    def take_back(self, message: AppendedMessage, due: int) -> None:
         """Remove the last message from the log without a trace; `due`: its queue's next number."""
         log = self.core.log
         data, base = log.view(message.position)

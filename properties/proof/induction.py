@@ -48,7 +48,7 @@ class Question:
 class Theory:
     """A spec as Z3 knows it: any state before a step, the invariants of it, and the ways through every step.
 
-    With `weak`, the steps that a real broker takes count too, and `WEAK_INVARIANTS` are all that holds. `reading` says
+    With `weak`, the steps that a real broker takes count too, and `GIVEN_UP` holds no more. `reading` says
     how quantifiers are read; `dropped`, a step and a rule, that this step does not need it.
     """
 

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from gapless.properties.proof import counterexamples, cut_anywhere, induction, liveness, symbolic, translation
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
-from gapless.spec.catalog import SPECS, Spec
+from gapless.spec.catalog import SPECS
 from gapless.traces.replay import kernels
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
@@ -46,7 +46,7 @@ READERS = (
 )
 
 
-class Entry(BaseModel):
+class LedgerEntry(BaseModel):
     """One obligation, and what became of it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,7 +73,7 @@ class Ledger(BaseModel):
     assumed: dict[str, tuple[str, ...]] = Field(
         default={}, description="of the environment, by spec: proofs build on it"
     )
-    obligations: list[Entry]
+    obligations: list[LedgerEntry]
     seconds: float
 
     @property
@@ -109,14 +109,8 @@ def every(subject: str) -> Iterator[Obligation]:
 def digest(subject: str) -> str:
     """What proofs of a subject are proofs of: change anything in it, and they are stale."""
     parts = [z3.get_full_version(), *(_text(module) for module in READERS)]
-    parts += [_text(module) for module in ([] if subject == cut_anywhere.LAWS else behind(SPECS[subject]))]
+    parts += [_text(module) for module in ([] if subject == cut_anywhere.LAWS else SPECS[subject].files)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def behind(spec: Spec) -> list[ModuleType]:
-    """A spec's module, and those that it is made of."""
-    found = {spec.module, *(value for value in vars(spec.module).values() if isinstance(value, ModuleType))}
-    return sorted(found, key=lambda module: module.__name__)
 
 
 def _text(module: ModuleType) -> str:
@@ -127,7 +121,7 @@ def _remembered(subject: str) -> Path:
     return Path(platformdirs.user_cache_dir("gapless")) / "proofs" / f"{subject}-{digest(subject)}.json"
 
 
-def recall(subject: str) -> dict[str, Entry]:
+def recall(subject: str) -> dict[str, LedgerEntry]:
     """What is proved of these very definitions already."""
     try:
         entries = REMEMBERED.validate_json(_remembered(subject).read_bytes())
@@ -140,7 +134,7 @@ def recall(subject: str) -> dict[str, Entry]:
     }
 
 
-def remember(subject: str, entries: dict[str, Entry]) -> None:
+def remember(subject: str, entries: dict[str, LedgerEntry]) -> None:
     """Keep what is proved, where that is possible."""
     path = _remembered(subject)
     with suppress(OSError):
@@ -160,7 +154,7 @@ def _which(under: str, step: str, invariant: str) -> str:
     return f"{under}: {step}: {invariant.replace(' ', '_')}"
 
 
-REMEMBERED = TypeAdapter(dict[str, Entry])
+REMEMBERED = TypeAdapter(dict[str, LedgerEntry])
 
 
 # -- proving -------------------------------------------------------------------------------------------------------
@@ -177,14 +171,14 @@ class Asked:
     jobs: int = 2
 
 
-Told = Callable[[Entry], None]
+Told = Callable[[LedgerEntry], None]
 
 
 def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda _entry: None) -> Ledger:
     """Prove all obligations of the named subjects, by default of all; `told` hears of each as it is settled."""
     began = time.monotonic()
     names = tuple(names) or subjects()
-    found: dict[str, dict[str, Entry]] = {}
+    found: dict[str, dict[str, LedgerEntry]] = {}
     waiting: list[str] = []
     for name in names:
         known = {} if asked.fresh else recall(name)
@@ -216,7 +210,7 @@ def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda
 
 
 def _in_processes(
-    names: Sequence[str], asked: Asked, deadline: float | None, found: dict[str, dict[str, Entry]], told: Told
+    names: Sequence[str], asked: Asked, deadline: float | None, found: dict[str, dict[str, LedgerEntry]], told: Told
 ) -> bool:
     """A process for each of the names, `jobs` at a time, the largest first; whether all ended before the deadline."""
     waiting = sorted(names, key=lambda name: sum(1 for _ in every(name)))
@@ -248,7 +242,7 @@ def _context() -> Any:
 
 
 def _take(
-    one: Connection, running: dict[Connection, tuple[str, Any]], found: dict[str, dict[str, Entry]], told: Told
+    one: Connection, running: dict[Connection, tuple[str, Any]], found: dict[str, dict[str, LedgerEntry]], told: Told
 ) -> None:
     name, worker = running[one]
     try:
@@ -271,7 +265,7 @@ def _worker(name: str, known: tuple[str, ...], asked: Asked, out: Connection) ->
     out.close()
 
 
-def _settled(obligation: Obligation, asked: Asked) -> Entry:
+def _settled(obligation: Obligation, asked: Asked) -> LedgerEntry:
     """The same as `settle`; what cannot even be asked is unknown, and the others are asked all the same."""
     try:
         return settle(obligation, work=asked.work, seed=asked.seed)
@@ -279,21 +273,21 @@ def _settled(obligation: Obligation, asked: Asked) -> Entry:
         return _entry(obligation, "unknown", 0.0, 0, f"it cannot be read: {type(error).__name__}: {error}", [])
 
 
-def settle(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> Entry:
+def settle(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> LedgerEntry:
     """Prove one obligation here and now."""
     result = counterexamples.settled(obligation, work=work, seed=seed)
     story = counterexamples.story(result) if result.verdict == "refuted" and result.example else []
     return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, story)
 
 
-def _missing(obligation: Obligation, *, in_time: bool) -> Entry:
+def _missing(obligation: Obligation, *, in_time: bool) -> LedgerEntry:
     if in_time:
         return _entry(obligation, "unknown", 0.0, 0, "the process that should have proved it ended before", [])
     return _entry(obligation, "budget", 0.0, 0, "the wall limit was reached before", [])
 
 
-def _entry(o: Obligation, result: Outcome, ms: float, work: int, why: str, story: list[str]) -> Entry:
-    return Entry(
+def _entry(o: Obligation, result: Outcome, ms: float, work: int, why: str, story: list[str]) -> LedgerEntry:
+    return LedgerEntry(
         spec=o.about, invariant=o.invariant.replace(" ", "_"), step=o.step, under=_under(o), result=result,
         ms=ms, work=work, why=why, story=story,
     )  # fmt: skip

@@ -184,3 +184,22 @@ def test_explain_tells_that_a_recorded_trace_conforms(tmp_path: Path) -> None:
     told = gapless("explain", out, "--trace", "orders/0")
     assert told.exit_code == 0
     assert told.stdout.startswith("orders/0 conforms: ")
+
+
+def test_an_output_format_is_a_function_and_a_line(damaged: Path, tmp_path: Path) -> None:
+    (tmp_path / "tally.py").write_text("def written(report): return f'{report.verdict}: {len(report.findings)}\\n'\n")
+    added = "FORMATS.append(Format('tally', 'tally:written', 'Write how much was found.', announced=True))"
+    program = (
+        f"from gapless.traces.report.formats import FORMATS, Format; {added}; from gapless.cli import main; main()"
+    )
+    command = [sys.executable, "-c", program, "check", str(damaged), "--tally"]
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    ran = [
+        subprocess.run(
+            [*command, out], capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path}
+        )
+        for out in ("-", str(tmp_path / "tally.txt"))
+    ]
+    assert [(one.returncode, one.stderr) for one in ran] == [(1, "")] * 2
+    assert ran[0].stdout == (tmp_path / "tally.txt").read_text() == "departs: 1\n"
+    assert ran[1].stdout.endswith(f"\ntally: {tmp_path / 'tally.txt'}\n")

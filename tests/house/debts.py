@@ -7,15 +7,12 @@ UPWARD: dict[str, set[tuple[str, str]]] = {}
 """Arrows from a lower floor to a higher one."""
 
 LONG = {
-    "spec/transaction.py",
     "traces/replay/kernels.py",
 }
 """Modules of more lines than a reader wants."""
 
 TWICE = {
     "Answer",
-    "Judged",
-    "Source",
     "Step",
     "Store",
 }

@@ -2,11 +2,15 @@
 
 from tests.house.project import Module, modules
 
-COMPOSED = {"broker.py": ("gapless.spec.log", "gapless.spec.transaction")}
-"""Spec files that are made of other specs, and which: they may call the steps of these."""
-
 BEHIND_THE_SPECS = ("__init__.py", "catalog.py", "forking.py", "language.py")
 """What the spec files are written in, and read with."""
+
+
+def made_of(module: Module) -> tuple[str, ...]:
+    """The specs whose steps a spec file may call: those that it deviates from, or is composed of."""
+    if module.floor == "deviations":
+        return (f"gapless.spec.{module.path.stem}",)
+    return ("gapless.spec.log", "gapless.spec.transaction") if module.path.name == "broker.py" else ()
 
 
 def spec_files() -> list[Module]:

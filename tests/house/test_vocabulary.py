@@ -9,7 +9,7 @@ import pytest
 
 from gapless.spec import language
 from tests.house.project import Module, imported, listed_at, within
-from tests.house.spec_files import COMPOSED, spec_files
+from tests.house.spec_files import made_of, spec_files
 
 # --- Imports ------------------------------------------------------------------------------------------------
 
@@ -28,7 +28,7 @@ def foreign_imports(tree: ast.Module, made_of: tuple[str, ...] = ()) -> list[str
 def test_spec_files_import_the_spec_language_only() -> None:
     assert spec_files()
     for module in spec_files():
-        complaints = foreign_imports(module.tree, COMPOSED.get(module.path.name, ()))
+        complaints = foreign_imports(module.tree, made_of(module))
         assert not complaints, listed_at(module.path, complaints)
 
 
@@ -265,7 +265,7 @@ ACTIONS = (append,)
 
 @pytest.mark.parametrize("spec", spec_files(), ids=lambda spec: spec.path.name)
 def test_a_spec_speaks_the_spec_language(spec: Module) -> None:
-    complaints = foreign_words(spec.tree, COMPOSED.get(spec.path.name, ()))
+    complaints = foreign_words(spec.tree, made_of(spec))
     assert not complaints, listed_at(spec.path, complaints)
 
 

@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("wheel")  # one worker, so that one wheel is built
+pytestmark = [pytest.mark.xdist_group("wheel"), pytest.mark.slow]  # one worker, so that one wheel is built
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("gapless", "impl", "properties", "spec", "traces")

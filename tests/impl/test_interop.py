@@ -89,6 +89,7 @@ def with_flip(contents: Contents, file: str, at: int) -> Contents:
     return Contents(contents.files | {file: bytes(data)})
 
 
+@pytest.mark.slow
 def test_both_readers_tell_every_fault_that_is_planted_and_nothing_else(tmp_path: Path) -> None:
     written, wrong = makers.make_store(tmp_path, clean=True)
     assert wrong + rounds.look(tmp_path, written).wrong == []
@@ -113,6 +114,7 @@ def test_both_readers_tell_every_fault_that_is_planted_and_nothing_else(tmp_path
         Store.open(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_store_that_was_abandoned_has_what_a_broker_is_to_recover(tmp_path: Path) -> None:
     written, wrong = makers.make_store(tmp_path, clean=False)
     assert wrong + rounds.look(tmp_path, written, missing=written.unindexed).wrong == []

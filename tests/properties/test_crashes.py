@@ -20,6 +20,8 @@ from gapless.properties.machines.crashes.store_client import CrashTally
 from gapless.properties.machines.recorded_conformance import CONFORMS, NotConforming, require_conformance
 from gapless.traces.check import check
 
+pytestmark = pytest.mark.slow
+
 CASES = {"quick": 30, "ci": 200, "night": 3000}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
 RECORDED = 4  # so many cases have one among them that is recorded, and replayed
 

@@ -563,7 +563,7 @@ def test_the_command_tells_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("nonsense",), 2, "gapless: there is no spec 'nonsense': choose among log, queue"),
+        (("nonsense",), 2, "gapless: there is no spec 'nonsense': choose among broker, checkpoint"),
         (("log", "--graph", "log.png"), 2, "a graph is an .svg or an .html file"),
         (("log", "queue", "--graph", "both.svg"), 2, "name one, or write an .html page"),
         (("log", "--profile", "nobody"), 2, "--profile"),

@@ -23,6 +23,8 @@ from gapless.properties.faults.guard_audit import (
 from gapless.spec.catalog import SPECS, Spec
 from tests.support.toy_spec import toy
 
+pytestmark = pytest.mark.slow
+
 AGAIN = "run `python -m gapless.properties.faults.guard_audit --write`"
 
 

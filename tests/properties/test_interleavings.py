@@ -33,6 +33,8 @@ from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.stateful.dispatch_machine import OUTSIDE_THE_SPEC, DispatchMachine
 from gapless.spec import dispatch as spec
 
+pytestmark = pytest.mark.slow
+
 SHARE = 2000  # of the 100,000 of a night
 
 PLANS = st.builds(

@@ -11,6 +11,8 @@ from gapless.properties.faults.spec_mutants import BAR, Judged, judge, judged, s
 from gapless.spec.catalog import SPECS, Spec
 from tests.support.toy_spec import toy
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_faults_are_planted_in_every_step(spec: Spec) -> None:
@@ -83,7 +85,7 @@ def test_a_fault_that_nobody_notices_survives(tmp_path: Path) -> None:
 def test_the_command_fails_where_too_many_survive(
     refuted: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fault = Fault("a missing guard", "open", 1, "without “anything”", (0, 0), "None")
+    fault = Fault("a missing guard", "open", 1, "without “anything”", 0, (0, 0), "None")
     monkeypatch.setattr(spec_mutants, "judged", lambda *_: iter([Judged("log", fault, refuted=refuted)]))
     monkeypatch.setattr(sys, "argv", ["mutants"])
     assert spec_mutants.main() == code

@@ -371,7 +371,7 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_proofs_are_remembered_until_a_definition_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     first = ledger.prove(["op_batch"])
     assert first.exit_code == 0
-    told: list[ledger.Entry] = []
+    told: list[ledger.LedgerEntry] = []
     again = ledger.prove(["op_batch"], told=told.append)
     assert again.obligations == first.obligations == told
     monkeypatch.setattr(ledger, "digest", lambda _subject: "another")
@@ -413,7 +413,8 @@ def test_what_cannot_be_read_is_unknown_and_said(monkeypatch: pytest.MonkeyPatch
 def test_the_exit_code_is_that_of_the_worst() -> None:
     def ledger_of(*results: ledger.Outcome) -> int:
         entries = [
-            ledger.Entry(spec="x", invariant="y", step="z", under="design", result=r, ms=0, work=0) for r in results
+            ledger.LedgerEntry(spec="x", invariant="y", step="z", under="design", result=r, ms=0, work=0)
+            for r in results
         ]
         return ledger.Ledger(z3="", digests={}, obligations=entries, seconds=0).exit_code
 

@@ -11,6 +11,8 @@ from gapless.properties.proof.translation import Step, differs, largest, steps
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.replay.kernels import LIMIT, kernel
 
+pytestmark = pytest.mark.slow
+
 EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 
 

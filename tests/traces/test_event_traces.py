@@ -28,7 +28,7 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as Step
 from gapless.traces.report.parts import Parts
-from gapless.traces.report.values import Source
+from gapless.traces.report.values import SourceRow
 from gapless.traces.report.verdict_table import TableRows
 from gapless.traces.sources.event_files.file import EventFile
 from gapless.traces.sources.event_files.source import SOURCE
@@ -56,7 +56,7 @@ FEWER = settings(max_examples=max(1, settings().max_examples // 3))
 class Judged:
     """What is said of one file: its row, with the verdict, and its part of the report."""
 
-    source: Source
+    source: SourceRow
     parts: Parts
 
     @property
@@ -441,6 +441,17 @@ def test_numbers_far_apart_and_slices_of_events(tmp_path: Path, monkeypatch: pyt
     assert judged.events == {"queue": 14}
     assert judged.anomalies == {"append_to_a_queue_made_anew": 1}
     assert [finding.where.offset for finding in judged.findings] == [14]
+
+
+@pytest.mark.parametrize("outcome", ["ok", "unknown"])
+def test_an_environment_that_breaks_its_promise_accuses_nobody(tmp_path: Path, outcome: str) -> None:
+    def cache(action: str, *args: int, **more: Any) -> Told:
+        return step(action, *args, spec="half_cache", trace="halves", **more)
+
+    told = [cache("open", 0, 2), cache("append", 0), cache("flush", 1, outcome=outcome), cache("restart", 0)]
+    judged = checked(tmp_path, told)
+    assert judged.source.verdict == ("inconclusive" if outcome == "ok" else "conforms")
+    assert ("an environment that breaks its promise" in " ".join(judged.source.reasons)) == (outcome == "ok")
 
 
 def test_an_interrupted_check_tells_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

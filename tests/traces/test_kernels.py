@@ -144,6 +144,7 @@ def _named(spec: str, event: Event) -> tuple[str, dict[str, int]]:
     return event[0], named(spec, event)
 
 
+@pytest.mark.slow
 @EVERY_READING
 def test_every_action_deviation_and_reason_is_met_on_walks(spec: Spec, profile: str) -> None:
     """Agreement says nothing of what no walk meets: on these all agree, and nothing is left out."""
@@ -156,6 +157,7 @@ def test_every_action_deviation_and_reason_is_met_on_walks(spec: Spec, profile: 
     assert refused <= {(reason.action, reason.rule) for reason in of.reasons if is_of_the_action(reason)}
 
 
+@pytest.mark.slow
 @EVERY_SPEC
 def test_every_reason_is_met_on_walks(spec: Spec) -> None:
     """Some only behind a deviation."""
@@ -276,6 +278,7 @@ def without_guard(source: str, leaves: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @EVERY_SPEC
 def test_a_kernel_that_lacks_one_guard_is_found_out(spec: Spec) -> None:
     of = kernel(spec.name)
@@ -290,6 +293,7 @@ def test_a_kernel_that_lacks_one_guard_is_found_out(spec: Spec) -> None:
         assert any(disagreements(of, offers, compiled(broken, offers, profile))), rule
 
 
+@pytest.mark.slow
 @EVERY_SPEC
 def test_a_kernel_that_forgets_a_step_is_found_out(spec: Spec) -> None:
     of, profile = kernel(spec.name), broker(spec)

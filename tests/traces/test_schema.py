@@ -170,7 +170,7 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"spec": "queues"}, "spec is 'queues', expected log, queue, "),
+        ({"spec": "queues"}, "spec is 'queues', expected broker, checkpoint, "),
         ({"action": "appendix"}, "action is 'appendix', expected a step of queue: open, "),
         ({"args": {"number": 1}}, "args of append are number, expected number, count, position, size, tag"),
         ({"args": an_append()["args"] | {"start": 3}}, "args of append are number, count, position, size, tag, start,"),
@@ -310,7 +310,11 @@ def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
         (columns_of(args=pa.array([{"numbers": 1}] * 3)), OURS, "there is a column args.numbers, expected"),
         (columns_of(args=pa.array([1, 2, 3])), OURS, "column args is int64, expected a struct"),
         (columns_of(payload=pa.array(["a", "b", "c"])), OURS, "there is a column payload, expected"),
-        (columns_of(spec=pa.array(["queue", "queue", "que"])), OURS, "row 2: spec is 'que', expected log, queue, "),
+        (
+            columns_of(spec=pa.array(["queue", "queue", "que"])),
+            OURS,
+            "row 2: spec is 'que', expected broker, checkpoint, ",
+        ),
         (columns_of(trace=pa.array(["T/0", None, "T/0"])), OURS, "row 1: trace: Field required"),
         (columns_of(action=pa.array(["append", "open", "append"])), OURS, "row 1: args of open are "),
         (columns_of(saw=pa.array([None, None, "{"])), OURS, "row 2: saw: not JSON"),

@@ -32,7 +32,7 @@ from tests.support.rocketmq import damage, transaction_damage
 from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
 from tests.support.rocketmq.recordings import copy_of, recording
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 PARTITIONS = (1, 2, 8)
 SMALL = 20_000  # bytes: a store of the tests has some splits, and a file of events a few

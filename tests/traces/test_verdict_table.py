@@ -99,7 +99,7 @@ def test_verdicts_that_do_not_arrive_are_missed(tmp_path: Path, monkeypatch: pyt
     """As where a worker of another machine writes to a disk of its own."""
     path = tmp_path / "events.ndjson"
     schema.write_events(path, [tell(at) for at, tell in enumerate(QUEUE)])
-    monkeypatch.setattr(verdict_table, "write", lambda folder, *_: int(folder.is_dir()))
+    monkeypatch.setattr(verdict_table, "_write", lambda folder, *_: int(folder.is_dir()))
     with pytest.raises(UsageError, match="it must be on a file system that all of them share"):
         check([path], verdicts=tmp_path / "table")
     assert list(tmp_path.iterdir()) == [path]

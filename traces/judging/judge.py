@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gapless.spec.language import ASSUMED
 from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.batches import Batch, slices
 from gapless.traces.judging.columns import First, Traces
@@ -21,7 +22,7 @@ from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, adde
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.replay.kernels import EXACT, Ints, Replayed, kernel
-from gapless.traces.replay.possible_states import Departs, Replay, TooMany
+from gapless.traces.replay.possible_states import Departs, Replay, TooMany, Unpromised
 from gapless.traces.report import verdict_table
 
 
@@ -97,13 +98,14 @@ class Judge:
         batch = Batch(traces, low + np.flatnonzero(mine[low:high]))
         found = batch.replay(of, self.options.profile)
         _count(traces, tally, batch, found, 1)
-        undecided = batch.traces[found.bad_why == EXACT]
+        unpromised = [why for why, reason in enumerate(of.reasons, 1) if reason.rule.endswith(f"/{ASSUMED}")]
+        undecided = batch.traces[np.isin(found.bad_why, [EXACT, *unpromised])]
         if len(undecided):  # they are replayed from their beginning: what was counted of them is taken back
             exact[undecided] = True
             again = Batch(traces, undecided)
             _count(traces, tally, again, again.replay(of, self.options.profile), -1)
         tally.events += int((found.bad_why > 0).sum())
-        for why in np.unique(found.bad_why[found.bad_why > 0]).tolist():
+        for why in np.setdiff1d(found.bad_why[found.bad_why > 0], unpromised).tolist():
             events = batch.events[found.bad_at[found.bad_why == why]]
             refused.setdefault(of.reasons[why - 1].rule, []).append(events)
 
@@ -123,6 +125,10 @@ class Judge:
                 break
             except TooMany:
                 tally.given_up = added(tally.given_up, 1, at)
+                verdicts.give_up(trace)
+                break
+            except Unpromised:
+                tally.unpromised = added(tally.unpromised, 1, at)
                 verdicts.give_up(trace)
                 break
         if not suspects and not replayed.covered:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from gapless.traces.judging.columns import First, Hashes, Packed
+from gapless.traces.judging.columns import First
 from gapless.traces.replay.exact import Departure
 
 TRACES = 5  # traces named in a cluster of findings
@@ -56,7 +54,8 @@ class Tally:
     `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
     that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
     nobody saw, by action · `anomalies`: by deviation · `clusters`: by the rule that is broken · `unopened`: traces
-    that do not begin as they must · `given_up`: traces with too many possible states · `falls`: the first event that
+    that do not begin as they must · `given_up`: traces with too many possible states · `unpromised`:
+    traces in which an assumption does not hold · `falls`: the first event that
     stands behind a later one.
     """
 
@@ -70,6 +69,7 @@ class Tally:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     unopened: Seen | None = None
     given_up: Seen | None = None
+    unpromised: Seen | None = None
     falls: First | None = None
 
     def add(self, other: Tally, rows: int) -> None:
@@ -90,6 +90,8 @@ class Tally:
             self.unopened = added(self.unopened, other.unopened[0], _moved(other.unopened[1], rows))
         if other.given_up:
             self.given_up = added(self.given_up, other.given_up[0], _moved(other.given_up[1], rows))
+        if other.unpromised:
+            self.unpromised = added(self.unpromised, other.unpromised[0], _moved(other.unpromised[1], rows))
         if other.falls:
             falls = _moved(other.falls, rows)
             self.falls = min(self.falls, falls) if self.falls else falls
@@ -112,27 +114,3 @@ def added(before: Seen | None, count: int, first: First) -> Seen:
 
 def _moved(first: First, rows: int) -> First:
     return first._replace(row=first.row + rows)
-
-
-NO_HASHES: Hashes = np.zeros(0, np.uint64)
-
-
-@dataclass
-class Judged:
-    """What one task found out. `stretch` is None where it put traces together that several stretches hold.
-
-    `records`: events in the stretch · `tallies`: by spec · `whole`: of the traces judged here · `loose`: of those that
-    may go on elsewhere · `packed`: their events, unless they are `too_many` to be handed on at once · `problem`: why
-    the stretch cannot be read · `listed`: verdicts that were written down.
-    """
-
-    stretch: int | None
-    records: int = 0
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    whole: Hashes = field(default_factory=lambda: NO_HASHES)
-    loose: Hashes = field(default_factory=lambda: NO_HASHES)
-    packed: list[Packed] = field(default_factory=list)
-    too_many: bool = False
-    problem: str = ""
-    interrupted: bool = False
-    listed: int = 0

@@ -110,6 +110,12 @@ class Teller:
                     f"{first.trace} at {self._place(first)} is one: open says which state a trace begins in, mid-life "
                     "or new"
                 )
+            if tally.unpromised:
+                count, first = tally.unpromised
+                yield (
+                    f"{count} of {tally.traces} {spec} traces tell of an environment that breaks its promise, "
+                    f"{first.trace} at {self._place(first)} for one: what a broker does then is not judged"
+                )
         given_up = [tally.given_up for tally in tallies.values() if tally.given_up]
         if given_up:
             first = min(first for _, first in given_up)

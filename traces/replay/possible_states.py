@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from gapless.spec.catalog import Spec, State, waiving
-from gapless.spec.language import Refused
+from gapless.spec.language import ASSUMED, Refused
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Departure, Event, Step, named, replay
@@ -50,6 +50,10 @@ class World(NamedTuple):
 
 class TooMany(Exception):  # noqa: N818 - an outcome, not an error.
     """More states are possible than are kept."""
+
+
+class Unpromised(Exception):  # noqa: N818 - an outcome, not an error.
+    """The environment did not do what the spec assumes of it: from here on the broker promises nothing."""
 
 
 class Departs(Exception):  # noqa: N818 - an outcome, not an error.
@@ -99,10 +103,11 @@ class Replay:
         self.worlds = [World(spec.initial)]
         self.number = 0
         self.covered: dict[str, int] = {}
+        self.unpromised = False  # whether some state refuses the event only for what the environment did
 
     def take(self, taken: Taken) -> None:
-        """Go on to the states that are possible after the event. Raises Departs, TooMany."""
-        before = self.worlds
+        """Go on to the states that are possible after the event. Raises Departs, TooMany, Unpromised."""
+        before, self.unpromised = self.worlds, False
         match taken.outcome:
             case "ok" | "inferred":
                 after = self._accepting(taken)
@@ -113,6 +118,8 @@ class Replay:
             case _:
                 after = [world for world in before if self._refuses(world, taken)]
                 rule = REFUSED
+        if not after and self.unpromised:
+            raise Unpromised
         if not after:
             raise Departs(rule, self.number, taken, before[0], self._also())
         if taken.saw is not None and not self._ignores(SEEN):
@@ -135,7 +142,8 @@ class Replay:
             for world in self.worlds:
                 try:
                     state, deviation = self.spec.step(world.state, action, args, self.options.profile)
-                except Refused:
+                except Refused as refusal:
+                    self.unpromised |= refusal.rule == ASSUMED
                     continue
                 after = world._replace(state=state)
                 found.append(after.deviating(deviation, taken) if deviation else after)

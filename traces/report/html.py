@@ -5,31 +5,16 @@ What does not fit is counted, and said to be left out. Nothing is judged here: a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gapless.traces.report import budget
-from gapless.traces.report.budget import Budget
+from gapless.traces.report import budget, wording
 from gapless.traces.report.charts import clipped
 from gapless.traces.report.log_map import FRAME, drawable, log_maps
-from gapless.traces.report.sections import Section, SectionRow, presentation, sections
-from gapless.traces.report.values import Finding, Report, Source
-from gapless.traces.report.wording import (
-    WORST_FIRST,
-    allowed,
-    by_reason,
-    cleaned,
-    duration,
-    left,
-    line_kind,
-    plural,
-    sentence,
-    size,
-    some,
-    story_of,
-)
+from gapless.traces.report.sections import Section, presentation, sections
+from gapless.traces.report.values import Finding, Report, SourceRow
 
 MEANINGS = {
     "conforms": "Everything that was checked is as it must be.",
@@ -40,83 +25,78 @@ MEANINGS = {
 SIGNS = {"conforms": "✓", "departs": "✗", "unreadable": "!", "inconclusive": "?"}
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """As much of a section as fits: entries with their charts, and entries in a table or as lines."""
-
-    section: Section
-    drawn: list[SectionRow]
-    listed: list[SectionRow]
-
-
 def html(report: Report) -> str:
     """The report as one page."""
-    report, room = cleaned(report, budget.TEXT), Budget()
+    report, room = wording.cleaned(report, budget.TEXT), budget.Budget()
+    piece: Any = _environment().get_template("pieces.html.j2").make_module({"report": report, "frame": FRAME})
     found = list(enumerate(report.violations, 1))
-    told = room.fitting(found, lambda f: budget.of_told(f[1]), budget.STORIES)
-    listed = room.fitting(
-        [(n, _brief(finding)) for n, finding in found[len(told) :]], lambda f: budget.of_finding(f[1]), budget.FINDINGS
-    )
-    sources = room.fitting(_sources(report), budget.of_source, budget.SOURCES)
-    reasons = by_reason(report.not_exercised)
-    unheard = room.fitting(reasons, lambda r: budget.said(60, *r), budget.LINES)
-    away = room.fitting(list(enumerate(allowed(report), 1)), lambda a: budget.of_allowed(*a[1][1:]), budget.LINES)
-    tales = [(n, first) for n, (_, _, first) in away if first and first.story]
-    covered = room.fitting(list(report.coverage.items()), lambda c: budget.said(100, c[0]), budget.LINES)
-    linked = {f"finding-{n}" for n, _ in (*told, *listed)} | {f"anomaly-{n}" for n, _ in away}
-    maps = room.fitting(log_maps(report, budget.MAPS[0], linked), budget.of_map, budget.MAPS)
+    told = room.fitting(piece.told, found, budget.STORIES)
+    listed = room.fitting(piece.listed, [(n, _brief(f)) for n, f in found[len(told) :]], budget.FINDINGS)
+    deviations = [(n, *one) for n, one in enumerate(wording.allowed(report), 1)]
+    tales = [(n, first) for n, _, _, first in deviations[: budget.LINES[0]] if first and first.story]
+    stories = dict(zip((n for n, _ in tales), room.fitting(piece.tale, tales, budget.LINES), strict=False))
+    allowed = room.fitting(piece.allowed, [(*one, one[0] in stories) for one in deviations], budget.LINES)
+    linked = {f"finding-{n + 1}" for n in range(len(told) + len(listed))} | {
+        f"anomaly-{n + 1}" for n in range(len(allowed))
+    }
+    logs = log_maps(report, budget.LOGS[0], linked)
+    drawn = room.fitting(piece.log, list(zip(logs, range(1, len(logs) + 1), strict=True)), budget.LOGS)
     because = [reason for s in report.sources if s.verdict == report.verdict for reason in s.reasons]
-    shown = sections(report)
-    return _template().render(
-        report=report,
-        sentence=sentence(report, shown),
-        meaning=MEANINGS[report.verdict],
-        because=_short(because, 3),
-        numbers=_numbers(report, shown),
-        sources=sources,
-        pictures=maps,
-        kinds={kind for log in maps for kind in log.kinds},
-        together=max((log.together for log in maps), default=1),
-        drawable=len(drawable(report)),
-        frame=FRAME,
-        found=len(found),
-        told=told,
-        listed=listed,
-        away=away,
-        tales=len(tales),
-        told_away={n for n, _ in room.fitting(tales, lambda t: budget.of_story(t[1].story), budget.LINES)},
-        sections=[_fitted(section, room) for section in shown],
-        unheard=unheard,
-        unheard_count=len(reasons),
-        covered=covered,
+    reasons, parts = wording.by_reason(report.not_exercised), sections(report)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            sentence=wording.sentence(report, parts),
+            meaning=MEANINGS[report.verdict],
+            because=_short(because, 3),
+            numbers=_numbers(report, parts),
+            sources=room.fitting(piece.source, [(source,) for source in _sources(report)], budget.SOURCES),
+            logs=list(zip(logs, drawn, strict=False)),
+            kinds={kind for log in logs[: len(drawn)] for kind in log.kinds},
+            together=max((log.together for log in logs[: len(drawn)]), default=1),
+            drawable=len(drawable(report)),
+            found=len(found),
+            told=told,
+            listed=listed,
+            allowed=allowed,
+            tales=len(tales),
+            stories=stories,
+            sections=[_section(section, piece, room) for section in parts],
+            reasons=len(reasons),
+            unheard=room.fitting(piece.unheard, reasons, budget.LINES),
+            covered=room.fitting(piece.covered, list(report.coverage.items()), budget.LINES),
+        )
     )
 
 
 @cache
-def _template() -> Template:
+def _environment() -> Environment:
     loader = PackageLoader("gapless.traces.report")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"plural": plural, "size": size, "left": left, "some": some, "story": story_of}
+    for word in (wording.plural, wording.size, wording.left, wording.some, wording.story_of):
+        environment.filters[word.__name__] = word
     environment.filters |= {"count": "{:,}".format, "kind": lambda kind: presentation(kind).label}
-    environment.globals |= {"SIGNS": SIGNS, "line_kind": line_kind}
-    return environment.get_template("report.html.j2")
+    environment.globals |= {"SIGNS": SIGNS, "line_kind": wording.line_kind}
+    return environment
 
 
-def _fitted(section: Section, room: Budget) -> Fitted:
-    drawn = [entry for entry in section.entries[: budget.DRAWN[0]] if entry.charts or entry.figures]
-    drawn = room.fitting(drawn, budget.of_drawn, budget.DRAWN)
-    limit = budget.DETAILS if section.detail else budget.ENTRIES
-    taking = budget.of_row if section.header else budget.of_line
-    return Fitted(section, drawn, room.fitting(section.entries[len(drawn) :], taking, limit))
+def _section(section: Section, piece: Any, room: budget.Budget) -> tuple[Section, list[str], list[str]]:
+    """A section, with as many of its rows as fit: the first with their charts, others in a table or as lines."""
+    drawn = [(section, row, number) for number, row in enumerate(section.rows, 1) if row.charts or row.figures]
+    drawings = room.fitting(piece.drawn, drawn, budget.DRAWN)
+    rest = [(section, row) for row in section.rows[len(drawings) :]]
+    return section, drawings, room.fitting(piece.row, rest, budget.DETAILS if section.detail else budget.ROWS)
 
 
-def _sources(report: Report) -> list[Source]:
-    """The sources; their notes do not fill the page."""
+def _sources(report: Report) -> list[SourceRow]:
+    """The sources, the worst first; their notes do not fill the page."""
     return [
         source.model_copy(update={"reasons": _short(source.reasons, 10), "notes": _short(source.notes, 10)})
-        for source in sorted(report.sources, key=lambda source: WORST_FIRST.index(source.verdict))
+        for source in sorted(report.sources, key=lambda source: wording.WORST_FIRST.index(source.verdict))
     ]
 
 
@@ -126,21 +106,22 @@ def _short(lines: list[str], most: int) -> list[str]:
 
 
 def _brief(finding: Finding) -> Finding:
-    """A finding without its story."""
-    return finding.model_copy(
-        update={"message": clipped(finding.message, 300), "story": [], "otherwise": "", "here": {}}
-    )
+    return finding.model_copy(update={"message": clipped(finding.message, 300)})
 
 
-def _numbers(report: Report, shown: list[Section]) -> list[tuple[str, str]]:
+def _numbers(report: Report, parts: list[Section]) -> list[tuple[str, str]]:
     """The numbers at the top of the page, as (number, what it counts)."""
     counts = [
         (sum(s.records for s in report.sources), "record", ""),
         (report.counts.queues, "queue", ""),
-        *((*section.total, "") for section in shown if section.total[0]),
+        *((*section.total, "") for section in parts if section.total[0]),
         (report.counts.events, "event checked", "events checked"),
         (max(report.findings_total, len(report.violations)), "violation", ""),
         (sum(report.anomalies.values()), "anomaly", "anomalies"),
     ]
-    numbers = [plural(*count).partition(" ")[::2] for count in counts]
-    return [*numbers, (size(sum(s.bytes for s in report.sources)), "read"), (duration(report.seconds), "taken")]
+    numbers = [wording.figure(*count) for count in counts]
+    return [
+        *numbers,
+        (wording.size(sum(s.bytes for s in report.sources)), "read"),
+        (wording.duration(report.seconds), "taken"),
+    ]

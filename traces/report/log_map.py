@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
+from types import SimpleNamespace
+from typing import NamedTuple
 
 from gapless.traces.report.charts import clipped
 from gapless.traces.report.values import Finding, Mark, Report
 from gapless.traces.report.wording import allowed, plural, size
 
-
-@dataclass(frozen=True)
-class Frame:
-    """Where things stand on a picture, in its own units: pins above the row of files, words below."""
-
-    width: int = 1000
-    height: int = 136
-    left: int = 8
-    right: int = 992
-    pin: int = 14  # middle of the pins
-    top: int = 44
-    bottom: int = 88
-
-
-FRAME = Frame()
+# Where things stand on a picture, in its own units: pins (by their middle) above the row of files, words below.
+FRAME = SimpleNamespace(width=1000, height=136, left=8, right=992, pin=14, top=44, bottom=88)
 BOXES = 40  # files beyond that share a box
 BOX_GAP = 8  # closer boxes become one, and so on: a picture has a few hundred shapes at most
 STRETCH_GAP = 3
@@ -32,24 +21,15 @@ PIN_GAP = 16
 
 
 @dataclass(frozen=True)
-class FileBox:
-    """A log file, or several that follow one another."""
-
-    x: float
-    width: float
-    files: int
-    label: str
-    title: str
-
-
-@dataclass(frozen=True)
-class OddBytes:
-    """Bytes that are not like the others: damaged, or not read."""
+class LogShape:
+    """A log file, or several that follow one another; or bytes that are damaged or not read."""
 
     x: float
     width: float
     kind: str
     title: str
+    label: str = ""
+    files: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,6 +46,15 @@ class Pin:
     severity: str
 
 
+class Pinned(NamedTuple):
+    """A finding, the number that it has on the page, and where it is told of."""
+
+    x: float
+    number: str
+    href: str
+    finding: Finding
+
+
 @dataclass(frozen=True)
 class LogMap:
     """One log as shapes: the template only draws them."""
@@ -74,10 +63,10 @@ class LogMap:
     low: int
     high: int
     more: int  # bytes of the files that are not drawn, for nothing is in them
-    boxes: list[FileBox]
+    boxes: list[LogShape]
     records: float  # where the records end
     end: int
-    stretches: list[OddBytes]
+    stretches: list[LogShape]
     stems: list[int]
     pins: list[Pin]
     kinds: set[str]  # what the legend has to explain
@@ -101,42 +90,48 @@ def log_maps(report: Report, most: int, linked: set[str]) -> list[LogMap]:
     marks: dict[str, list[Mark]] = {}
     for mark in report.marks:
         marks.setdefault(mark.source, []).append(mark)
-    found = [(f"finding-{n}", str(n), f) for n, f in enumerate(report.violations, 1)]
-    found += [(f"anomaly-{n}", f"a{n}", f) for n, (_, _, f) in enumerate(allowed(report), 1) if f]
-    maps = []
-    for source in drawable(report)[:most]:
-        mine = [(f"#{a}" if a in linked else "#findings", n, f) for a, n, f in found if f.source == source]
-        maps.append(_log_map(source, marks[source], mine))
-    return maps
+    found = [("finding", "", n, finding) for n, finding in enumerate(report.violations, 1)]
+    found += [("anomaly", "a", n, first) for n, (_, _, first) in enumerate(allowed(report), 1) if first]
+    named = [(f"{what}-{n}", f"{letter}{n}", finding) for what, letter, n, finding in found]
+    pinned = [Pinned(0, n, f"#{name}" if name in linked else "#findings", finding) for name, n, finding in named]
+    return [
+        _log_map(source, marks[source], [one for one in pinned if one.finding.source == source])
+        for source in drawable(report)[:most]
+    ]
 
 
-def _log_map(source: str, marks: list[Mark], found: list[tuple[str, str, Finding]]) -> LogMap:
-    files = sorted((m for m in marks if m.kind == "file" and m.high > m.low), key=lambda m: m.low)
+def _log_map(source: str, marks: list[Mark], found: list[Pinned]) -> LogMap:
     logs = [m for m in marks if m.kind == "log"]
-    files = files or [m for m in logs if m.high > m.low]
+    files = [m for m in marks if m.kind == "file" and m.high > m.low] or [m for m in logs if m.high > m.low]
     low, high = min(m.low for m in files), max(m.high for m in files)
     end = max((m.high for m in logs), default=low)
     others = [m for m in marks if m.kind in ("damage", "unread")]
-    reached = [end, *(min(m.high, high) for m in others), *(min(f.position, high) for _, _, f in found)]
-    drawn = _drawn(low, high, max(reached))
+    reached = [end, *(m.high for m in others), *(one.finding.position for one in found)]
+    drawn = _drawn(low, high, max(end, *(min(position, high) for position in reached)))
 
     def at(position: int) -> float:
         share = (min(max(position, low), drawn) - low) / (drawn - low)
-        return round(FRAME.left + share * (FRAME.right - FRAME.left), 1)
+        x: float = FRAME.left + share * (FRAME.right - FRAME.left)
+        return round(x, 1)
 
-    stems = [at(f.position) for _, _, f in found]
+    together = -(-len(files) // BOXES)
+    pinned = sorted((one._replace(x=at(one.finding.position)) for one in found), key=lambda one: one.x)
     return LogMap(
         source=source,
         low=low,
         high=drawn,
         more=high - drawn,
-        boxes=_boxes([m for m in files if m.low < drawn], at),
+        boxes=[_box(group, at) for group in _grouped([m for m in files if m.low < drawn], at, BOX_GAP, together)],
         records=at(end),
         end=end,
-        stretches=[s for kind in ("unread", "damage") for s in _stretches(kind, others, at)],
-        stems=sorted(set(map(round, stems))),
-        pins=_pins(sorted(zip(stems, found, strict=True), key=lambda pin: pin[0])),
-        kinds={m.kind for m in others} | {f.severity for _, _, f in found},
+        stretches=[
+            _stretch(kind, group, at)
+            for kind in ("unread", "damage")
+            for group in _grouped([m for m in others if m.kind == kind], at, STRETCH_GAP)
+        ],
+        stems=sorted({round(one.x) for one in pinned}),
+        pins=_pins(pinned),
+        kinds={m.kind for m in others} | {one.finding.severity for one in found},
     )
 
 
@@ -146,74 +141,56 @@ def _drawn(low: int, high: int, reached: int) -> int:
     return low + used * 5 // 4 if 0 < used * 8 < (high - low) * 5 and used >= 4 else high
 
 
-def _boxes(files: list[Mark], at: Callable[[int], float]) -> list[FileBox]:
-    together = -(-len(files) // BOXES)
+def _grouped(marks: list[Mark], at: Callable[[int], float], gap: float, most: int = 1 << 30) -> list[list[Mark]]:
+    """Marks that would stand too close to one another, put together."""
     groups: list[list[Mark]] = []
-    for file in files:
-        apart = groups and at(file.low) - at(groups[-1][-1].high) > BOX_GAP
-        if not groups or apart or len(groups[-1]) >= together:
-            groups.append([])
-        groups[-1].append(file)
-    return [_box(group, at) for group in groups]
-
-
-def _box(files: list[Mark], at: Callable[[int], float]) -> FileBox:
-    x, end = at(files[0].low), at(files[-1].high)
-    names = [clipped(file.label.rpartition("/")[2], 30) for file in (files[0], files[-1])]
-    count = plural(len(files), "file")
-    title = names[0] if len(files) == 1 else f"{count}: {names[0]} to {names[1]}"
-    label = names[0] if len(files) == 1 else count
-    width = round(end - x, 1)
-    fits = len(label) * 6.1 + 8 <= width
-    held = sum(file.high - file.low for file in files)
-    return FileBox(x, width, len(files), label if fits else "", f"{title} ({size(held)})")
-
-
-def _stretches(kind: str, marks: list[Mark], at: Callable[[int], float]) -> list[OddBytes]:
-    groups: list[list[Mark]] = []
-    for mark in sorted((m for m in marks if m.kind == kind), key=lambda m: m.low):
-        if groups and at(mark.low) - at(groups[-1][-1].high) <= STRETCH_GAP:
+    for mark in sorted(marks, key=lambda m: m.low):
+        if groups and len(groups[-1]) < most and at(mark.low) - at(groups[-1][-1].high) <= gap:
             groups[-1].append(mark)
         else:
             groups.append([mark])
-    return [_stretch(kind, group, at) for group in groups]
+    return groups
 
 
-def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> OddBytes:
+def _box(files: list[Mark], at: Callable[[int], float]) -> LogShape:
+    x, end = at(files[0].low), at(files[-1].high)
+    first, last = (clipped(file.label.rpartition("/")[2], 30) for file in (files[0], files[-1]))
+    label = first if len(files) == 1 else plural(len(files), "file")
+    title = first if len(files) == 1 else f"{label}: {first} to {last}"
+    width = round(end - x, 1)
+    held = size(sum(file.high - file.low for file in files))
+    return LogShape(x, width, "file", f"{title} ({held})", label if len(label) * 6.1 + 8 <= width else "", len(files))
+
+
+def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> LogShape:
     low, high = marks[0].low, max(m.high for m in marks)
     what = clipped(marks[0].label, 80) if len(marks) == 1 else f"{len(marks):,} stretches"
     x, end = at(low), at(high)
-    return OddBytes(x, max(round(end - x, 1), 3), kind, f"{what}: {low:,} to {high:,} ({size(high - low)})")
+    return LogShape(x, max(round(end - x, 1), 3), kind, f"{what}: {low:,} to {high:,} ({size(high - low)})")
 
 
-def _pins(found: list[tuple[float, tuple[str, str, Finding]]]) -> list[Pin]:
+def _pins(found: list[Pinned]) -> list[Pin]:
     """A pin for each finding; where they would cover one another, one for several."""
-    groups = [list(group) for _, group in groupby(found, key=lambda pin: pin[0] // PIN_GAP)]
-    pins = [_pin(group) for group in groups]
-    n = 0
-    while n < len(pins) - 1:
-        if _touch(pins[n], pins[n + 1]):
-            groups[n : n + 2] = [groups[n] + groups[n + 1]]
-            pins[n : n + 2] = [_pin(groups[n])]
-            n = max(n - 1, 0)  # it has grown, and may touch the one before it
-        else:
-            n += 1
-    return pins
+    pins: list[tuple[list[Pinned], Pin]] = []
+    for _, near in groupby(found, key=lambda one: one.x // PIN_GAP):
+        group = list(near)
+        pin = _pin(group)
+        while pins and pin.x - pin.width / 2 < pins[-1][1].x + pins[-1][1].width / 2 + 2:
+            group = pins.pop()[0] + group
+            pin = _pin(group)
+        pins.append((group, pin))
+    return [pin for _, pin in pins]
 
 
-def _touch(one: Pin, other: Pin) -> bool:
-    return other.x - other.width / 2 < one.x + one.width / 2 + 2
-
-
-def _pin(group: list[tuple[float, tuple[str, str, Finding]]]) -> Pin:
-    label = _pin_label([number for _, (_, number, _) in group])
+def _pin(group: list[Pinned]) -> Pin:
+    label = _pin_label([one.number for one in group])
     width = 14 + 7.5 * len(label)
-    low, high = round(group[0][0]), round(group[-1][0])
+    low, high = round(group[0].x), round(group[-1].x)
     x = min(max((low + high) / 2, FRAME.left + width / 2), FRAME.right - width / 2)
-    lines = [f"{number}. {clipped(f.message, 160)}" for _, (_, number, f) in group[:5]]
+    lines = [f"{one.number}. {clipped(one.finding.message, 160)}" for one in group[:5]]
     lines += [f"and {len(group) - 5:,} more"] if len(group) > 5 else []
-    href = next((href for _, (href, _, _) in group if href != "#findings"), "#findings")
-    severity = "violation" if any(f.severity == "violation" for _, (_, _, f) in group) else "anomaly"
+    href = next((one.href for one in group if one.href != "#findings"), "#findings")
+    severity = "violation" if any(one.finding.severity == "violation" for one in group) else "anomaly"
     return Pin(x, low, high, width, label, href, "\n".join(lines), severity)
 
 

@@ -5,14 +5,14 @@ A source gives a `Presentation` for the kind of input that it reads. Text and pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gapless.traces.report.charts import Chart
 from gapless.traces.report.values import WORST, Report, VerdictName
 
-Parts = Mapping[str, Sequence[Any]]
+RowsByPart = Mapping[str, Sequence[Any]]
 """The rows of a report by part: `ReportRow`s, each of the model that its source has for that part."""
 
 
@@ -20,12 +20,12 @@ Parts = Mapping[str, Sequence[Any]]
 class SectionRow:
     """One row of a section, in several forms: a format chooses among them.
 
-    `line`: a sentence · `cells`: numbers, in the order of the section's header · `lines`: what else a terminal says
-    where entries are few · `figures`: (number, what it counts) · `charts`: drawn where entries are few.
+    `line`: a sentence · `cells`: numbers, in the order of the section's headings · `lines`: what else a terminal says
+    where there are few rows · `figures`: (number, what it counts) · `charts`: drawn where there are few rows.
     """
 
     source: str
-    name: str = ""  # empty where there is one entry for each source
+    name: str = ""  # empty where there is one row for each source
     line: str = ""
     cells: tuple[int | str, ...] = ()
     verdict: VerdictName | None = None
@@ -39,7 +39,7 @@ class SectionRow:
         return [f"{cell:,}" if isinstance(cell, int) else cell for cell in self.cells]
 
     def head(self, report: Report) -> str:
-        """What the entry is about; with its source where the report has several."""
+        """What the row is about; with its source where the report has several."""
         if not self.name:
             return self.source
         return f"{self.source}: {self.name}" if len(report.sources) > 1 else self.name
@@ -47,22 +47,27 @@ class SectionRow:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report: a title, and entries below it.
+    """A part of a report: a title, and rows below it.
 
-    `header`: of the names and the cells; without it, entries are lines, on a page too · `total`: what the closing
+    `headings`: of names and cells, with commas; without them, rows are lines, on a page too · `total`: what the closing
     sentence and the top of a page count, as (number, noun) · `detail`: a long table, which is folded or left out
     where it would hide the verdict.
     """
 
     name: str  # of its place on a page
     title: str
-    noun: tuple[str, str]  # of an entry: one, several
-    entries: Sequence[SectionRow]
+    noun: str  # for one row
+    rows: Sequence[SectionRow]
     caption: str = ""
-    header: tuple[str, ...] = ()
+    headings: str = ""
     note: str = ""
     total: tuple[int, str] = (0, "")
     detail: bool = False
+
+    @property
+    def header(self) -> list[str]:
+        """The headings, one by one."""
+        return self.headings.split(", ") if self.headings else []
 
 
 @dataclass(frozen=True)
@@ -75,12 +80,12 @@ class Presentation:
 
     label: str
     unit: str = "record"  # of what is read
-    by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
     parts: tuple[str, ...] = ()
-    sections: Callable[[Parts], Iterable[Section]] = lambda _: ()
+    sections: Callable[[RowsByPart], Iterable[Section]] = lambda _: ()
     conforms: Callable[[Report, str], Iterable[str]] = lambda report, trace: (
         f"{trace} conforms: {report.counts.events:,} events.",
     )
+    by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
 
 
 PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}
@@ -98,29 +103,15 @@ def sections(report: Report) -> list[Section]:
     found = []
     for shows in PRESENTATIONS.values():
         for section in shows.sections({**dict.fromkeys(shows.parts, ()), **report.parts}):
-            worse = sorted(section.entries, key=lambda e: -WORST.index(e.verdict or verdicts.get(e.source, WORST[0])))
-            found += [replace(section, entries=worse)] if worse else []
+            worse = sorted(section.rows, key=lambda e: -WORST.index(e.verdict or verdicts.get(e.source, WORST[0])))
+            found += [replace(section, rows=worse)] if worse else []
     return sorted(found, key=lambda section: section.detail)
 
 
-def together(parts: Iterable[Parts]) -> dict[str, list[Any]]:
+def together(parts: Iterable[RowsByPart]) -> dict[str, list[Any]]:
     """The rows of several sources, by part; a key for every part that there could be."""
     found: dict[str, list[Any]] = {name: [] for shows in PRESENTATIONS.values() for name in shows.parts}
     for one in parts:
         for name, rows in one.items():
             found.setdefault(name, []).extend(rows)
     return found
-
-
-def explained(report: Report, trace: str) -> Iterator[str]:
-    """What `gapless explain` says of one trace of one source: its stories, or that it departs nowhere."""
-    told = [finding for finding in report.violations if finding.trace == trace]
-    if not told and report.verdict == "departs":
-        yield f"{trace} does not depart by itself; what does is another trace: gapless check tells of it."
-    for finding in told:
-        yield from (*finding.story, "")
-    source, topic = report.sources[0], trace.rpartition("/")[0]
-    for line in (*source.reasons, *(note for note in source.notes if topic and topic in note)):
-        yield f"{source.path}: {line}"
-    if report.verdict == "conforms":
-        yield from presentation(source.kind).conforms(report, trace)

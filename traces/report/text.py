@@ -1,4 +1,4 @@
-"""A report for a terminal or a pipe: `text`. What does not fit is counted, and said to be left out."""
+"""A report for a terminal or a pipe. What does not fit is counted, and said to be left out."""
 
 from __future__ import annotations
 
@@ -8,28 +8,18 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from gapless.traces.report import wording
 from gapless.traces.report.charts import BARS, Bar, blocks, clipped
 from gapless.traces.report.sections import Section, SectionRow, presentation, sections
 from gapless.traces.report.values import Finding, Report, VerdictName
-from gapless.traces.report.wording import (
-    allowed,
-    by_reason,
-    cleaned,
-    left,
-    line_kind,
-    plural,
-    sentence,
-    size,
-    some,
-    story_of,
-)
+from gapless.traces.report.wording import plural
 
 # Without `verbose`: what lets verdict and story be seen without scrolling.
 FEW_ROWS = 24  # of a long table, on a terminal
 FEW_REASONS = 4
 STORIES = 20
 NOTES = 5
-FEW_ENTRIES = 3  # of which all that is known is told; of more, one line each
+FULLY_TOLD = 3  # of which all that is known is told; of more, one line each
 FEW_LINES = 24
 FEW_OUTCOMES = 6
 
@@ -49,12 +39,12 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
     `verbose`: every queue, every note, every story and every rule that was not exercised. Without it, long tables are
     for terminals, for what conforms and for few rows. No line is wrapped: the width changes nothing.
     """
-    report = cleaned(report)
+    report = wording.cleaned(report)
     told = sections(report)
     parts = (
         _sources(report, verbose=verbose),
         *(_table(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if s.detail),
-        *(_entries(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if not s.detail),
+        *(_rows(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if not s.detail),
         _not_exercised(report, verbose=verbose),
         _allowed(report, verbose=verbose),
         _findings(report, verbose=verbose),
@@ -63,7 +53,7 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
         if part:
             for line in (*part, Text()):
                 _say(console, line)
-    _say(console, Text.assemble(_verdict(report.verdict), f": {sentence(report, told)}"))
+    _say(console, Text.assemble(_verdict(report.verdict), f": {wording.sentence(report, told)}"))
 
 
 def _say(console: Console, line: Text) -> None:
@@ -78,9 +68,9 @@ def _verdict(verdict: VerdictName) -> tuple[str, str]:
     return verdict, f"bold {STYLES[verdict]}"
 
 
-def _more(count: int, one: str, many: str = "") -> list[Text]:
+def _more(count: int, noun: str) -> list[Text]:
     """How many are left out, if any are."""
-    return [Text(f"and {plural(count, f'more {one}', many and f'more {many}')} (--verbose)")] if count else []
+    return [Text(f"and {plural(count, f'more {noun}')} (--verbose)")] if count else []
 
 
 def _sources(report: Report, *, verbose: bool) -> list[Text]:
@@ -89,7 +79,7 @@ def _sources(report: Report, *, verbose: bool) -> list[Text]:
         shows = presentation(source.kind)
         about = [shows.label]
         if source.kind != "unknown":
-            about += [plural(source.records, shows.unit), size(source.bytes), left(source)]
+            about += [plural(source.records, shows.unit), wording.size(source.bytes), wording.left(source)]
         line = Text.assemble((source.path, "bold"), f": {', '.join(filter(None, about))}: ", _verdict(source.verdict))
         notes = source.notes if verbose else source.notes[:NOTES]
         lines.append(line)
@@ -104,17 +94,17 @@ def _sources(report: Report, *, verbose: bool) -> list[Text]:
 
 def _table(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
     """The table of a detail."""
-    few = len(section.entries) <= FEW_ROWS and report.verdict == "conforms"
+    few = len(section.rows) <= FEW_ROWS and report.verdict == "conforms"
     if not (verbose or (terminal and few)):
         return []
-    rows = [(entry.head(report), *entry.texts) for entry in section.entries]
-    widths = [max(map(cell_len, column)) for column in zip(section.header, *rows, strict=True)]
+    cells = [(row.head(report), *row.texts) for row in section.rows]
+    widths = [max(map(cell_len, column)) for column in zip(section.header, *cells, strict=True)]
     told = [Text(_aligned(section.header, widths), "bold")]
-    for row, entry in zip(rows, section.entries, strict=True):
-        told.append(Text(_aligned(row, widths)))
-        if entry.verdict:
+    for row, texts in zip(section.rows, cells, strict=True):
+        told.append(Text(_aligned(texts, widths)))
+        if row.verdict:
             told[0].plain = f"{_aligned(section.header, widths)}  verdict"
-            told[-1].append("  ").append(entry.verdict, STYLES[entry.verdict])
+            told[-1].append("  ").append(row.verdict, STYLES[row.verdict])
     return told
 
 
@@ -124,21 +114,21 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([row[0] + gaps[0], *(gap + cell for cell, gap in zip(row[1:], gaps[1:], strict=True))])
 
 
-def _entries(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
-    """A line for each entry; where there are few, all that is known of them."""
-    told = section.entries if verbose else section.entries[:FEW_LINES]
+def _rows(report: Report, section: Section, *, verbose: bool, terminal: bool) -> list[Text]:
+    """A line for each row; where there are few, all that is known of them."""
+    told = section.rows if verbose else section.rows[:FEW_LINES]
     lines: list[Text] = []
-    for entry in told:
-        lines.append(Text.assemble((entry.head(report), "bold"), f": {entry.line}"))
-        if verbose or len(section.entries) <= FEW_ENTRIES:
-            lines += _outcomes(entry, BARS if verbose else FEW_OUTCOMES, terminal=terminal)
-            lines += [Text(f"  {line}") for line in entry.lines]
-    return lines + _more(len(section.entries) - len(told), *section.noun)
+    for row in told:
+        lines.append(Text.assemble((row.head(report), "bold"), f": {row.line}"))
+        if verbose or len(section.rows) <= FULLY_TOLD:
+            lines += _outcomes(row, BARS if verbose else FEW_OUTCOMES, terminal=terminal)
+            lines += [Text(f"  {line}") for line in row.lines]
+    return lines + _more(len(section.rows) - len(told), section.noun)
 
 
-def _outcomes(entry: SectionRow, most: int, *, terminal: bool) -> Iterator[Text]:
+def _outcomes(row: SectionRow, most: int, *, terminal: bool) -> Iterator[Text]:
     """The charts that have colours, in columns; a pipe gets the same words without the bars."""
-    for chart in entry.charts:
+    for chart in row.charts:
         if chart.tones:
             yield from _bars(chart.folded(most), terminal=terminal)
 
@@ -158,7 +148,7 @@ def _bars(bars: Sequence[Bar], *, terminal: bool) -> Iterator[Text]:
 
 
 def _not_exercised(report: Report, *, verbose: bool) -> list[Text]:
-    groups = by_reason(report.not_exercised)
+    groups = wording.by_reason(report.not_exercised)
     if not groups:
         return []
     count = plural(len(report.not_exercised), "rule or step", "rules or steps")
@@ -172,8 +162,8 @@ def _allowed(report: Report, *, verbose: bool) -> list[Text]:
     """What the profile allowed, by kind, with the first of each; `verbose`: and its story."""
     if not report.anomalies:
         return []
-    lines = [Text(f"the {report.profile} profile gave away, counted and not judged:", "bold yellow")]
-    for count, what, first in allowed(report):
+    lines = [Text(f"allowed by the {report.profile} profile, counted and not judged:", "bold yellow")]
+    for count, what, first in wording.allowed(report):
         at = f", first in {first.trace} at {_place(report, first)}" if first else ""
         lines.append(Text.assemble((f"  {count:,} × ", "yellow"), f"{what}{at}"))
         if verbose and first:
@@ -202,11 +192,25 @@ def _finding(number: int, finding: Finding, place: str) -> Iterator[Text]:
     yield Text.assemble((f"{number}. ", "bold red"), (finding.message, "bold"))
     yield Text(f"   {place} ({finding.rule})")
     if finding.count > 1:
-        yield Text(f"   {finding.count:,} like this, in {some(finding.traces) or finding.trace}")
+        yield Text(f"   {finding.count:,} like this, in {wording.some(finding.traces) or finding.trace}")
     yield Text()
     yield from _story(finding)
 
 
 def _story(finding: Finding) -> Iterable[Text]:
-    for n, line in enumerate(story_of(finding)):
-        yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(line_kind(n, line), ""))
+    for n, line in enumerate(wording.story_of(finding)):
+        yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(wording.line_kind(n, line), ""))
+
+
+def explained(report: Report, trace: str) -> Iterator[str]:
+    """What `gapless explain` says of one trace of one source: its stories, or that it departs nowhere."""
+    told = [finding for finding in report.violations if finding.trace == trace]
+    if not told and report.verdict == "departs":
+        yield f"{trace} does not depart by itself; what does is another trace: gapless check tells of it."
+    for finding in told:
+        yield from (*finding.story, "")
+    source, topic = report.sources[0], trace.rpartition("/")[0]
+    for line in (*source.reasons, *(note for note in source.notes if topic and topic in note)):
+        yield f"{source.path}: {line}"
+    if report.verdict == "conforms":
+        yield from presentation(source.kind).conforms(report, trace)

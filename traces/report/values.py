@@ -5,18 +5,10 @@ These models are the `--json` output; `schema` is raised when a key changes its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializeAsAny,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_serializer, model_validator
 
 VerdictName = Literal["conforms", "inconclusive", "unreadable", "departs"]
 Severity = Literal["violation", "anomaly"]
@@ -62,7 +54,7 @@ class Finding(Model):
     traces: list[str] = Field(default=[], description="the first few traces of the cluster")
 
 
-class Source(Model):
+class SourceRow(Model):
     """One input, and what was read of it."""
 
     path: str
@@ -113,7 +105,7 @@ class Report(Model):
     verdict: VerdictName
     profile: str
     engine: str
-    sources: list[Source]
+    sources: list[SourceRow]
     counts: Counts
     coverage: dict[str, int] = Field(description="accepted events by spec and action")
     not_exercised: list[str] = Field(
@@ -123,8 +115,7 @@ class Report(Model):
     findings: list[Finding]
     findings_total: int
     parts: dict[str, list[SerializeAsAny[ReportRow]]] = Field(
-        default={},
-        description="rows of the sources, such as `queues`; in JSON and as attributes they stand beside the rest",
+        default={}, description="rows of the sources, such as `queues`: in JSON, and as attributes, beside the rest"
     )
     marks: list[Mark] = []
     life: list[str] = Field(default=[], description="of the one transaction that was asked for, a line for each step")
@@ -144,7 +135,7 @@ class Report(Model):
         return {key: value for key, value in given.items() if key not in models} | {"parts": parts}
 
     @model_serializer(mode="wrap")
-    def _spread(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _spread(self, dump: Callable[[Report], dict[str, Any]]) -> dict[str, Any]:
         """The opposite: a key for each kind of row."""
         spread: dict[str, Any] = {}
         for key, value in dump(self).items():

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from gapless.traces.problems import shown
 from gapless.traces.report.charts import clipped
 from gapless.traces.report.sections import Section, presentation
-from gapless.traces.report.values import WORST, Finding, Report, Source, VerdictName
+from gapless.traces.report.values import WORST, Finding, Report, SourceRow, VerdictName
 
 WORST_FIRST: tuple[VerdictName, ...] = WORST[::-1]
 
@@ -26,22 +26,22 @@ def sentence(report: Report, sections: Iterable[Section]) -> str:
         judged = [plural(report.counts.traces, "trace")]
     judged += [plural(*section.total) for section in sections if section.total[0]]
     done = ", ".join([*judged, plural(report.counts.events, "event")])
-    return f"{violations(report)}{done} checked in {duration(report.seconds)} ({how})"
-
-
-def violations(report: Report) -> str:
-    """How many violations there are, as the beginning of a sentence; empty where there are none."""
     told = len(report.violations)
     total = max(report.findings_total, told)
-    if not total:
-        return ""
     stories = f" in {plural(told, 'story', 'stories')}" if told != total else ""
-    return f"{plural(total, 'violation')}{stories}; "
+    broken = f"{plural(total, 'violation')}{stories}; " if total else ""
+    return f"{broken}{done} checked in {duration(report.seconds)} ({how})"
 
 
 def plural(count: int, one: str, many: str = "") -> str:
     """`1 record`, `4,897 records`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def figure(count: int, one: str, many: str = "") -> tuple[str, str]:
+    """The same in two: the number, and what it counts."""
+    number, _, what = plural(count, one, many).partition(" ")
+    return number, what
 
 
 def size(count: int) -> str:
@@ -59,7 +59,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:,.0f} s"
 
 
-def left(source: Source) -> str:
+def left(source: SourceRow) -> str:
     """How the broker left its store."""
     return {True: "clean", False: "unclean", None: ""}[source.clean]
 

@@ -195,9 +195,7 @@ class ClientOracle:
         `power`: the power was lost, not only the process; the death of a process loses nothing.
         """
         stage = self._after(kept, power=power)
-        for sent in self._coming[: stage.written]:
-            self._append(sent)
-        self._begun, self._coming = [], []
+        self._go(stage)
         self.sent = [sent for sent in self.sent if sent.position < kept]
         newest = max((sent.time for sent in self.sent), default=0)
         self.log = replace(log_spec.crash(stage.state, Position(kept)), clock=newest, newest=newest)

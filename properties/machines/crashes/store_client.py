@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 from gapless.impl.dispatch.batches import DispatchBatch
@@ -73,10 +73,8 @@ class CrashTally:
 
     def add(self, other: CrashTally) -> None:
         """Add what another one counted."""
-        self.cases, self.points = self.cases + other.cases, self.points + other.points
-        self.records += other.records
-        for name in ("steps", "refused", "ends", "uses", "replayed"):
-            getattr(self, name).update(getattr(other, name))
+        for f in fields(self):
+            setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
 
 
 class StoreClient:
@@ -134,12 +132,9 @@ class StoreClient:
     def append(self) -> None:
         """One message."""
         message = self._message()
-        queue = self.core.queues.named(*message.queue)
-        self._appending([message], lambda: [(*self._one(message), queue.next - 1)])
-
-    def _one(self, message: NewMessage) -> tuple[int, int]:
-        queue = self.core.queues.named(*message.queue)
-        return self.core.append(queue, message.body, properties_bytes(message.properties), self.now)
+        core, properties = self.core, properties_bytes(message.properties)
+        queue = core.queues.named(*message.queue)
+        self._appending([message], lambda: [(*core.append(queue, message.body, properties, self.now), queue.next - 1)])
 
     def append_many(self) -> None:
         """A batch, which may reach over the end of a file."""

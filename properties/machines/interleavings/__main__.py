@@ -11,18 +11,11 @@ import sys
 import time
 
 from gapless.impl.environment.schedules import DoesNotFit
-from gapless.properties.machines.interleavings.schedule_cases import (
-    SMALL,
-    SMALLEST,
-    InterleavingTally,
-    in_every_way,
-    many,
-    story,
-)
+from gapless.properties.machines.interleavings import schedule_cases
 
 
 def main() -> int:
-    """Run many cases, or one again; 1 if one fails."""
+    """Run schedule_cases.many cases, or one again; 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=100_000, help="random runs")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first random run")
@@ -31,7 +24,7 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.again is not None:
         try:
-            lines, right = story(asked.again)
+            lines, right = schedule_cases.story(asked.again)
         except (ValueError, DoesNotFit) as error:
             parser.error(str(error))
         print(*lines, sep="\n")  # noqa: T201 - a command
@@ -40,8 +33,8 @@ def main() -> int:
 
 
 def _night(first: int, count: int, jobs: int) -> int:
-    began, seen = time.monotonic(), InterleavingTally()
-    for tally in many(first, count, jobs):
+    began, seen = time.monotonic(), schedule_cases.InterleavingTally()
+    for tally in schedule_cases.many(first, count, jobs):
         seen.add(tally)
     seconds = time.monotonic() - began
     print(  # noqa: T201 - a command
@@ -52,9 +45,9 @@ def _night(first: int, count: int, jobs: int) -> int:
         print(f"{times:>12,}  {what}")  # noqa: T201
     for case in seen.failures:
         again = f'Again: python -m gapless.properties.machines.interleavings --again "{case}"'
-        print("", *story(case)[0], again, sep="\n")  # noqa: T201
-    for plan in (*SMALLEST, *SMALL):
-        explored = in_every_way(plan)
+        print("", *schedule_cases.story(case)[0], again, sep="\n")  # noqa: T201
+    for plan in (*schedule_cases.SMALLEST, *schedule_cases.SMALL):
+        explored = schedule_cases.in_every_way(plan)
         runs = explored.schedules + explored.joined
         print(f"every schedule of {plan}: {explored.states:,} states, {runs:,} runs")  # noqa: T201
     return 1 if seen.failures else 0

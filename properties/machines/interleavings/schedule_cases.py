@@ -12,21 +12,11 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from hashlib import blake2b
 
-from gapless.impl.environment.schedules import (
-    Chooser,
-    DoesNotFit,
-    Schedule,
-    ScheduleCounts,
-    chosen,
-    every,
-    run,
-    uniform,
-    with_priorities,
-)
+from gapless.impl.environment import schedules
 from gapless.impl.recorder.recorder import Recorder
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS
 from gapless.properties.machines.interleavings.actors import Plan, Simulation
@@ -63,7 +53,7 @@ class Interleaving:
     """A run as a value; `str` of it is what `parse` reads."""
 
     plan: Plan
-    schedule: Schedule
+    schedule: schedules.Schedule
 
     @classmethod
     def parse(cls, text: str) -> Interleaving:
@@ -71,19 +61,21 @@ class Interleaving:
         plan, colon, schedule = text.partition(":")
         if not colon:
             raise ValueError(f"{text!r}: expected a plan, a colon and a schedule")
-        return cls(Plan.parse(plan), Schedule.parse(schedule))
+        return cls(Plan.parse(plan), schedules.Schedule.parse(schedule))
 
     def __str__(self) -> str:
         return f"{self.plan}: {self.schedule}"
 
 
-def run_case(plan: Plan, choose: Chooser, recorder: Recorder | None = None) -> tuple[Simulation, Schedule]:
+def run_case(
+    plan: Plan, choose: schedules.Chooser, recorder: Recorder | None = None
+) -> tuple[Simulation, schedules.Schedule]:
     """One run, to its end.
 
     Raises Mismatch, or what the implementation raises, with the schedule as a note.
     """
     simulation = Simulation(plan, recorder)
-    schedule = run(simulation, choose, BOUND)
+    schedule = schedules.run(simulation, choose, BOUND)
     try:
         expect(len(schedule) < BOUND, f"{BOUND} steps, and no end")
         simulation.finished()
@@ -93,9 +85,9 @@ def run_case(plan: Plan, choose: Chooser, recorder: Recorder | None = None) -> t
     return simulation, schedule
 
 
-def in_every_way(plan: Plan) -> ScheduleCounts:
+def in_every_way(plan: Plan) -> schedules.ScheduleCounts:
     """Every schedule of a plan. Raises as `run_case`."""
-    return every(partial(Simulation, plan), state=Simulation.state, finished=Simulation.finished)
+    return schedules.every(partial(Simulation, plan), state=Simulation.state, finished=Simulation.finished)
 
 
 def plan_by_chance(chance: random.Random) -> Plan:
@@ -121,11 +113,15 @@ def plan_by_chance(chance: random.Random) -> Plan:
     )
 
 
-def by_chance(seed: int) -> tuple[Simulation, Schedule]:
+def by_chance(seed: int) -> tuple[Simulation, schedules.Schedule]:
     """The random run of a seed: every second one has priorities. Raises as `run_case`."""
     chance = random.Random(seed)  # noqa: S311 - the same for the same seed is all that is asked of it.
     plan = plan_by_chance(chance)
-    choose = uniform(seed) if seed % 2 else with_priorities(seed, changes=chance.randrange(5), steps=STEPS)
+    choose = (
+        schedules.uniform(seed)
+        if seed % 2
+        else schedules.with_priorities(seed, changes=chance.randrange(5), steps=STEPS)
+    )
     return run_case(plan, choose)
 
 
@@ -140,17 +136,13 @@ class InterleavingTally:
     steps: int = 0
     seconds: float = 0.0
     sometimes: Counter[str] = field(default_factory=Counter)
-    different: set[bytes] = field(default_factory=set)
+    different: Counter[bytes] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
     def add(self, other: InterleavingTally) -> None:
         """Add what another one counted."""
-        self.runs += other.runs
-        self.steps += other.steps
-        self.seconds += other.seconds
-        self.sometimes += other.sometimes
-        self.different |= other.different
-        self.failures += other.failures
+        for f in fields(self):
+            setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
 
 
 def some(seeds: range) -> InterleavingTally:
@@ -166,7 +158,7 @@ def some(seeds: range) -> InterleavingTally:
         tally.runs += 1
         tally.steps += len(schedule)
         tally.sometimes += simulation.pair.sometimes
-        tally.different.add(blake2b(f"{plan}: {schedule}".encode(), digest_size=8).digest())
+        tally.different[blake2b(f"{plan}: {schedule}".encode(), digest_size=8).digest()] += 1
     tally.seconds = time.process_time() - began
     return tally
 
@@ -199,7 +191,7 @@ def story(text: str) -> tuple[list[str], bool]:
     Raises ValueError where the text is no case, DoesNotFit where its schedule does not fit its plan.
     """
     case = Interleaving.parse(text)
-    simulation, replayed, lines = Simulation(case.plan), chosen(case.schedule), [str(case.plan), ""]
+    simulation, replayed, lines = Simulation(case.plan), schedules.chosen(case.schedule), [str(case.plan), ""]
     models = [*simulation.pair.models]
 
     def tell() -> None:
@@ -214,11 +206,11 @@ def story(text: str) -> tuple[list[str], bool]:
         return name
 
     try:
-        schedule = run(simulation, choose)
+        schedule = schedules.run(simulation, choose)
         tell()
         if len(schedule) == len(case.schedule) and not any(actor.enabled() for actor in simulation.actors):
             simulation.finished()
-    except DoesNotFit:
+    except schedules.DoesNotFit:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a run raises is what was looked for
         return [*lines[:-1], lines[-1].rstrip(), "", f"{type(error).__name__}: {error}"], False

@@ -24,6 +24,7 @@ from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.recorded_conformance import require_conformance
 from gapless.spec import queue
+from gapless.spec.deviations import queue as deviations
 from gapless.spec.language import Number, Position, Refused
 
 NO_COUNTERPART = {"account": "an implementation does not know what clients say they sent"}
@@ -295,7 +296,7 @@ def _appended(s: queue.State, number: Number, position: Position, size: int, tag
         return queue.append(s, number, 1, position, size, tag)
     except Refused as refused:
         try:
-            return queue.append_to_a_queue_made_anew(s, number, 1, position, size, tag)
+            return deviations.append_to_a_queue_made_anew(s, number, 1, position, size, tag)
         except Refused:
             raise refused from None
 

@@ -19,14 +19,21 @@ from gapless.traces.engines.engine import Engine
 from gapless.traces.events import reading
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.judging.columns import Hashes, Packed
-from gapless.traces.judging.tallies import NO_HASHES, Judged, Tally
+from gapless.traces.judging.tallies import Tally
 from gapless.traces.judging.teller import Recorded, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.event_files import PROFILE
-from gapless.traces.sources.event_files.stretches import Work, among, judge_packed, judge_stretch
+from gapless.traces.sources.event_files.stretches import (
+    NO_HASHES,
+    StretchResult,
+    StretchTask,
+    among,
+    judge_packed,
+    judge_stretch,
+)
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
@@ -46,18 +53,18 @@ class EventFile:
         self.options = options
         self.table = table
         self.splits = reading.stretches(path, options.split or STRETCH)
-        self.judged: dict[int, Judged] = {}
-        self.joined: list[Judged] = []
+        self.judged: dict[int, StretchResult] = {}
+        self.joined: list[StretchResult] = []
 
-    def task(self, engine: Engine) -> Callable[[EventStretch], Judged]:
+    def task(self, engine: Engine) -> Callable[[EventStretch], StretchResult]:
         """As `Recording` says."""
         return partial(judge_stretch, self._work(engine), None)
 
-    def _work(self, engine: Engine) -> Work:
+    def _work(self, engine: Engine) -> StretchTask:
         buckets = min(engine.buckets, len(self.splits))
-        return Work(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table)
+        return StretchTask(self.path, str(self.name), self.options, buckets, engine.handed_on, self.table)
 
-    def take(self, result: Judged) -> None:
+    def take(self, result: StretchResult) -> None:
         """As `Recording` says. Raises KeyboardInterrupt where a task was interrupted."""
         if result.problem:
             raise Unreadable(result.problem)
@@ -102,7 +109,7 @@ class EventFile:
         for judged in self.judged.values():
             judged.whole = judged.loose = NO_HASHES
         for stretch in again:  # what was said of half a trace counts for nothing
-            self.judged[stretch.number] = Judged(stretch.number, self.judged[stretch.number].records)
+            self.judged[stretch.number] = StretchResult(stretch.number, self.judged[stretch.number].records)
         return shared, again
 
     def _loose(self) -> list[Packed]:
@@ -131,7 +138,7 @@ class EventFile:
         return dict(sorted(total.items(), key=lambda item: item[1].begins))
 
 
-def _judge_again(work: Work, shared: Hashes, stretch: EventStretch) -> tuple[Judged, Sequence[Packed]]:
+def _judge_again(work: StretchTask, shared: Hashes, stretch: EventStretch) -> tuple[StretchResult, Sequence[Packed]]:
     """A stretch judged without the traces that others share, and these to be handed on."""
     judged = judge_stretch(work, shared, stretch)
     parts, judged.packed = judged.packed, []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from gapless.traces.events import reading
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.judging.columns import Hashes, Packed, Traces, gathered, hashed, packed, unpacked
 from gapless.traces.judging.judge import Judge
-from gapless.traces.judging.tallies import Judged
+from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.kernels import Ints
@@ -23,8 +23,32 @@ if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
 
+NO_HASHES: Hashes = np.zeros(0, np.uint64)
+
+
+@dataclass
+class StretchResult:
+    """What one task found out. `stretch` is None where it put traces together that several stretches hold.
+
+    `records`: events in the stretch · `tallies`: by spec · `whole`: of the traces judged here · `loose`: of those that
+    may go on elsewhere · `packed`: their events, unless they are `too_many` to be handed on at once · `problem`: why
+    the stretch cannot be read · `listed`: verdicts that were written down.
+    """
+
+    stretch: int | None
+    records: int = 0
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    whole: Hashes = field(default_factory=lambda: NO_HASHES)
+    loose: Hashes = field(default_factory=lambda: NO_HASHES)
+    packed: list[Packed] = field(default_factory=list)
+    too_many: bool = False
+    problem: str = ""
+    interrupted: bool = False
+    listed: int = 0
+
+
 @dataclass(frozen=True)
-class Work:
+class StretchTask:
     """What every task of one file needs.
 
     `buckets`: how many there are, in which traces meet that several stretches hold · `handed_on`: how many events may
@@ -42,7 +66,7 @@ class Work:
         """A judge of its traces."""
         return Judge(shown(self.name), self.options)
 
-    def done(self, judged: Judged, judge: Judge, part: str) -> Judged:
+    def done(self, judged: StretchResult, judge: Judge, part: str) -> StretchResult:
         """What was judged, with its verdicts written down if they are wanted."""
         judged.tallies = judge.tallies
         if self.table is not None:
@@ -50,13 +74,13 @@ class Work:
         return judged
 
 
-def judge_stretch(work: Work, shared: Hashes | None, stretch: EventStretch) -> Judged:
+def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretch) -> StretchResult:
     """Judge the traces that lie wholly in a stretch, and hand on the others: those that are `shared`.
 
     As long as nobody knows which are (None), the first and the last may be: they go on in a neighbour more often than
     not.
     """
-    judged = Judged(stretch.number)
+    judged = StretchResult(stretch.number)
     try:
         every = gathered(reading.read(work.path, stretch))
     except Unreadable as problem:
@@ -73,7 +97,7 @@ def judge_stretch(work: Work, shared: Hashes | None, stretch: EventStretch) -> J
 
 
 def _loose(
-    work: Work, traces: Traces, shared: Hashes | None, stretch: EventStretch, judged: Judged
+    work: StretchTask, traces: Traces, shared: Hashes | None, stretch: EventStretch, judged: StretchResult
 ) -> npt.NDArray[np.bool_]:
     """The traces that are not judged here, with their events packed into `judged`."""
     loose = np.zeros(len(traces.names), np.bool_)
@@ -95,9 +119,9 @@ def _loose(
     return loose
 
 
-def judge_packed(work: Work, first_rows: Ints, parts: Sequence[Packed]) -> Judged:
+def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[Packed]) -> StretchResult:
     """Judge the traces of one bucket, put together from what several stretches handed on."""
-    judged = Judged(None)
+    judged = StretchResult(None)
     judge = work.judge()
     try:
         for traces in unpacked(parts, first_rows):

@@ -45,7 +45,7 @@ SPEC = SPECS["coordinator"]
 
 
 @dataclass
-class Steps:
+class StepColumns:
     """Steps of one trace: each is placed at `key`, and told of by `line`; `args`: [arguments of the spec, steps]."""
 
     spec: Spec
@@ -55,9 +55,9 @@ class Steps:
     outcome: npt.NDArray[np.int8]
     args: Ints
 
-    def taken(self, order: Ints) -> Steps:
+    def taken(self, order: Ints) -> StepColumns:
         """The same steps in this order."""
-        return Steps(
+        return StepColumns(
             self.spec,
             self.key[order],
             self.line[order],
@@ -67,21 +67,23 @@ class Steps:
         )
 
 
-def steps_of(spec: Spec, action: str, key: Ints, line: Ints, outcome: Ints | int = OK, /, **args: Ints | int) -> Steps:
+def steps_of(
+    spec: Spec, action: str, key: Ints, line: Ints, outcome: Ints | int = OK, /, **args: Ints | int
+) -> StepColumns:
     """Steps of one kind."""
     columns = np.zeros((len(spec.arguments), len(key)), np.int64)
     for name, values in args.items():
         columns[spec.arguments.index(name)] = values
     outcomes = np.broadcast_to(np.asarray(outcome, np.int8), len(key))
-    return Steps(spec, key, line, np.full(len(key), spec.codes[action], np.int8), outcomes, columns)
+    return StepColumns(spec, key, line, np.full(len(key), spec.codes[action], np.int8), outcomes, columns)
 
 
 steps = partial(steps_of, SPEC)
 
 
-def joined(parts: Sequence[Steps]) -> Steps:
+def joined(parts: Sequence[StepColumns]) -> StepColumns:
     """All steps, part by part."""
-    return Steps(
+    return StepColumns(
         parts[0].spec,
         np.concatenate([part.key for part in parts]),
         np.concatenate([part.line for part in parts]),
@@ -91,13 +93,13 @@ def joined(parts: Sequence[Steps]) -> Steps:
     )
 
 
-def ordered(parts: Sequence[Steps]) -> Steps:
+def ordered(parts: Sequence[StepColumns]) -> StepColumns:
     """All steps by their keys, and where these are equal, as they are given."""
     whole = joined(parts)
     return whole.taken(np.argsort(whole.key, kind="stable"))
 
 
-def batch(told: Steps, trace: str, source: str) -> pa.RecordBatch:
+def batch(told: StepColumns, trace: str, source: str) -> pa.RecordBatch:
     """The steps as events. Their position is the line, or that of a later one which they cannot come before."""
     return schema.from_columns(
         told.spec.name,
@@ -110,7 +112,7 @@ def batch(told: Steps, trace: str, source: str) -> pa.RecordBatch:
     )
 
 
-def of_coordinator(lines: Lines, epochs: Sequence[Epoch], *, alone: bool) -> Steps:
+def of_coordinator(lines: Lines, epochs: Sequence[Epoch], *, alone: bool) -> StepColumns:
     """The steps of one coordinator. `alone`: there is no other, so that what clients say is of its transactions."""
     return _History(lines, epochs, alone=alone).steps()
 
@@ -133,22 +135,22 @@ class _History:
         key = pair(self.lines.ints(kind, "source"), self.lines.ints(kind, "ep"))
         return np.flatnonzero(np.isin(key, self.keys))
 
-    def steps(self) -> Steps:
+    def steps(self) -> StepColumns:
         """All that happened, in its order."""
         parts = [self._beginning(), *self._epochs(), *self._records(), *self._requests(), *self._promises()]
         return ordered(parts)
 
     # -- loading -------------------------------------------------------------------------------------------------------
 
-    def _beginning(self) -> Steps:
+    def _beginning(self) -> StepColumns:
         """The first limit; none for what was there before the recording began."""
         first = min(self.loaded or self.epochs, key=lambda epoch: epoch.opening)
         limit = 0 if self.loaded and len(self._table(first)[0]) else first.limit
         return steps("open", _at(first.opening), np.array([first.opening]), limit=limit)
 
-    def _epochs(self) -> list[Steps]:
+    def _epochs(self) -> list[StepColumns]:
         """What each load found, and the limit that holds from then on."""
-        parts: list[Steps] = []
+        parts: list[StepColumns] = []
         for number, epoch in enumerate(self.loaded):
             txn, status, start, ttl = self._table(epoch)
             line = epoch.table
@@ -171,7 +173,7 @@ class _History:
         status: Any = pc.index_in(rows.field("st"), value_set=pa.array(STATUSES)).fill_null(-1)
         return txn, status.to_numpy(zero_copy_only=False).astype(np.int64), start, ttl
 
-    def _found(self, line: int, txn: Ints, status: Ints, start: Ints, ttl: Ints) -> list[Steps]:
+    def _found(self, line: int, txn: Ints, status: Ints, start: Ints, ttl: Ints) -> list[StepColumns]:
         """What was there before the recording began: it is taken for granted."""
         order = np.argsort(txn)
         txn, status, start, ttl = txn[order], status[order], start[order], ttl[order]
@@ -192,7 +194,7 @@ class _History:
 
     # -- what the log says ---------------------------------------------------------------------------------------------
 
-    def _records(self) -> list[Steps]:
+    def _records(self) -> list[StepColumns]:
         r = self.records
         new, updates = r.kind == NEW, (r.kind == UPDATE) & (r.expected != r.new)  # others change nothing
         adds = ~new & (r.kind != UPDATE)
@@ -200,7 +202,7 @@ class _History:
         by_clock = decides & r.by_clock & (r.new == Status.ABORTING)
         decides &= ~by_clock
 
-        def told(action: str, some: npt.NDArray[np.bool_], **args: Ints) -> Steps:
+        def told(action: str, some: npt.NDArray[np.bool_], **args: Ints) -> StepColumns:
             outcome: Ints | int = OK if action == "begin" else r.outcome[some]  # what begins is never rejected
             chosen = {name: values[some] for name, values in args.items()}
             return steps(action, r.key[some], r.line[some], outcome, number=r.txn[some], **chosen)
@@ -215,7 +217,7 @@ class _History:
 
     # -- who asked to begin --------------------------------------------------------------------------------------------
 
-    def _requests(self) -> list[Steps]:
+    def _requests(self) -> list[StepColumns]:
         """Requests that were admitted, ignored, or came to nothing, each where that speaks for the broker."""
         c, r = self.calls, self.records
         admitted, ignored = c.opens & (c.admitted < NEVER), c.opens & (c.said == IGNORED)
@@ -234,7 +236,7 @@ class _History:
             steps("burn", c.answer[lost] * BESIDE, c.answer[lost]),
         ]
 
-    def _unlimited(self) -> Steps:
+    def _unlimited(self) -> StepColumns:
         """Where there is no limit, nobody says that a request passed it: whatever began was admitted."""
         r = self.records
         new = (r.kind == NEW) & (self._limits(r.epoch) == 0)
@@ -272,7 +274,7 @@ class _History:
 
     # -- what clients were told ----------------------------------------------------------------------------------------
 
-    def _promises(self) -> list[Steps]:
+    def _promises(self) -> list[StepColumns]:
         c = self.calls
         given = c.opens & (c.said == GIVEN)
         parts = [steps("hand", c.answer[given] * BESIDE, c.answer[given], number=c.txn[given])]
@@ -281,7 +283,7 @@ class _History:
             parts.append(self._ends("op_call", "op_done", "i", "op", ("commit", "abort")))
         return parts
 
-    def _ends(self, asked: str, answered: str, by: str, word: str, words: Sequence[str]) -> Steps:
+    def _ends(self, asked: str, answered: str, by: str, word: str, words: Sequence[str]) -> StepColumns:
         """Ends that were asked for, and answered well."""
         lines = self.lines
         question, answer = matched(

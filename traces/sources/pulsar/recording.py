@@ -14,7 +14,7 @@ from gapless.traces.engines.engine import Progress
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.sources.pulsar import RECORDING, history, requests
 from gapless.traces.sources.pulsar.fitting import misfits
-from gapless.traces.sources.pulsar.history import SPEC, Steps
+from gapless.traces.sources.pulsar.history import SPEC, StepColumns
 from gapless.traces.sources.pulsar.joined import OK, REFUSED, Epoch, coordinators
 from gapless.traces.sources.pulsar.lines import Ints, Lines, read
 from gapless.traces.sources.pulsar.report import CoordinatorRow
@@ -43,7 +43,7 @@ def recorded(path: Path, progress: Progress | None) -> RecordedSteps:
             f"{shown(file)}, line {epoch.ready}: a coordinator is loaded, and no table before that says what it found: "
             "whether anything is lost cannot be judged; record it with its tables (traces/README.md)"
         )
-    parts: list[tuple[str, Steps]] = []
+    parts: list[tuple[str, StepColumns]] = []
     told = []
     for tc, epochs in sorted(found.items()):
         steps = history.of_coordinator(lines, epochs, alone=len(found) == 1)
@@ -58,7 +58,7 @@ def recorded(path: Path, progress: Progress | None) -> RecordedSteps:
     return RecordedSteps(lines, batches, told_by, told, list(misfits(lines, found)))
 
 
-def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: Steps) -> CoordinatorRow:
+def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: StepColumns) -> CoordinatorRow:
     """A coordinator in numbers: what its log says took effect."""
 
     def count(action: str) -> int:

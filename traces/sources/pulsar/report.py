@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from gapless.traces.report.sections import Parts, Presentation, Section, SectionRow
+from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
 from gapless.traces.report.values import ReportRow
 from gapless.traces.report.wording import plural
 
@@ -27,10 +27,10 @@ class CoordinatorRow(ReportRow):
     most_active: int = Field(description="at once")
 
 
-def sections(parts: Parts) -> list[Section]:
+def sections(parts: RowsByPart) -> list[Section]:
     """What recordings add to a report."""
-    entries = [SectionRow(row.source, row.trace, _done(row)) for row in parts["coordinators"]]
-    return [Section("coordinators", "What coordinators did", ("coordinator", "coordinators"), entries)]
+    rows = [SectionRow(row.source, row.trace, _done(row)) for row in parts["coordinators"]]
+    return [Section("coordinators", "What coordinators did", "coordinator", rows)]
 
 
 def _done(row: CoordinatorRow) -> str:
@@ -43,4 +43,4 @@ def _done(row: CoordinatorRow) -> str:
     )
 
 
-PRESENTATION = Presentation("Pulsar recording", "line", parts=("coordinators",), sections=sections)
+PRESENTATION = Presentation("Pulsar recording", "line", ("coordinators",), sections)

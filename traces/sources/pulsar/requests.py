@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.sources.pulsar.history import Steps, ordered, steps_of
+from gapless.traces.sources.pulsar.history import StepColumns, ordered, steps_of
 from gapless.traces.sources.pulsar.joined import BESIDE, INFERRED
 from gapless.traces.sources.pulsar.lines import Ints, Lines
 
@@ -23,7 +23,7 @@ MILLISECOND = 1000
 steps = partial(steps_of, SPECS["permits"])
 
 
-def of_clients(lines: Lines) -> Iterator[tuple[str, Steps]]:
+def of_clients(lines: Lines) -> Iterator[tuple[str, StepColumns]]:
     """The steps of every source that is a client, and asked anything."""
     asks = lines.codes("op_call", "op", ASKING) >= 0
     source, number = lines.ints("op_call", "source"), lines.ints("op_call", "i")
@@ -34,7 +34,7 @@ def of_clients(lines: Lines) -> Iterator[tuple[str, Steps]]:
         yield lines.sources[client], _of_client(lines, asked, answered)
 
 
-def _of_client(lines: Lines, asked: Ints, answered: Ints) -> Steps:
+def _of_client(lines: Lines, asked: Ints, answered: Ints) -> StepColumns:
     begin, end = lines.ints("op_call", "line")[asked], lines.ints("op_done", "line")[answered]
     number = lines.ints("op_done", "i")[answered]
     silence = lines.codes("op_done", "err", ("TimeoutException",))[answered] == 0

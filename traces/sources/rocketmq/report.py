@@ -8,9 +8,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from gapless.traces.report.charts import Chart, histogram, reached, span
-from gapless.traces.report.sections import Parts, Presentation, Section, SectionRow
+from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
 from gapless.traces.report.values import Report, ReportRow, VerdictName
-from gapless.traces.report.wording import plural
+from gapless.traces.report.wording import figure, plural
 
 
 class QueueRow(ReportRow):
@@ -80,56 +80,37 @@ TONES = {"committed": "committed", "rolled back": "rolled-back", "undecided": "u
 SELDOM = ("never", "once", "twice")  # put back so often: counted one by one, and all else together
 
 
-def sections(parts: Parts) -> list[Section]:
+def sections(parts: RowsByPart) -> list[Section]:
     """What stores add to a report."""
     transactions = [row for row in parts["transactions"] if not row.empty]
     return [
         Section(
             "transactions",
             "Transactions",
-            ("store with transactions", "stores with transactions"),
+            "transactional store",
             [_transactions(row) for row in transactions],
             caption="what became of them, how long it took, how ops were batched",
-            header=(
-                "",
-                "transactions",
-                "halves",
-                "put back",
-                "finals",
-                "ops",
-                "marks",
-                "parked",
-                "half cursor",
-                "op cursor",
-            ),
+            headings=", transactions, halves, put back, finals, ops, marks, parked, half cursor, op cursor",
             total=(sum(row.transactions for row in transactions), "transaction"),
         ),
         Section(
             "clients",
             "What clients were promised",
-            ("client log", "client logs"),
+            "client log",
             [_client(row) for row in parts["clients"]],
             caption="and how much of it could be held against the store",
-            header=(
-                "client log",
-                "lines",
-                "messages sent",
-                "acknowledged",
-                "expired since",
-                "never answered",
-                "decisions",
-                "back-checks",
-            ),
+            headings="client log, lines, messages sent, acknowledged, expired since, never answered, decisions, "
+            "back-checks",
             note="An acknowledged message must lie in the log where the answer says, unless it has expired since. What "
             "was never answered may lie there or not.",
         ),
         Section(
             "queues",
             "Queues",
-            ("queue", "queues"),
+            "queue",
             [_queue(row) for row in parts["queues"]],
             caption=plural(len(parts["queues"]), "row"),
-            header=("queue", "messages", "first number", "end", "entries up to"),
+            headings="queue, messages, first number, end, entries up to",
             detail=True,
         ),
     ]
@@ -149,19 +130,15 @@ def _client(row: ClientRow) -> SectionRow:
 
 
 def _transactions(row: TransactionsRow) -> SectionRow:
-    cursors = (cursor(row.half_cursor, row.half_end), cursor(row.op_cursor, row.op_end))
+    held, cursors = tuple(_held(row)), (cursor(row.half_cursor, row.half_end), cursor(row.op_cursor, row.op_end))
     numbers = (row.transactions, row.halves, row.renewals, row.finals, row.ops, row.marks, row.parked)
     return SectionRow(
         row.source,
-        line=", ".join(_held(row)),
+        line=", ".join(map(" ".join, held)),
         cells=(*numbers, *cursors),
         lines=(*_spread(row), f"half cursor {cursors[0]}, op cursor {cursors[1]}"),
         figures=(
-            _figure(row.transactions, "transaction"),
-            (f"{row.halves:,}", f"{'half' if row.halves == 1 else 'halves'}, {row.renewals:,} of them put back"),
-            _figure(row.finals, "final"),
-            (f"{row.ops:,}", f"{'op' if row.ops == 1 else 'ops'} with {plural(row.marks, 'mark')}"),
-            (f"{row.parked:,}", "parked"),
+            *held,
             (cursors[0], f"{'no ' * (row.half_cursor is None)}half cursor"),
             (cursors[1], f"{'no ' * (row.op_cursor is None)}op cursor"),
         ),
@@ -174,34 +151,28 @@ def cursor(at: int | None, end: int) -> str:
     return f"– of {end:,}" if at is None else f"{at:,} of {end:,}"
 
 
-def _figure(count: int, noun: str) -> tuple[str, str]:
-    return f"{count:,}", noun if count == 1 else f"{noun}s"
-
-
 def charts(row: TransactionsRow) -> tuple[Chart, ...]:
     """What a store's transactions are like, as four pictures; one without bars has nothing to count."""
     unit = ("transaction", "transactions")
-    times, checks, sizes = (
-        histogram(row.decided_within, span),
-        histogram(row.back_checks),
-        histogram(row.batches, "{:,}".format),
-    )
+    sizes = histogram(row.batches, "{:,}".format)
     return (
         Chart("outcomes", "Outcomes", unit, "by what became of it", [*row.outcomes.items()], TONES),
-        Chart("time", "Time to decision", unit, "by the time that it took, up to", times),
-        Chart("checks", "Back-checks", unit, "by how often its half was put back", checks),
+        Chart("time", "Time to decision", unit, "by the time that it took, up to", histogram(row.decided_within, span)),
+        Chart("checks", "Back-checks", unit, "by how often its half was put back", histogram(row.back_checks)),
         Chart("batches", "Halves per op", ("op", "ops"), "by the halves named in one, up to", sizes),
     )
 
 
-def _held(row: TransactionsRow) -> Iterator[str]:
-    """What lies in a store for the sake of transactions."""
-    yield plural(row.transactions, "transaction")
-    yield plural(row.halves, "half", "halves") + (f" ({row.renewals:,} put back)" if row.renewals else "")
-    yield plural(row.finals, "final")
-    yield f"{plural(row.ops, 'op')} with {plural(row.marks, 'mark')}" if row.ops else plural(0, "op")
+def _held(row: TransactionsRow) -> Iterator[tuple[str, str]]:
+    """What lies in a store for the sake of transactions, as (number, what it counts)."""
+    yield figure(row.transactions, "transaction")
+    halves, noun = figure(row.halves, "half", "halves")
+    yield halves, noun + (f" ({row.renewals:,} put back)" if row.renewals else "")
+    yield figure(row.finals, "final")
+    ops, noun = figure(row.ops, "op")
+    yield ops, noun + (f" with {plural(row.marks, 'mark')}" if row.ops else "")
     if row.parked:
-        yield f"{row.parked:,} parked"
+        yield f"{row.parked:,}", "parked"
 
 
 def _spread(row: TransactionsRow) -> Iterator[str]:
@@ -244,10 +215,5 @@ def conforms(report: Report, trace: str) -> Iterator[str]:
         yield f"commitlog conforms: {source.records:,} records in {source.bytes:,} bytes of files."
 
 
-PRESENTATION = Presentation(
-    "RocketMQ store",
-    by_trace=False,
-    parts=("queues", "transactions", "clients"),
-    sections=sections,
-    conforms=conforms,
-)
+PARTS = ("queues", "transactions", "clients")
+PRESENTATION = Presentation("RocketMQ store", "record", PARTS, sections, conforms, by_trace=False)

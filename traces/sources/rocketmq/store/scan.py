@@ -55,8 +55,8 @@ C_V2, C_SEALED, C_OUTSIDE, C_SCHEDULED, C_MULTI, C_INNER, C_UNSURE, COUNTERS = r
 S_HASH, S_AT, S_LENGTH, S_QUEUE, SUBJECT_ROWS = range(5)
 
 
-# Arguments of kernels. Numba writes the names of these classes into its cache (`__pycache__/*.nbi`), and cannot read that
-# any more once one is renamed: delete those files then.
+# Arguments of kernels. Numba writes the names of these classes into its cache, `__pycache__/*.nbi`, and cannot read it
+# once one of them is renamed: delete those files then.
 
 
 class View(NamedTuple):

@@ -1,0 +1,59 @@
+"""What RocketMQ does that the design of a queue forbids."""
+
+from gapless.spec import queue
+from gapless.spec.language import Deviation, Number, Position, applies, implies, replace, require
+from gapless.spec.queue import BLANK_SLOT, State
+
+
+def append_to_a_queue_made_anew(s: State, number: Number, count: int, position: Position, size: int, tag: int) -> State:
+    """The topic was deleted and made anew: its numbers start again at 0, and its old entries are gone."""
+    require(number == 0, "queue-made-anew-begins-at-number-0",
+        because="a queue made anew begins at number 0", otherwise="messages are lost")
+    applies(0 < s.end)
+    anew = replace(
+        s,
+        first=number,
+        indexed=number,
+        end=number,
+        blank=number,
+        positions=s.positions.cleared(),
+        sizes=s.sizes.cleared(),
+        tags=s.tags.cleared(),
+        entry_positions=s.entry_positions.cleared(),
+        entry_sizes=s.entry_sizes.cleared(),
+        entry_tags=s.entry_tags.cleared(),
+    )
+    return queue.append(anew, number, count, position, size, tag)
+
+
+def pass_a_blank_slot(s: State, number: Number, position: Position, size: int, tag: int) -> State:
+    """The queue was made anew while its numbers went on: the slots before its first entry hold a blank each."""
+    require(s.indexed == s.first, "no-entry-was-written-before-the-blank",
+        because="no entry was written before the blank", otherwise="an entry that consumers need is lost")
+    require(number == s.indexed, "no-slot-before-it-is-missing",
+        because="no slot before it is missing", otherwise="a message is never received")
+    applies(number < s.end)
+    require(position == 0 and size == BLANK_SLOT and tag == 0, "slot-holds-a-blank",
+        because="the slot holds a blank", otherwise="an entry is lost")
+    return replace(s, first=Number(number + 1), indexed=Number(number + 1), blank=Number(number + 1))
+
+
+def a_blank_slot_takes_no_entry_away(before: State, after: State) -> bool:
+    """Otherwise an entry that consumers need is lost."""
+    more = before.blank < after.blank and 0 < after.blank
+    return implies(more, before.first == before.indexed and after.first == before.first + 1)
+
+
+DEVIATIONS = (
+    Deviation(append_to_a_queue_made_anew, queue.append, frozenset({"rocketmq"}),
+        "reference CL3: a topic deleted and made anew, and clean-expired-queue, start at 0 again"),
+    Deviation(pass_a_blank_slot, queue.index, frozenset({"rocketmq"}),
+        "reference A.5 (pre-blank): ConsumeQueue.fillPreBlank, after a topic was deleted under traffic"),
+)
+STEP_PROPERTIES = (a_blank_slot_takes_no_entry_away,)
+GIVEN_UP = (
+    queue.a_queue_of_a_whole_log_begins_at_number_0,
+    queue.a_message_keeps_its_place,
+    queue.what_left_the_queue_stays_away,
+    queue.what_leaves_the_queue_has_left_the_log,
+)
