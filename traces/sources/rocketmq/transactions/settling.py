@@ -191,7 +191,7 @@ def _count_outcomes(totals: Totals, lives: Lineages, phase: Ints, refused: Flags
 
 @dataclass(frozen=True, eq=False)
 class Lineages:
-    """Transactions as events: `starts` bounds those of each, `order` and `bounds` its rows. See `lineage.Work`."""
+    """Transactions as events, all as in `LineageWork`."""
 
     of: Kernel
     rows: Ints
@@ -264,7 +264,7 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
     room = 2 * len(order) + int(lines.sum())
     columns = Events.room(of.spec, room)
     halves, decided, marked = np.empty((3, len(order) + 1), np.int64)
-    work = lineage.Work(
+    work = lineage.LineageWork(
         rows, order, bounds, given.client, given.start, given.aged_ms,
         starts=np.zeros(count + 1, np.int64),
         action=columns.action,
@@ -273,6 +273,8 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
         resolved=np.zeros(rows.shape[1], np.int64),
         facts=np.zeros((lineage.FACTS, count), np.int64),
         halves=halves, decided=decided, marked=marked,
+        codes=building.codes(of.spec, lineage.TransactionCodes),
+        into=building.rows(of.spec, lineage.TransactionArguments),
     )  # fmt: skip
-    lineage.events_of(work, building.codes(of.spec, lineage.Codes), building.rows(of.spec, lineage.Arguments))
+    lineage.events_of(work)
     return Lineages(of, rows, order, bounds, work.starts, columns, work.source, work.resolved, work.facts, work.client)
