@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from gapless import check
 from gapless.spec.catalog import PROFILES, SPECS, Spec
+from gapless.spec.language import ASSUMED
 from gapless.traces.check import Input, InputCheck
 from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
@@ -412,7 +413,8 @@ def test_both_readings_of_a_file_say_the_same(
     assert compiled.anomalies == plain.anomalies
     assert [finding.story for finding in compiled.findings] == [finding.story for finding in plain.findings]
     assert compiled.events == plain.events
-    assert compiled.total == sum(offer.rule is not None for offer in offers)
+    broken = [offer.rule for offer in offers if offer.rule is not None]
+    assert compiled.total == sum(not rule.endswith(f"/{ASSUMED}") for rule in broken)
 
 
 def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Judged:
@@ -540,7 +542,7 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
         read.append(stretch.number)
         return reads(path, stretch)
 
-    monkeypatch.setattr(schema, "read", counted)
+    monkeypatch.setattr(reading, "read", counted)
     for mingled, times in ((1, 1), (3, 2)):
         path = tmp_path / f"{mingled}.ndjson"
         schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])

@@ -99,13 +99,15 @@ class Judge:
         found = batch.replay(of, self.options.profile)
         _count(traces, tally, batch, found, 1)
         unpromised = [why for why, reason in enumerate(of.reasons, 1) if reason.rule.endswith(f"/{ASSUMED}")]
-        undecided = batch.traces[np.isin(found.bad_why, [EXACT, *unpromised])]
+        by_exact_replay = np.isin(found.bad_why, [EXACT, *unpromised])
+        undecided = batch.traces[by_exact_replay]
         if len(undecided):  # they are replayed from their beginning: what was counted of them is taken back
             exact[undecided] = True
             again = Batch(traces, undecided)
             _count(traces, tally, again, again.replay(of, self.options.profile), -1)
-        tally.events += int((found.bad_why > 0).sum())
-        for why in np.setdiff1d(found.bad_why[found.bad_why > 0], unpromised).tolist():
+        departing = found.bad_why[(found.bad_why > 0) & ~by_exact_replay]
+        tally.events += len(departing)
+        for why in np.unique(departing).tolist():
             events = batch.events[found.bad_at[found.bad_why == why]]
             refused.setdefault(of.reasons[why - 1].rule, []).append(events)
 
