@@ -549,7 +549,7 @@ def _crc(data: Bytes, start: Int, end: Int, tables: Ints) -> np.int64:
     return crc ^ 0xFFFFFFFF
 
 
-# The reader. It knows the format from the reference, and shares nothing with the writer above.
+# The reader. It knows the format from docs/rocketmq.md, and shares nothing with the writer above.
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from gapless.spec.catalog import SPECS, Spec
 
 PAGE = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- generated: properties -->\n", "<!-- generated: end -->\n"
+CITED = re.compile(r"(?:docs/([\w-]+\.md))?#([a-z][\w-]*)")
+ISSUE = re.compile(r"(apache/\w+)#(\d+)")
 SEEN = re.compile(r"^Seen in recordings: (.*)\.$", re.MULTILINE)
 
 StepCounts = Mapping[str, int]
@@ -92,8 +94,19 @@ def _friends() -> Iterator[str]:
     for friend in false_friends.FALSE_FRIENDS:
         why = " ".join((friend.looks_true.__doc__ or "").split())
         whose = "the design's own" if friend.profile == "strict" else friend.profile
-        yield f"| {friend.spec}: {friend.sentence} | {why} | {whose} | {friend.seen} |"
+        yield f"| {friend.spec}: {friend.sentence} | {why} | {whose} | {linked(friend.seen)} |"
     yield ""
+
+
+def linked(cited: str) -> str:
+    """A citation as links of this page: paths into `docs/`, further anchors of the same page, public issues."""
+    pages = [""]
+
+    def link(match: re.Match[str]) -> str:
+        pages.append(match[1] or pages[-1])
+        return f"[{match[1] or ''}#{match[2]}](../docs/{pages[-1]}#{match[2]})"
+
+    return ISSUE.sub(r"[\g<0>](https://github.com/\1/issues/\2)", CITED.sub(link, cited))
 
 
 # -- the file ------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 What the other specs say of each is said here of all together, by calling them. Every record takes one place of the log,
 so a position is a count of records; a half that is put back keeps its number and its place, and only its counter goes
 up. A crash takes what lies beyond the end that survived: so a commit is as durable as its final, and a rollback as its
-op. Source: proposal 4 (design of transactions), reference D, N14, C.3.
+op. Source: docs/proposals.md#transactions, docs/rocketmq-transactions.md#end, #n14, docs/rocketmq.md#recovery.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def open(s: State, max_checks: int) -> State:  # noqa: A001 - the step's name in
 def prepare(s: State, number: Number, position: Position, group: int, queue: int) -> State:
     """The half is in the log, where no consumer looks; it keeps the queue that it was sent to.
 
-    Source: proposal 4 (1.1, 1.2: the original topic and queue are kept).
+    Source: docs/proposals.md#invisible-half (the original topic and queue are kept).
     """
     require(0 <= number, "numbers-begin-at-0", because="numbers begin at 0", otherwise="a half can never be asked for")
     after = transaction.prepare(_transaction(s), number, position)
@@ -63,7 +63,7 @@ def prepare(s: State, number: Number, position: Position, group: int, queue: int
 def answer(s: State) -> State:
     """The producer is told that its half is safe.
 
-    Source: proposal 4 (1.1, 2).
+    Source: docs/proposals.md#phase-answer.
     """
     require(s.phase > Phase.ABSENT and s.positions[s.newest] < s.flushed, "half-is-on-disk",
         because="the half is on disk", otherwise="the producer goes on, and the message about it is lost")
@@ -73,7 +73,7 @@ def answer(s: State) -> State:
 def run(s: State) -> State:
     """The producer runs its local transaction: it pays, say.
 
-    Source: proposal 4 (1.1, 3: it is not run when the half failed).
+    Source: docs/proposals.md#phase-local (it is not run when the half failed).
     """
     require(s.told == 1, "half-is-safe", because="the half is safe", otherwise="money is paid, and nobody is ever told")
     require(s.runs == 0, "local-transaction-was-not-run-yet",
@@ -124,7 +124,7 @@ def _with(s: State, after: transaction.State) -> State:
 def check(s: State, position: Position, times: int, group: int) -> State:
     """The half is put back with its counter raised, and a producer of the same group is asked.
 
-    Source: proposal 4 (1.2, 5).
+    Source: docs/proposals.md#back-check.
     """
     here = s.positions[s.newest]
     after = transaction.check(_transaction(s), s.newest, s.newest, here, times, True, True)  # noqa: FBT003
@@ -136,7 +136,7 @@ def check(s: State, position: Position, times: int, group: int) -> State:
 def commit(s: State, position: Position, queue: int) -> State:
     """The final is in the log; consumers see it once it is on disk and has its entry.
 
-    Source: proposal 4 (1.1, 4; 1.2, 4: the real queue is put back).
+    Source: docs/proposals.md#commit (the real queue is put back).
     """
     half = s.positions[s.newest]
     after = transaction.commit(_transaction(s), s.newest, half, position, True, False)  # noqa: FBT003
@@ -180,7 +180,7 @@ def _log(s: State) -> log.State:
 def dispatch(s: State, position: Position) -> State:
     """The final gets its entry in the user's queue: from now on consumers see it. After a crash it gets it again.
 
-    Source: reference C.1 (confirm offset), C.3.
+    Source: docs/rocketmq.md#confirm-offset, #recovery.
     """
     require(0 <= position and position == s.final, "entry-points-at-the-final",
         because="the entry points at the final", otherwise="consumers receive a message that nobody committed")
@@ -195,7 +195,7 @@ def dispatch(s: State, position: Position) -> State:
 def crash(s: State, kept: Position) -> State:
     """The broker starts again with the records before `kept`; the user's queue is built anew.
 
-    Source: reference C.3, N14.
+    Source: docs/rocketmq.md#recovery, docs/rocketmq-transactions.md#n14.
     """
     after = log.crash(_log(s), kept)
     begun = replace(s, lives=s.lives + 1, end=after.end, flushed=after.flushed, visible=0)

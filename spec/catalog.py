@@ -118,7 +118,7 @@ class Spec:
         for kind, group in (("invariant", self.module.INVARIANTS), ("step property", self.module.STEP_PROPERTIES)):
             for holds in group:
                 otherwise = {"": (getdoc(holds) or "").removeprefix("Otherwise ").rstrip(".")}
-                state(_name_of(holds), kind, said(holds), otherwise, "design section 3")
+                state(_name_of(holds), kind, said(holds), otherwise, "docs/design.md#specs")
         return found
 
     @cached_property
@@ -210,7 +210,10 @@ def _found() -> Iterator[Spec]:
 
 
 SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}
-PROFILES = ("strict", "rocketmq", "pulsar")
+PROFILES = tuple(
+    dict.fromkeys(("strict", *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
+)
+"""Whose deviations a check may allow: no broker's, or those of one that a deviation names."""
 
 
 def rule(name: str) -> Rule:
@@ -257,7 +260,7 @@ def said(function: Callable[..., Any]) -> str:
 def _source(step: Step) -> str:
     """What follows *Source:* in a step's docstring."""
     match = re.search(r"Source:\s*(.*)", getdoc(step) or "", re.DOTALL)
-    return " ".join(match[1].split()).rstrip(".") if match else "design section 3"
+    return " ".join(match[1].split()).rstrip(".") if match else "docs/design.md#specs"
 
 
 def _name_of(function: Callable[..., Any]) -> str:

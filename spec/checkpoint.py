@@ -22,7 +22,7 @@ class State:
 def open(s: State, half: Number, op: Number) -> State:  # noqa: A001 - the step's name in every trace.
     """The queues are found: all halves before `half` and all ops before `op` are done with, or have expired.
 
-    Source: reference A.8, TX11.
+    Source: docs/rocketmq.md#config, docs/rocketmq-transactions.md#tx11.
     """
     require(s.opened == 0 and s.half_end == 0 and s.op_end == 0, "cursors-are-new",
         because="the cursors are new", otherwise="two check services are taken for one")
@@ -34,7 +34,7 @@ def open(s: State, half: Number, op: Number) -> State:  # noqa: A001 - the step'
 def half(s: State, number: Number) -> State:
     """A half is in the log, new or put back.
 
-    Source: reference D.1, D.5.
+    Source: docs/rocketmq-transactions.md#prepare, #put-back.
     """
     require(number == s.half_end, "numbers-of-halves-follow-one-another",
         because="the numbers of halves follow one another", otherwise="a half is lost, or two share a number")
@@ -44,7 +44,7 @@ def half(s: State, number: Number) -> State:
 def resolve(s: State, number: Number) -> State:
     """The half needs no check: an op names it, a newer version takes its place, or it is set aside.
 
-    Source: reference TX9.
+    Source: docs/rocketmq-transactions.md#tx9.
     """
     require(s.half_cursor <= number and number < s.half_end, "half-is-in-the-log-and-not-done-with",
         because="the half is in the log, and not done with",
@@ -55,7 +55,7 @@ def resolve(s: State, number: Number) -> State:
 def advance(s: State, to: Number) -> State:
     """The half cursor moves on: every half before `to` is done with.
 
-    Source: reference D.4, TX9, TX11.
+    Source: docs/rocketmq-transactions.md#check, #tx9, #tx11.
     """
     require(s.half_cursor <= to, "half-cursor-moves-on",
         because="the half cursor moves on", otherwise="halves that were done with are asked about again")
@@ -72,7 +72,7 @@ def advance(s: State, to: Number) -> State:
 def op(s: State, number: Number, reach: Number) -> State:
     """An op is in the log; the halves that it names end before `reach`.
 
-    Source: reference D.3.
+    Source: docs/rocketmq-transactions.md#ops.
     """
     require(number == s.op_end, "numbers-of-ops-follow-one-another",
         because="the numbers of ops follow one another", otherwise="an op is lost, or two share a number")
@@ -82,7 +82,7 @@ def op(s: State, number: Number, reach: Number) -> State:
 def consume_op(s: State, number: Number) -> State:
     """The check service is done with an op: it has passed every half that the op names.
 
-    Source: reference D.4 (fillOpRemoveMap), TX10.
+    Source: docs/rocketmq-transactions.md#fill, #tx10.
     """
     require(s.op_cursor <= number and number < s.op_end, "op-is-in-the-log-and-not-done-with",
         because="the op is in the log, and not done with",
@@ -96,7 +96,7 @@ def consume_op(s: State, number: Number) -> State:
 def advance_ops(s: State, to: Number) -> State:
     """The op cursor moves on: every op before `to` is done with.
 
-    Source: reference D.4 (calculateOpOffset), TX10, TX11.
+    Source: docs/rocketmq-transactions.md#check, #tx10, #tx11.
     """
     require(s.op_cursor <= to, "op-cursor-moves-on",
         because="the op cursor moves on", otherwise="ops that were done with count again")

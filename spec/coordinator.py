@@ -60,7 +60,7 @@ def takes_a_slot(status: int) -> bool:
 def open(s: State, limit: int) -> State:  # noqa: A001 - the step's name in every trace.
     """A coordinator is looked at that may have so many active transactions, before anything is in its log.
 
-    Source: proposal 2 (maxActiveTransactions); reference 2.1.
+    Source: docs/proposals.md#active-limit-setting; docs/pulsar.md#instance.
     """
     require(s.opened == 0, "coordinator-is-new",
         because="the coordinator is new", otherwise="two coordinators are taken for one")
@@ -74,7 +74,7 @@ def _loaded(s: State, limit: int) -> State:
 def unload(s: State) -> State:
     """The table is gone, by a crash or in order; the log stays.
 
-    Source: reference 2.1.
+    Source: docs/pulsar.md#instance.
     """
     return replace(s, running=0, found=0, table=s.table.cleared())
 
@@ -82,7 +82,7 @@ def unload(s: State) -> State:
 def load(s: State, number: Number, status: Status) -> State:
     """The log is read, and has a transaction that is so far.
 
-    Source: reference 2.8, P-4, P-6, 15.2; apache/pulsar#20150.
+    Source: docs/pulsar.md#replay, #p-4, #p-6, #batched-log; apache/pulsar#20150.
     """
     require(s.running == 0, "table-is-gone",
         because="the table is gone", otherwise="what the coordinator goes by changes under its feet")
@@ -96,7 +96,7 @@ def load(s: State, number: Number, status: Status) -> State:
 def recover(s: State, limit: int) -> State:
     """The log is read to its end: the coordinator goes on with what is in its table, and this limit.
 
-    More may be active than the limit: nothing that began is given up for it. Source: reference 2.8, P-6, N-2.
+    More may be active than the limit: nothing that began is given up for it. Source: docs/pulsar.md#replay, #p-6, #n-2.
     """
     require(s.found == s.active, "every-active-transaction-comes-back",
         because="every active transaction comes back",
@@ -107,7 +107,7 @@ def recover(s: State, limit: int) -> State:
 def admit(s: State) -> State:
     """A request to begin passes the limit.
 
-    Source: proposal 2 (design); reference 2.3 (O2), P-10.
+    Source: docs/proposals.md#active-limit-silence; docs/pulsar.md#o2, #p-10.
     """
     require(s.limit == 0 or s.active < s.limit, "limit-leaves-room",
         because="the limit leaves room", otherwise="the limit limits nothing, and the coordinator runs out of memory")
@@ -118,7 +118,7 @@ def admit(s: State) -> State:
 def ignore(s: State) -> State:
     """A request to begin is met with silence, for good: its client times out.
 
-    Source: proposal 2 (design); reference P-11, P-12.
+    Source: docs/proposals.md#active-limit-silence; docs/pulsar.md#p-11, #p-12.
     """
     require(s.limit != 0 and s.limit <= s.active + s.admitted, "limit-is-reached",
         because="the limit is reached", otherwise="a client waits for nothing, and blocks others meanwhile")
@@ -128,7 +128,7 @@ def ignore(s: State) -> State:
 def burn(s: State) -> State:
     """What was admitted comes to nothing: it could not be written, and its number is never used.
 
-    Source: reference 2.3 (O4'), N-17.
+    Source: docs/pulsar.md#o4-failed, #n-17.
     """
     require(0 < s.admitted, "request-was-admitted",
         because="a request was admitted", otherwise="another request loses its place")
@@ -138,7 +138,7 @@ def burn(s: State) -> State:
 def begin(s: State, number: Number, time: int, life: int) -> State:
     """Transaction `number` is in the log, new at `time`, and may stay open for `life` ms: it takes a slot.
 
-    Source: proposal 2; reference 2.3 (O4), P-1.
+    Source: docs/proposals.md#active-limit; docs/pulsar.md#o4, #p-1.
     """
     require(s.limit == 0 or s.active < s.limit, "slot-is-free",
         because="a slot is free", otherwise="more transactions are active than the coordinator can hold")
@@ -163,7 +163,7 @@ def begin(s: State, number: Number, time: int, life: int) -> State:
 def hand(s: State, number: Number) -> State:
     """A client is given transaction `number`.
 
-    Source: reference P-6, P-8.
+    Source: docs/pulsar.md#p-6, #p-8.
     """
     require(s.handed[number] < s.begun[number], "transaction-has-begun-and-nobody-was-given-it",
         because="the transaction has begun, and nobody was given it",
@@ -174,7 +174,7 @@ def hand(s: State, number: Number) -> State:
 def add(s: State, number: Number) -> State:
     """A topic or a subscription takes part in the transaction.
 
-    Source: reference 2.4, P-9.
+    Source: docs/pulsar.md#add, #p-9.
     """
     require(s.log[number] == Status.OPEN, "transaction-is-open",
         because="the transaction is open", otherwise="nobody tells it the outcome")
@@ -184,7 +184,7 @@ def add(s: State, number: Number) -> State:
 def decide(s: State, number: Number, to: Status) -> State:
     """The end begins: the transaction is COMMITTING or ABORTING, and still takes its slot.
 
-    Source: reference 2.5, P-3.
+    Source: docs/pulsar.md#status, #p-3.
     """
     require(s.log[number] == Status.OPEN, "transaction-is-open",
         because="the transaction is open", otherwise="some topics commit what others abort")
@@ -201,7 +201,7 @@ def decide(s: State, number: Number, to: Status) -> State:
 def time_out(s: State, number: Number, time: int) -> State:
     """The coordinator itself aborts a transaction that has been open for too long.
 
-    Source: reference 2.7, P-14, P-15.
+    Source: docs/pulsar.md#timeouts, #p-14, #p-15.
     """
     require(s.times[number] + s.lives[number] <= time, "transaction-has-had-its-time",
         because="the transaction has had its time", otherwise="the work of a client that is in time is thrown away")
@@ -214,7 +214,7 @@ def time_out(s: State, number: Number, time: int) -> State:
 def finish(s: State, number: Number, to: Status) -> State:
     """All that take part know the outcome: the transaction is COMMITTED or ABORTED, and its slot is free.
 
-    Source: reference 2.5, P-3, P-4.
+    Source: docs/pulsar.md#status, #p-3, #p-4.
     """
     require((s.log[number] == Status.COMMITTING and to == Status.COMMITTED)
         or (s.log[number] == Status.ABORTING and to == Status.ABORTED),
@@ -234,7 +234,7 @@ def finish(s: State, number: Number, to: Status) -> State:
 def acknowledge(s: State, number: Number, status: Status) -> State:
     """The client is told that its transaction is COMMITTED or ABORTED.
 
-    Source: reference P-7.
+    Source: docs/pulsar.md#p-7.
     """
     require(Status.COMMITTED <= status and status == s.log[number], "outcome-that-is-told-is-in-the-log",
         because="the outcome that is told is in the log",

@@ -1,8 +1,8 @@
 """One queue, built by many workers at once: entries are written in any order, and become visible in one.
 
 The proposal serializes access to a queue and allows limited parallelism later. Which of the two a broker does is a
-constant of its world, `overlap`, and what follows holds for both. Source: proposal 1 (parallel building of consume
-queues), reference C.2.
+constant of its world, `overlap`, and what follows holds for both. Source: docs/proposals.md#parallel-dispatch,
+docs/rocketmq.md#parallel-dispatch.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class State:
 def open(s: State, number: Number, overlap: int) -> State:  # noqa: A001 - the step's name in every trace.
     """A queue is found whose entries before `number` are visible and safe; `overlap` says who may be at it.
 
-    Source: proposal 1 (access to the same queue is serialized).
+    Source: docs/proposals.md#parallel-dispatch-serialized.
     """
     require(s.lives == 0 and s.scanned == 0, "queue-is-new",
         because="the queue is new", otherwise="two queues are taken for one")
@@ -43,7 +43,7 @@ def open(s: State, number: Number, overlap: int) -> State:  # noqa: A001 - the s
 def scan(s: State, number: Number) -> State:
     """A message of this queue is met in the log, and gets its number.
 
-    Source: proposal 1 (new way, 4).
+    Source: docs/proposals.md#parallel-dispatch-numbers.
     """
     require(number == s.scanned, "numbers-are-given-in-order-each-once",
         because="numbers are given in order, each once",
@@ -54,7 +54,7 @@ def scan(s: State, number: Number) -> State:
 def take(s: State, number: Number) -> State:
     """A worker comes to the queue to write entry `number`.
 
-    Source: proposal 1 (new way, 5; note).
+    Source: docs/proposals.md#parallel-dispatch-write, #parallel-dispatch-serialized.
     """
     require(s.committed <= number and number < s.scanned, "number-was-given-and-is-not-visible-yet",
         because="the number was given, and is not visible yet",
@@ -70,7 +70,7 @@ def take(s: State, number: Number) -> State:
 def write(s: State, number: Number) -> State:
     """The entry is in the queue, where no consumer looks yet, and its bit is set.
 
-    Source: proposal 1 (new way, 5).
+    Source: docs/proposals.md#parallel-dispatch-write.
     """
     require(s.taken[number] == 1, "worker-has-the-number",
         because="a worker has the number", otherwise="an entry is in the queue that nobody was asked to write")
@@ -84,7 +84,7 @@ def commit(s: State, to: Number) -> State:
 
     With entries 1, 2 and 5 written it is 3, exclusive; once 3 and 4 are, it is 6.
 
-    Source: proposal 1 (example).
+    Source: docs/proposals.md#parallel-dispatch-example.
     """
     require(s.committed <= to, "commit-position-moves-on",
         because="the commit position moves on",
@@ -111,7 +111,7 @@ def flush(s: State, to: Number) -> State:
 def crash(s: State, kept: Number) -> State:
     """The broker starts again: the entries before `kept` have survived, and what lies beyond is scanned again.
 
-    Source: proposal 1; reference C.3 (ConsumeQueue.recover).
+    Source: docs/proposals.md#parallel-dispatch; docs/rocketmq.md#recovery (ConsumeQueue.recover).
     """
     require(s.flushed <= kept, "what-was-flushed-survives",
         because="what was flushed survives", otherwise="a disk forgot what it had stored")

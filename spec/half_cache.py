@@ -1,7 +1,8 @@
 """The half-message cache: a decision that comes before its half is readable from disk finds it all the same.
 
 A half goes into the cache once it is written, at the end of a line; the eldest leaves when the cache is full, a hit
-takes its half out, and a miss falls back to disk. Source: RIP-50, proposal 0 (2); reference E (proposed, not landed).
+takes its half out, and a miss falls back to disk. Source: docs/proposals.md#half-cache;
+docs/rocketmq-transactions.md#cache (proposed, not landed).
 """
 
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class State:
 def open(s: State, number: Number, capacity: int) -> State:  # noqa: A001 - the step's name in every trace.
     """An empty cache for `capacity` halves is found; the halves before `number` are on disk, or have expired.
 
-    Source: RIP-50, proposal 0 (8000 entries).
+    Source: docs/proposals.md#half-cache-capacity.
     """
     require(s.lives == 0 and s.end == 0, "cache-is-new",
         because="the cache is new", otherwise="two caches are taken for one")
@@ -70,7 +71,7 @@ def open(s: State, number: Number, capacity: int) -> State:  # noqa: A001 - the 
 def append(s: State, number: Number) -> State:
     """A half is written to the log; nobody can read it from there yet.
 
-    Source: proposal 0 (asynchronous flush).
+    Source: docs/proposals.md#half-cache-early.
     """
     require(number == s.end, "numbers-of-halves-follow-one-another",
         because="the numbers of halves follow one another", otherwise="a half is lost, or two share a number")
@@ -80,7 +81,7 @@ def append(s: State, number: Number) -> State:
 def put(s: State, number: Number) -> State:
     """The half is in the cache, at the end of the line.
 
-    Source: proposal 0 (write, and then add it to the cache).
+    Source: docs/proposals.md#half-cache-put.
     """
     require(s.start <= number and number < s.end, "half-is-written-before-it-is-put-into-the-cache",
         because="the half is written before it is put into the cache",
@@ -104,7 +105,7 @@ def put(s: State, number: Number) -> State:
 def evict(s: State, number: Number) -> State:
     """The eldest half leaves the cache, to make room for one that comes.
 
-    Source: proposal 0 (delete the eldest entry each time a new entry is added).
+    Source: docs/proposals.md#half-cache-capacity.
     """
     require(s.size == s.capacity, "cache-is-full",
         because="the cache is full", otherwise="a half is forgotten without need, and an early commit of it fails")
@@ -129,7 +130,7 @@ def _without(s: State, number: Number) -> State:
 def hit(s: State, number: Number) -> State:
     """A decision finds its half in the cache, and takes it out.
 
-    Source: proposal 0 (if it hits, read the cache and delete it).
+    Source: docs/proposals.md#half-cache-read.
     """
     require(s.places[number] != NOWHERE, "half-that-is-read-from-the-cache-is-in-it",
         because="the half that is read from the cache is in it",
@@ -144,7 +145,7 @@ def _answered(s: State, number: Number, answer: int) -> State:
 def read(s: State, number: Number) -> State:
     """A decision misses the cache, and finds its half on disk.
 
-    Source: proposal 0 (read the disk if it does not hit).
+    Source: docs/proposals.md#half-cache-read.
     """
     require(s.places[number] == NOWHERE, "cache-is-asked-first",
         because="the cache is asked first",
@@ -157,7 +158,7 @@ def read(s: State, number: Number) -> State:
 def wait(s: State, number: Number) -> State:
     """A decision misses the cache, and its half cannot be read from disk yet: it is to be asked for again.
 
-    Source: proposal 0 (the half has not been placed on the disk); design section 3.
+    Source: docs/proposals.md#half-cache-early; docs/design.md#specs.
     """
     require(s.places[number] == NOWHERE, "half-in-the-cache-is-found-before-it-is-flushed",
         because="a half in the cache is found before it is flushed",
@@ -173,7 +174,7 @@ def wait(s: State, number: Number) -> State:
 def deny(s: State, number: Number) -> State:
     """A decision is told that there is no such half.
 
-    Source: reference D.2 (2), E; design section 3.
+    Source: docs/rocketmq-transactions.md#end-lookup, #cache; docs/design.md#specs.
     """
     require(number < s.start or s.end <= number, "only-a-half-that-is-not-in-the-log-is-unknown",
         because="only a half that is not in the log is unknown",
@@ -193,7 +194,7 @@ def flush(s: State, to: Number) -> State:
 def restart(s: State, kept: Number) -> State:
     """The broker starts again with an empty cache; the halves before `kept` have survived, on disk.
 
-    Source: proposal 0 (if the broker restarts, all the cache is lost).
+    Source: docs/proposals.md#half-cache-restart.
     """
     assume(s.flushed <= kept, because="a disk keeps what was flushed")
     assume(kept <= s.end, because="a disk invents nothing")

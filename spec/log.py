@@ -24,7 +24,7 @@ class State:
 def open(s: State, position: Position, file_size: int) -> State:  # noqa: A001 - the step's name in every trace.
     """A log is found that begins at `position`; older files, if any, have expired.
 
-    Source: reference CL2; MappedFileQueue.load.
+    Source: docs/rocketmq.md#cl2; MappedFileQueue.load.
     """
     require(s.file_size == 0, "log-is-not-open-yet",
         because="the log is not open yet", otherwise="two logs are taken for one")
@@ -58,7 +58,7 @@ def append(
     bytes that the magic number is one of ours, that the parts add up to `size` (the last property reaching the end of
     the list of properties), that the body has its CRC and that the properties, if they carry a CRC, have theirs.
 
-    Source: reference A.2, CL1, CL4; CommitLog.doAppend, checkMessageAndReturnSize.
+    Source: docs/rocketmq.md#record, #cl1, #cl4; CommitLog.doAppend, checkMessageAndReturnSize.
     """
     require(position == s.end, "record-begins-where-the-last-one-ends",
         because="the record begins where the last one ends",
@@ -90,7 +90,7 @@ def append(
 def roll(s: State, position: Position, size: int, marked: bool) -> State:
     """A blank of `size` bytes fills the file, and the next one begins; `marked` says that it carries its mark.
 
-    Source: reference A.4, CL1; CommitLog.doAppend (END_OF_FILE).
+    Source: docs/rocketmq.md#blank, #cl1; CommitLog.doAppend (END_OF_FILE).
     """
     require(position == s.end, "blank-begins-where-the-last-record-ends",
         because="the blank begins where the last record ends",
@@ -137,8 +137,8 @@ def crash(s: State, kept: Position) -> State:
 def checkpoint(s: State, time: int) -> State:
     """The checkpoint file says: every record stored up to `time` is on disk.
 
-    Source: reference A.6; StoreCheckpoint.physicMsgTimestamp (seen to lag behind the last record even after a clean
-    stop, and never to be ahead of it).
+    Source: docs/rocketmq.md#checkpoint; StoreCheckpoint.physicMsgTimestamp (seen to lag behind the last record even
+    after a clean stop, and never to be ahead of it).
     """
     require(time <= s.newest, "what-was-flushed-is-still-in-the-log",
         because="what was flushed is still in the log",
@@ -149,7 +149,7 @@ def checkpoint(s: State, time: int) -> State:
 def refer(s: State, position: Position) -> State:
     """An entry of a consume queue names a record at `position`.
 
-    Source: reference CQ5; ConsumeQueueStore.truncateDirty.
+    Source: docs/rocketmq.md#cq5; ConsumeQueueStore.truncateDirty.
     """
     require(position < s.end, "records-that-queues-name-are-in-the-log",
         because="the records that queues name are in the log",

@@ -24,7 +24,8 @@ class State:
 def open(s: State, max_size: int, interval: int) -> State:  # noqa: A001 - the step's name in every trace.
     """The batcher of a broker is looked at, with what is known of its settings.
 
-    Source: reference D.3, F (transactionOpMsgMaxSize, transactionOpBatchInterval); RIP-50.
+    Source: docs/rocketmq-transactions.md#batching, docs/rocketmq.md#settings (transactionOpMsgMaxSize,
+    transactionOpBatchInterval); docs/proposals.md#batched-ops.
     """
     require(s.opened == 0 and s.count == 0, "batcher-is-new",
         because="the batcher is new", otherwise="two batchers are taken for one")
@@ -34,7 +35,7 @@ def open(s: State, max_size: int, interval: int) -> State:  # noqa: A001 - the s
 def enqueue(s: State, number: Number, length: int, known: bool) -> State:
     """A decided half waits for its op; its number takes `length` bytes; `known` says that the log has that half.
 
-    Source: reference D.3, TX2; TransactionalMessageServiceImpl.deletePrepareMessage.
+    Source: docs/rocketmq-transactions.md#batching, #tx2; TransactionalMessageServiceImpl.deletePrepareMessage.
     """
     require(s.named[number] == 0, "no-op-names-the-half-yet",
         because="no op names the half yet", otherwise="the op cursor waits for a half that was done with before")
@@ -58,7 +59,8 @@ def write(s: State, count: int, size: int, last: int, legible: bool, listed: boo
 
     `legible` says that it is an op and its body holds nothing but numbers, `listed` that each ends in a comma.
 
-    Source: reference D.3, TX2, N28; TransactionalMessageServiceImpl.getOpMessage, RIP-50.
+    Source: docs/rocketmq-transactions.md#op-size, #tx2, #n28; TransactionalMessageServiceImpl.getOpMessage;
+    docs/proposals.md#batched-ops-size.
     """
     require(legible, "op-holds-numbers-of-halves-and-nothing-else",
         because="the op holds numbers of halves and nothing else",
@@ -80,7 +82,7 @@ def write(s: State, count: int, size: int, last: int, legible: bool, listed: boo
 def tick(s: State, time: int) -> State:
     """Time goes by.
 
-    Source: reference D.3 (interval), F.
+    Source: docs/rocketmq-transactions.md#op-interval, docs/rocketmq.md#settings.
     """
     require(s.clock <= time, "clock-does-not-step-back",
         because="the clock does not step back", otherwise="entries wait longer than they should")
@@ -92,7 +94,7 @@ def tick(s: State, time: int) -> State:
 def stop(s: State) -> State:
     """The broker stops in order: nothing waits any more.
 
-    Source: design section 3; proposal 4 (one op for every half).
+    Source: docs/design.md#specs; docs/proposals.md#one-op-each.
     """
     require(s.count == 0, "nothing-waits-when-the-broker-stops",
         because="nothing waits when the broker stops",
@@ -103,7 +105,7 @@ def stop(s: State) -> State:
 def crash(s: State) -> State:
     """What waits is lost: the halves are asked about again.
 
-    Source: reference D.3 (crash), N14.
+    Source: docs/rocketmq-transactions.md#op-crash, #n14.
     """
     return replace(s, count=0, size=0)
 

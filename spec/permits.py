@@ -32,7 +32,7 @@ class State:
 def open(s: State, permits: int, timeout: int) -> State:  # noqa: A001 - the step's name in every trace.
     """A client is looked at, with what is known of its settings.
 
-    Source: reference 3.1, 6.
+    Source: docs/pulsar.md#permits, #settings.
     """
     require(s.permits == 0, "client-is-new", because="the client is new", otherwise="two clients are taken for one")
     require(0 < permits, "there-are-permits", because="there are permits", otherwise="every caller waits for ever")
@@ -42,7 +42,7 @@ def open(s: State, permits: int, timeout: int) -> State:  # noqa: A001 - the ste
 def tick(s: State, time: int) -> State:
     """Time goes by.
 
-    Source: proposal 2 (how the client is affected).
+    Source: docs/proposals.md#active-limit-client.
     """
     require(s.clock <= time, "clock-does-not-step-back",
         because="the clock does not step back", otherwise="requests are given up too late")
@@ -54,7 +54,7 @@ def tick(s: State, time: int) -> State:
 def wait(s: State, number: Number) -> State:
     """A caller finds no permit, and waits: no request of its, of whatever kind, goes out meanwhile.
 
-    Source: proposal 2 (any other request will be blocked); reference C1, N-8.
+    Source: docs/proposals.md#active-limit-client; docs/pulsar.md#c1, #n-8.
     """
     require(s.waits[number] == 0 and s.taken[number] == 0, "request-is-new",
         because="the request is new", otherwise="its caller waits twice")
@@ -64,7 +64,7 @@ def wait(s: State, number: Number) -> State:
 def acquire(s: State, number: Number) -> State:
     """The request takes a permit and goes out, whether its caller waited or not.
 
-    Source: proposal 2 (the semaphore); reference C1, P-17.
+    Source: docs/proposals.md#active-limit-client; docs/pulsar.md#c1, #p-17.
     """
     require(s.held < s.permits, "permit-is-free",
         because="a permit is free",
@@ -85,7 +85,7 @@ def acquire(s: State, number: Number) -> State:
 def reply(s: State, number: Number) -> State:
     """The request is answered, well or badly, and gives its permit back.
 
-    Source: reference C5, C7.
+    Source: docs/pulsar.md#c5, #c7.
     """
     mine = 1 if 0 < s.timeout and s.window <= s.since[number] else 0
     require(s.returned[number] < s.taken[number] and mine <= s.unanswered and s.unanswered - mine < s.held,
@@ -104,7 +104,7 @@ def reply(s: State, number: Number) -> State:
 def time_out(s: State, number: Number) -> State:
     """Nobody answered in time: the request is given up, and gives its permit back.
 
-    Source: proposal 2 (the open will time out); reference C8, P-18, P-19.
+    Source: docs/proposals.md#active-limit-client; docs/pulsar.md#c8, #p-18, #p-19.
     """
     require(s.returned[number] < s.taken[number] and 0 < s.held, "request-holds-a-permit",
         because="the request holds a permit",
@@ -123,7 +123,7 @@ def time_out(s: State, number: Number) -> State:
 def late_reply(s: State, number: Number) -> State:
     """An answer comes to a request that was given up: nobody hears it.
 
-    Source: reference C4, P-20.
+    Source: docs/pulsar.md#c4, #p-20.
     """
     require(0 < s.taken[number] and s.returned[number] == s.taken[number], "request-was-given-up",
         because="the request was given up", otherwise="its caller is never told, and its permit is lost")
@@ -133,7 +133,7 @@ def late_reply(s: State, number: Number) -> State:
 def disconnect(s: State) -> State:
     """The connection is lost: requests that are out keep their permits, and go out once more.
 
-    Source: reference C9, C10, N-7.
+    Source: docs/pulsar.md#c9, #c10, #n-7.
     """
     return replace(s, cuts=s.cuts + 1)
 
@@ -141,7 +141,7 @@ def disconnect(s: State) -> State:
 def rest(s: State, within: bool) -> State:
     """All has come to rest. `within`: who waits stands in the way of the thread that gives permits back.
 
-    Source: proposal 2; reference P-19, N-6.
+    Source: docs/proposals.md#active-limit; docs/pulsar.md#p-19, #n-6.
     """
     require(s.waiting == 0 or s.permits <= s.held, "nobody-waits-while-a-permit-is-free",
         because="nobody waits while a permit is free", otherwise="a caller waits for ever: the wake-up was lost")

@@ -27,7 +27,7 @@ class State:
 def open(s: State, number: Number, start: Position) -> State:  # noqa: A001 - the step's name in every trace.
     """A queue is found whose first message in the log is `number`; the log begins at `start`.
 
-    Source: reference CL3.
+    Source: docs/rocketmq.md#cl3.
     """
     require(s.end == 0, "queue-is-new", because="the queue is new", otherwise="two queues are taken for one")
     require(0 <= number, "numbers-begin-at-0",
@@ -41,7 +41,7 @@ def open(s: State, number: Number, start: Position) -> State:  # noqa: A001 - th
 def append(s: State, number: Number, count: int, position: Position, size: int, tag: int) -> State:
     """A record of this queue is in the log, and carries `number`; an inner batch takes `count` numbers at once.
 
-    Source: reference B, CL3; ConsumeQueueStore.assignQueueOffset, increaseQueueOffset.
+    Source: docs/rocketmq.md#append, #cl3; ConsumeQueueStore.assignQueueOffset, increaseQueueOffset.
     """
     require(number == s.end, "numbers-of-a-queue-follow-one-another",
         because="the numbers of a queue follow one another",
@@ -60,7 +60,7 @@ def append(s: State, number: Number, count: int, position: Position, size: int, 
 def index(s: State, number: Number, position: Position, size: int, tag: int) -> State:
     """Entry `number` of the consume queue: where its message lies, how long it is, and the code of its tag.
 
-    Source: reference A.5, CQ1; ConsumeQueue.putMessagePositionInfo.
+    Source: docs/rocketmq.md#entry, #cq1; ConsumeQueue.putMessagePositionInfo.
     """
     require(number < s.end, "message-of-the-entry-is-in-the-log",
         because="the message of the entry is in the log",
@@ -88,7 +88,7 @@ def index(s: State, number: Number, position: Position, size: int, tag: int) -> 
 def find_file(s: State, base: Position, length: int, full: int) -> State:
     """A file of the consume queue is found: `length` bytes from `base` on, where files are born with `full`.
 
-    Source: reference A.1; MappedFileQueue.doLoad.
+    Source: docs/rocketmq.md#files; MappedFileQueue.doLoad.
     """
     require(length == full, "file-of-the-consume-queue-has-its-full-length",
         because="a file of the consume queue has its full length",
@@ -99,7 +99,7 @@ def find_file(s: State, base: Position, length: int, full: int) -> State:
 def outlive(s: State, number: Number, position: Position) -> State:
     """Entry `number`, kept in its file beside younger ones, points at `position`, where its message once lay.
 
-    Source: reference C.3 (expiry), CQ1; J.17.
+    Source: docs/rocketmq.md#expiry, #cq1.
     """
     require(number < s.first, "message-of-the-old-entry-has-expired",
         because="the message of the old entry has expired", otherwise="an entry that is needed counts as old")
@@ -112,7 +112,7 @@ def outlive(s: State, number: Number, position: Position) -> State:
 def expire(s: State, number: Number, start: Position) -> State:
     """The log's oldest files are deleted: it begins at `start` now, the queue's messages at `number`.
 
-    Source: reference C.3 (expiry).
+    Source: docs/rocketmq.md#expiry.
     """
     require(s.start <= start, "logs-start-moves-on",
         because="the log's start moves on", otherwise="deleted messages come back")
@@ -130,7 +130,7 @@ def expire(s: State, number: Number, start: Position) -> State:
 def rebuild(s: State) -> State:
     """The consume queue is removed, to be built again from the log.
 
-    Source: reference CQ4.
+    Source: docs/rocketmq.md#cq4.
     """
     return replace(
         s,
@@ -144,7 +144,7 @@ def rebuild(s: State) -> State:
 def settle(s: State, upto: Position) -> State:
     """Dispatch is done with the log up to `upto`: all of it after a clean stop.
 
-    Source: reference CQ1, C.3 (an unclean start dispatches again only from the checkpoint on).
+    Source: docs/rocketmq.md#cq1, #recovery-unclean.
     """
     require(s.indexed == s.end or upto <= s.positions[s.indexed], "every-message-has-its-entry",
         because="every message has its entry", otherwise="a message is in the log and no consumer ever receives it")
@@ -156,7 +156,7 @@ def settle(s: State, upto: Position) -> State:
 def account(s: State, number: Number, sent: bool) -> State:
     """Message `number` is looked up among all that clients say they sent; `sent` says that it is there.
 
-    Source: design section 3 (nothing is invented); what clients were promised, traces/README.md.
+    Source: docs/design.md#inferred; what clients were promised, traces/README.md.
     """
     require(sent, "client-sent-the-message",
         because="a client sent the message", otherwise="consumers act on a message that nobody sent")
@@ -168,7 +168,7 @@ def acknowledge(s: State, number: Number, position: Position, same: bool) -> Sta
 
     `same` says that what lies there is what the producer sent, in the topic and queue that it was sent to.
 
-    Source: reference D.1, I.2 (310), CX1; what clients were promised, traces/README.md.
+    Source: docs/rocketmq.md#cx1, docs/rocketmq-protocol.md#send; what clients were promised, traces/README.md.
     """
     require(0 < s.sizes[number] and position == s.positions[number],
         "message-that-was-acknowledged-is-in-the-log-where-the-answer-said",

@@ -2,7 +2,7 @@
 
 Batch `b` lies in slot `b` modulo the ring's size. Modulo an unknown is hard to reason about and easy to avoid: the
 pointer has its own slot, and a batch that is `n` ahead of it lies `n` slots on, round the ring. Source: RIP-52 as it
-landed, reference C.2 (DispatchRequestOrderlyQueue).
+landed, docs/rocketmq.md#ring.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def open(s: State, slots: int) -> State:  # noqa: A001 - the step's name in ever
 def cut(s: State, batch: Batch) -> State:
     """The scanner has cut the next batch of records off the log.
 
-    Source: reference C.2 (ConcurrentReputMessageService, batchId).
+    Source: docs/rocketmq.md#parallel-dispatch (ConcurrentReputMessageService, batchId).
     """
     require(batch == s.cut, "batches-are-numbered-in-the-order-of-the-log",
         because="batches are numbered in the order of the log",
@@ -52,7 +52,7 @@ def cut(s: State, batch: Batch) -> State:
 def decode(s: State, batch: Batch) -> State:
     """A worker has decoded a batch, and puts it into its slot; it waits while the ring has no room for it.
 
-    Source: reference C.2 (`put` blocks while the batch is a whole ring ahead of the pointer).
+    Source: docs/rocketmq.md#ring (`put` blocks while the batch is a whole ring ahead of the pointer).
     """
     require(0 <= batch and batch < s.cut, "batch-was-cut-from-the-log",
         because="the batch was cut from the log", otherwise="queues are built from what is not in the log")
@@ -77,7 +77,7 @@ def slot_of(s: State, batch: Batch) -> Slot:
 def dispatch(s: State, batch: Batch) -> State:
     """The records of the pointer's batch are in their queues, and the pointer moves on.
 
-    Source: reference C.2 (`get` takes consecutive filled slots from the pointer; DispatchService).
+    Source: docs/rocketmq.md#ring (`get` takes consecutive filled slots from the pointer; DispatchService).
     """
     require(batch == s.next, "batches-are-dispatched-in-order-each-once",
         because="batches are dispatched in order, each once",
@@ -97,7 +97,7 @@ def dispatch(s: State, batch: Batch) -> State:
 def truncate(s: State) -> State:
     """The log's end is cut off, and dispatch begins anew: batch 0, an empty ring, the pointer at its first slot.
 
-    Source: reference C.2 (truncateDirtyFiles), which see for what landed instead.
+    Source: docs/rocketmq.md#ring-truncation, which see for what landed instead.
     """
     return replace(
         s,
@@ -115,7 +115,7 @@ def truncate_as_landed(s: State) -> State:
     """What a broker does instead: the new service numbers its batches from 0, and keeps the old ring and its pointer.
 
     Looks right, and is not: no action. Old batches lie where new ones belong, and new ones lie where the pointer has
-    been. Source: reference C.2 (29 of 68 entries were missing).
+    been. Source: docs/rocketmq.md#ring-truncation (29 of 68 entries were missing).
     """
     return replace(
         s,

@@ -47,7 +47,7 @@ class State:
 def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  # noqa: A001 - the name in every trace.
     """A transaction is looked at, in a log that begins at `start`, with what is known of its broker and producers.
 
-    Source: design section 4 (settings and evidence).
+    Source: docs/design.md#evidence.
     """
     require(s.phase == Phase.ABSENT, "transaction-is-new",
         because="the transaction is new", otherwise="two transactions are taken for one")
@@ -57,7 +57,7 @@ def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  
 def ask_to_commit(s: State, number: Number) -> State:
     """The producer asks to commit version `number`; whether it was heard is not known.
 
-    Source: reference D.2; RIP-50, proposal 4 (1.1).
+    Source: docs/rocketmq-transactions.md#end; docs/proposals.md#half-cache, #two-phases.
     """
     return replace(s, commits_asked=s.commits_asked.set(number, s.commits_asked[number] + 1))
 
@@ -65,7 +65,7 @@ def ask_to_commit(s: State, number: Number) -> State:
 def ask_to_roll_back(s: State, number: Number) -> State:
     """The producer asks to roll version `number` back; whether it was heard is not known.
 
-    Source: reference D.2.
+    Source: docs/rocketmq-transactions.md#end.
     """
     return replace(s, rollbacks_asked=s.rollbacks_asked.set(number, s.rollbacks_asked[number] + 1))
 
@@ -73,7 +73,7 @@ def ask_to_roll_back(s: State, number: Number) -> State:
 def prepare(s: State, number: Number, position: Position) -> State:
     """The half is in the log, where no consumer looks.
 
-    Source: reference D.1; TransactionalMessageBridge.parseHalfMessageInner.
+    Source: docs/rocketmq-transactions.md#prepare; TransactionalMessageBridge.parseHalfMessageInner.
     """
     require(s.phase == Phase.ABSENT, "half-is-the-first-of-its-transaction",
         because="the half is the first of its transaction",
@@ -93,7 +93,7 @@ def prepare(s: State, number: Number, position: Position) -> State:
 def outlive(s: State, number: Number, position: Position, times: int) -> State:
     """The oldest version that is left was put back: the ones before it have expired with the log's first files.
 
-    Source: reference J.14.
+    Source: docs/rocketmq-transactions.md#expired-parents.
     """
     require(s.phase == Phase.ABSENT, "transaction-is-new",
         because="the transaction is new", otherwise="two transactions are taken for one")
@@ -124,7 +124,8 @@ def check(s: State, number: Number, parent: Number, position: Position, times: i
     Version `parent` becomes version `number`; `asked` says that the producer is asked, `same` that everything but the
     counter is as it was.
 
-    Source: reference D.4, D.5, TX7; TransactionalMessageServiceImpl.check, renewHalfMessageInner.
+    Source: docs/rocketmq-transactions.md#check, #put-back, #tx7; TransactionalMessageServiceImpl.check,
+    renewHalfMessageInner.
     """
     require(0 <= s.positions[parent], "half-that-is-put-back-is-in-the-log",
         because="the half that is put back is in the log",
@@ -151,7 +152,7 @@ def commit(s: State, number: Number, half: Position, position: Position, same: b
     The final at `position` names the half at `half`, which is version `number`; `same` says that it carries what that
     half carries, `twice` that what lies at `half` is a final itself, or a copy that was set aside.
 
-    Source: reference D.2, TX3, TX6, TX14; EndTransactionProcessor.endMessageTransaction.
+    Source: docs/rocketmq-transactions.md#end, #tx3, #tx6, #tx14; EndTransactionProcessor.endMessageTransaction.
     """
     require(0 <= half and half == s.positions[number], "final-names-a-version-of-its-half",
         because="the final names a version of its half", otherwise="consumers receive a message that nobody prepared")
@@ -173,7 +174,7 @@ def commit(s: State, number: Number, half: Position, position: Position, same: b
 def roll_back(s: State, number: Number) -> State:
     """The message will never be seen. It leaves no trace in a log but the op that follows.
 
-    Source: reference D.2, TX4; EndTransactionProcessor.
+    Source: docs/rocketmq-transactions.md#end, #tx4; EndTransactionProcessor.
     """
     require(0 <= s.positions[number], "half-that-is-rolled-back-is-in-the-log",
         because="the half that is rolled back is in the log",
@@ -192,7 +193,7 @@ def roll_back(s: State, number: Number) -> State:
 def mark(s: State, number: Number) -> State:
     """An op names the half: the check service need not look at it again.
 
-    Source: reference D.3, TX2, TX4, TX5; TransactionalMessageServiceImpl.deletePrepareMessage.
+    Source: docs/rocketmq-transactions.md#ops, #tx2, #tx4, #tx5; TransactionalMessageServiceImpl.deletePrepareMessage.
     """
     require(s.marks[number] == 0, "no-op-names-the-half-yet",
         because="no op names the half yet", otherwise="the op cursor waits for a half that was done with before")
@@ -216,7 +217,7 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
     A copy of version `number` lies at `position`, with counter `times`; `same` says that it carries what the half
     carries, `aged` that the half is older than the broker keeps messages.
 
-    Source: reference D.4 (5), TX8; DefaultTransactionalMessageCheckListener.resolveDiscardMsg.
+    Source: docs/rocketmq-transactions.md#park, #tx8; DefaultTransactionalMessageCheckListener.resolveDiscardMsg.
     """
     require(0 <= s.positions[number], "what-is-set-aside-is-a-half-of-the-log",
         because="what is set aside is a half of the log", otherwise="an operator is shown a message that nobody sent")
@@ -237,7 +238,7 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
 def crash(s: State) -> State:
     """The broker loses what it had not written: a rollback that no op tells of is undone.
 
-    Source: design section 3; reference D.3 (shutdown, crash), N14.
+    Source: docs/design.md#specs; docs/rocketmq-transactions.md#op-stop, #op-crash, #n14.
     """
     lost = s.phase == Phase.ROLLED_BACK and s.marks[s.newest] == 0 and 0 < s.rollbacks[s.newest]
     if not lost:
@@ -248,7 +249,7 @@ def crash(s: State) -> State:
 def acknowledge(s: State, number: Number) -> State:
     """The producer was told that version `number` is committed.
 
-    Source: reference TX6, N14.
+    Source: docs/rocketmq-transactions.md#tx6, #n14.
     """
     require(s.commits_told[number] < s.commits[number], "commit-that-was-acknowledged-has-its-final",
         because="the commit that was acknowledged has its final",
@@ -259,7 +260,7 @@ def acknowledge(s: State, number: Number) -> State:
 def ask_back(s: State, number: Number, half: Position) -> State:
     """The producer received a back-check that names version `number`, at `half`.
 
-    Source: reference D.6, TX12.
+    Source: docs/rocketmq-transactions.md#back-check, #tx12.
     """
     require(0 <= half and half == s.positions[number], "check-names-a-version-of-its-half",
         because="the check names a version of its half",

@@ -17,7 +17,7 @@ def rules() -> tuple[Rule, ...]:
         can_fail = {reason.rule for reason in kernel(spec.name).reasons}
         found += (rule for rule in spec.rules.values() if not is_a_need(rule) or rule.id in can_fail)
         found += (
-            Rule(f"{spec.name}/{name}", OF_AN_EVENT, because, {"": otherwise}, "design section 4 (outcome, saw)")
+            Rule(f"{spec.name}/{name}", OF_AN_EVENT, because, {"": otherwise}, "docs/design.md#events (outcome, saw)")
             for name, (because, otherwise) in OF_EVENTS.items()
         )
     return tuple(found)

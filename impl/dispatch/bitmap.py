@@ -2,7 +2,7 @@
 
 All bitmaps lie in one array, a ring for each queue with a byte for a number, so that one native call serves all queues
 of a batch. A ring holds the numbers between the commit position and the scanner, and is grown before the scanner gives
-more. Source: proposal 1 (new way, 5; example).
+more. Source: docs/proposals.md#parallel-dispatch-write, #parallel-dispatch-example.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A worker's pass over its batch: every record is read and verified, and its entries are written into their slots.
 
 Slots lie in memory that no reader looks at yet, so workers write them in any order. No interpreter lock is held. What a
-record says of its own lengths is believed only as far as it adds up. Formats: reference A.2, A.5.
+record says of its own lengths is believed only as far as it adds up. Formats: docs/rocketmq.md#record, #entry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ T, D = 84, 68
 
 @njit(cache=True)
 def _tag_of(b: Bytes, p: int, topic: int, topic_end: int, end: int, delays: Ints) -> int:
-    """What the entry of the record `p:end` says of its tag: its hash, or when a delayed message is due (A.5)."""
+    """What the entry of the record `p:end` says of its tag: its hash, or when a delayed message is due.
+
+    Source: docs/rocketmq.md#entry.
+    """
     tags, tags_end, level = 0, 0, np.int64(0)
     k = topic_end + 2
     while k < end:

@@ -6,8 +6,8 @@ readers look no further. This is a stepper: each verb is one event, with no thre
 Whoever calls it (`pool.py`, or a test) chooses which step comes next, and calls one at a time; `build` alone may run
 beside all others.
 
-Source: proposal 1 (parallel building of consume queues). Upstream has less: its workers decode, and one thread writes
-(reference C.2).
+Source: docs/proposals.md#parallel-dispatch. Upstream has less: its workers decode, and one thread writes
+(docs/rocketmq.md#parallel-dispatch).
 """
 
 from __future__ import annotations

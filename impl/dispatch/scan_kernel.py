@@ -140,9 +140,11 @@ def _lights(
     b: Bytes, x: int, x_end: int, y: int, y_end: int, position: int, size: int, ask: int, batch: int,
     rows: Ints, slots: Ints, runs: Ints, queues: Ints, table: Ints, subjects: Ints, names: Bytes, found: Ints,
 ) -> int:  # fmt: skip
-    """The light queues that a record names at `x:x_end`, with their numbers at `y:y_end` (reference A.5).
+    """The light queues that a record names at `x:x_end`, with their numbers at `y:y_end`.
 
     With `ask`, only whether all can take it, and in `found[TOLD]` how many they are; with 0, they do.
+
+    Source: docs/rocketmq.md#multi-dispatch.
     """
     count = 0
     while x < x_end and y < y_end:

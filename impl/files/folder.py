@@ -1,7 +1,8 @@
 """What lies in a store's folder beside the log and the queues, as a broker of version 4.3 to 5.x writes it.
 
-`lock`, `abort` (there while a writer runs, and after it crashed), `checkpoint`, `config/topics.json` (reference A.1,
-A.6, A.8). Here it is read and written; what follows from it is decided in `core.py`.
+`lock`, `abort` (there while a writer runs, and after it crashed), `checkpoint`, `config/topics.json`
+(docs/rocketmq.md#files, #checkpoint, #config). Here it is read and written; what follows from it is decided in
+`core.py`.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def is_clean(disk: Disk) -> bool:
 
 
 def has_light_queues(disk: Disk) -> bool:
-    """Whether records may be in several queues at once (reference A.5, LMQ)."""
+    """Whether records may be in several queues at once (docs/rocketmq.md#multi-dispatch)."""
     if "lmqConsumerOffset.json" in asked(lambda: disk.names("config"), "config"):
         return True
     return any(topic.startswith(LIGHT) for topic, _ in names_of_queues(disk))

@@ -79,7 +79,7 @@ class CommitLog:
         """One record at the log's end, with the queue's next number, which moves on; returns its position and size.
 
         `properties`: as they lie in a record · `now`: ms · `kind`: the flags that say how the record is to be
-        read (reference A.3); hosts are IPv4 · `half`: of a final.
+        read (docs/rocketmq.md#flags); hosts are IPv4 · `half`: of a final.
         Raises Refused where a file cannot hold it, DiskFull, Stopped; then nothing has changed.
         """
         if self.error:

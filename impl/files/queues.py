@@ -1,6 +1,6 @@
 """Consume queues: for every (topic, queue id), an entry of 20 bytes for each message, at the place of its number.
 
-Byte layout: reference A.5. Who may see which entries is dispatch's business; this is where they lie.
+Byte layout: docs/rocketmq.md#entry. Who may see which entries is dispatch's business; this is where they lie.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class ConsumeQueue:
             asked(file.sync, self.segments.path(base))  # the zeros count: no flush of entries would take them along
 
     def delete_expired(self) -> None:
-        """Files whose entries have all expired are gone, but never the last one that has any (reference C.3).
+        """Files whose entries have all expired are gone, but never the last one that has any (docs/rocketmq.md#expiry).
 
         Once no message of a queue is left, its next number is known from its last entry alone.
         """

@@ -1,4 +1,4 @@
-"""Files of one size, laid end to end: what a commit log and a consume queue are made of (reference A.1).
+"""Files of one size, laid end to end: what a commit log and a consume queue are made of (docs/rocketmq.md#files).
 
 A file is named by the position of its first byte, in twenty digits, and has its full length from the start. What is not
 written yet is zeros.

@@ -158,7 +158,8 @@ def _record(b: Bytes, base: int, rows: Ints, i: int, delays: Ints, tables: kerne
     rows[i, 0] |= FITS
     (rows[i, 5], level), rows[i, 6] = _tag(b, topic_end + 2, end), kernels.time_of(b, at)
     if level > 0 and kernels.is_delayed(b, topic, topic_end):
-        rows[i, 5] = rows[i, 6] + delays[min(level, len(delays)) - 1]  # when the message is due (reference A.5)
+        # When the message is due: docs/rocketmq.md#entry.
+        rows[i, 5] = rows[i, 6] + delays[min(level, len(delays)) - 1]
     if kernels.has_checksum(b, at, body, tables):
         rows[i, 0] |= INTACT
     if kernels.is_sealed(b, at, topic_end + 2, end, tables):

@@ -1,7 +1,7 @@
 """Native code for the bytes of records: checksums, parts, writing many records in one pass, finding where a log ends.
 
 Kernels are called with whole files and columns, hold no interpreter lock, and allocate nothing per record. Nothing
-outside of the bytes they were given is read, whatever those hold. Formats: reference A.2.
+outside of the bytes they were given is read, whatever those hold. Formats: docs/rocketmq.md#record.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def parts_of(b: Bytes, p: int, size: int) -> tuple[int, int, int]:
 
 @njit(cache=True)
 def is_delayed(b: Bytes, topic: int, topic_end: int) -> bool:
-    """Whether the topic of a record is the one in which delayed messages wait (reference A.5)."""
+    """Whether the topic of a record is the one in which delayed messages wait (docs/rocketmq.md#entry)."""
     return topic_end - topic == len(SCHEDULE_TOPIC) and starts_with(b, topic, topic_end, SCHEDULE_TOPIC)
 
 
@@ -202,7 +202,8 @@ def has_checksum(b: Bytes, p: int, body: int, tables: Tables) -> bool:
 def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bool:
     """Whether the record `p:end` has the checksum that its properties carry, if they carry one.
 
-    Its ten digits stand with the least significant first, and cover all that lies before the entry (reference A.2).
+    Its ten digits stand with the least significant first, and cover all that lies before the entry
+    (docs/rocketmq.md#property-crc).
     """
     seal = end - SEAL
     if seal < properties or not starts_with(b, seal, end, SEAL_NAME):

@@ -1,4 +1,7 @@
-"""A record of the commit log: its bytes, and as a Python object. Byte layout: reference A.2 and A.3."""
+"""A record of the commit log: its bytes, and as a Python object.
+
+Byte layout: docs/rocketmq.md#record, #flags.
+"""
 
 from __future__ import annotations
 

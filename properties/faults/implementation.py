@@ -1,7 +1,7 @@
 """Faults planted in the implementation, and what finds them: the machines that hold it against the specs.
 
 A machine that nothing can fail proves nothing. Each fault replaces one function of `impl/` by one that does what a
-broker really did (`like`: its code in the bug zoo) or what an engineer may well write; each must be found.
+broker really did (`like`: its code in docs/defects.md) or what an engineer may well write; each must be found.
 
 `python -m gapless.properties.faults.implementation` tries every fault against its machine, and prints after how many
 cases it was found; `--write` keeps the table in `implementation.md`. It exits with 1 if a fault is not found.
@@ -63,15 +63,17 @@ def search(machine: str, name: str, cases: int = CASES) -> Detection:
 def table(results: Sequence[Detection]) -> str:
     """The page that is kept."""
     rows = [
-        f"| {row.machine} | {row.name} | {row.breaks} | {row.like} | {row.after or 'not found'} | {_short(row.wrong)} |"
+        f"| {row.machine} | {row.name} | {row.breaks} | {_linked(row.like)} | {row.after or 'not found'} "
+        f"| {_short(row.wrong)} |"
         for row in results
     ]
     return "\n".join(
         (
             "# Faults planted in the implementation, and what found them",
             "",
-            "Made by `python -m gapless.properties.faults.implementation --write`. *like*: the code of a real fault in",
-            f"the bug zoo. *after*: cases until the machine found it, of at most {CASES}.",
+            "Made by `python -m gapless.properties.faults.implementation --write`. *like*: the code of a",
+            "[documented defect](../../docs/defects.md). *after*: cases until the machine found it,",
+            f"of at most {CASES}.",
             "",
             "| machine | fault | what it breaks | like | after | the first sign of it |",
             "| --- | --- | --- | --- | --- | --- |",
@@ -79,6 +81,10 @@ def table(results: Sequence[Detection]) -> str:
             "",
         )
     )
+
+
+def _linked(like: str) -> str:
+    return like and f"[{like}](../../docs/defects.md#{like.lower()})"
 
 
 def _short(text: str, width: int = 90) -> str:

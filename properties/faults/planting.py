@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PlantedFault:
-    """A fault that can be planted. `breaks`: what goes wrong · `like`: its code in the bug zoo, where one fits."""
+    """A fault that can be planted. `breaks`: what goes wrong · `like`: its code in docs/defects.md, where one fits."""
 
     name: str
     breaks: str

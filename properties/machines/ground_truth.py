@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TOPIC = "T"
 FIRST_TIME = 1_700_000_000_000  # ms
-ENTRY = Struct(">qiq")  # position, size, tag code (reference A.5)
+ENTRY = Struct(">qiq")  # position, size, tag code (docs/rocketmq.md#entry)
 
 
 class AppendedMessage(NamedTuple):

@@ -13,6 +13,6 @@ def consume_an_op_that_is_still_needed(s: State, number: Number) -> State:
 
 DEVIATIONS = (
     Deviation(consume_an_op_that_is_still_needed, checkpoint.consume_op, frozenset({"rocketmq"}),
-        "reference N16, D.4 (7): apache/rocketmq#7240; D.4: a round that ends in an exception saves no cursor"),
+        "docs/rocketmq-transactions.md#n16, #aborted-round; apache/rocketmq#7240, apache/rocketmq#9500"),
 )
 GIVEN_UP = (checkpoint.an_op_is_needed_until_its_halves_are_passed,)

@@ -24,8 +24,8 @@ def time_out_at_birth(s: State, number: Number, time: int) -> State:
 
 DEVIATIONS = (
     Deviation(begin_above_the_limit, coordinator.begin, PULSAR,
-        "reference N-1, P-10: ServerCnx.handleNewTxn asks, and the log is written later; apache/pulsar#15157"),
+        "docs/pulsar.md#n-1, #p-10: ServerCnx.handleNewTxn asks, and the log is written later; apache/pulsar#15157"),
     Deviation(time_out_at_birth, coordinator.time_out, PULSAR,
-        "reference N-14, 2.7: TransactionTimeoutTrackerImpl ticks every 100 ms, and adds up unchecked"),
+        "docs/pulsar.md#timeouts, #n-14: TransactionTimeoutTrackerImpl ticks every 100 ms, and adds up unchecked"),
 )
 GIVEN_UP = (coordinator.the_active_stay_within_the_limit, coordinator.a_transaction_lives_its_time)

@@ -26,6 +26,6 @@ def append_after_the_clock_stepped_back(
 
 DEVIATIONS = (
     Deviation(append_after_the_clock_stepped_back, log.append, frozenset({"strict", "rocketmq"}),
-        "reference CL4: a wall clock may be set back"),
+        "docs/rocketmq.md#cl4: a wall clock may be set back"),
 )
 GIVEN_UP = (log.the_clock_never_steps_back,)

@@ -35,11 +35,12 @@ def stop_with_entries_waiting(s: State) -> State:
 
 
 DEVIATIONS = (
-    Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "reference N5: ops repeat a half"),
-    Deviation(write_one_alone, op_batch.write, ROCKETMQ, "reference D.3: brokers up to 5.0 write one op for each half"),
+    Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "docs/rocketmq-transactions.md#n5: ops repeat a half"),
+    Deviation(write_one_alone, op_batch.write, ROCKETMQ,
+        "docs/rocketmq-transactions.md#ops: brokers up to 5.0 write one op for each half"),
     Deviation(wait_for_another_interval, op_batch.tick, ROCKETMQ,
-        "reference D.3: up to twice the interval; apache/rocketmq#10199"),
+        "docs/rocketmq-transactions.md#op-interval: up to twice the interval; apache/rocketmq#10199"),
     Deviation(stop_with_entries_waiting, op_batch.stop, ROCKETMQ,
-        "reference D.3: what is younger than the interval is lost in a stop"),
+        "docs/rocketmq-transactions.md#op-stop: what is younger than the interval is lost in a stop"),
 )
 GIVEN_UP = (op_batch.a_half_is_named_once,)

@@ -14,6 +14,6 @@ def rest_in_a_deadlock(s: State, within: bool) -> State:
 
 DEVIATIONS = (
     Deviation(rest_in_a_deadlock, permits.rest, frozenset({"pulsar"}),
-        "reference 3.1, N-6: TransactionMetaStoreHandler completes, then releases; apache/pulsar#14866"),
+        "docs/pulsar.md#self-deadlock: TransactionMetaStoreHandler completes, then releases; apache/pulsar#14866"),
 )
 GIVEN_UP = (permits.nobody_waits_for_a_free_permit,)

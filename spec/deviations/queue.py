@@ -46,9 +46,9 @@ def a_blank_slot_takes_no_entry_away(before: State, after: State) -> bool:
 
 DEVIATIONS = (
     Deviation(append_to_a_queue_made_anew, queue.append, frozenset({"rocketmq"}),
-        "reference CL3: a topic deleted and made anew, and clean-expired-queue, start at 0 again"),
+        "docs/rocketmq.md#cl3: a topic deleted and made anew, and clean-expired-queue, start at 0 again"),
     Deviation(pass_a_blank_slot, queue.index, frozenset({"rocketmq"}),
-        "reference A.5 (pre-blank): ConsumeQueue.fillPreBlank, after a topic was deleted under traffic"),
+        "docs/rocketmq.md#pre-blank: ConsumeQueue.fillPreBlank, after a topic was deleted under traffic"),
 )
 STEP_PROPERTIES = (a_blank_slot_takes_no_entry_away,)
 GIVEN_UP = (

@@ -37,3 +37,10 @@ def test_a_step_touches_only_what_it_changes() -> None:
     of = theory(spec, False, None)  # noqa: FBT003 - the design's own steps
     (clock,) = (holds for holds in spec.step_properties() if holds.__name__ == "the_clock_never_steps_back")
     assert list(overview.touched(of, clock, 2)) == ["append"]
+
+
+def test_a_citation_is_a_link_on_the_page() -> None:
+    assert overview.linked("docs/rocketmq.md#cl3, #cq1: numbers; apache/rocketmq#5574") == (
+        "[rocketmq.md#cl3](../docs/rocketmq.md#cl3), [#cq1](../docs/rocketmq.md#cq1): numbers; "
+        "[apache/rocketmq#5574](https://github.com/apache/rocketmq/issues/5574)"
+    )

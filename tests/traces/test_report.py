@@ -67,7 +67,7 @@ def finding(number: int = 77, position: int = 774_437, **changed: Any) -> Findin
 def anomaly(**changed: Any) -> Finding:
     return finding(
         severity="anomaly",
-        message="append to a queue made anew (reference CL3)",
+        message="append anew (docs/rocketmq.md#cl3)",
         needs="append to a queue made anew",
         story=[],
         here={},
@@ -230,7 +230,7 @@ store: RocketMQ store, 4,897 records, 4.0 MiB, clean: departs
   log.flush, log.crash: a store does not show it
 
 allowed by the rocketmq profile, counted and not judged:
-  3 × append to a queue made anew (reference CL3), first in orders/1 at consumequeue/orders/1/00000000000000000000+1540
+  3 × append anew (docs/rocketmq.md#cl3), first in orders/1 at consumequeue/orders/1/00000000000000000000+1540
 
 1. orders/1: entry 77 is missing; its message lies at 774437
    consumequeue/orders/1/00000000000000000000+1540 (queue/no-entry-before-it-is-missing)
@@ -411,7 +411,7 @@ def test_several_sources_are_told_apart() -> None:
     told = piped(report(sources=sources, findings=[finding(source="a"), anomaly(source="a")]))
     assert "\nb: not recognised: unreadable\n  reason: no such file or directory\n" in told
     assert "\n   a: consumequeue/orders/1/" in told
-    assert "(reference CL3), first in orders/1 at a: consumequeue/orders/1/" in told
+    assert "(docs/rocketmq.md#cl3), first in orders/1 at a: consumequeue/orders/1/" in told
 
 
 # Both
@@ -449,16 +449,16 @@ def test_an_anomaly_without_a_story_says_so_and_a_violation_tells_what_is_known(
 
 
 def test_an_anomaly_with_a_story_tells_it() -> None:
-    again = {"needs": "commit again", "message": "commit again (reference N1)", "trace": "7F00-0A"}
+    again = {"needs": "commit again", "message": "commit again (docs/rocketmq-transactions.md#n1)", "trace": "7F00-0A"}
     second = anomaly(position=9).model_copy(update={**again, "story": ["transaction 7F00-0A", "  1. commit(number=1)"]})
     given = {"append_to_a_queue_made_anew": 3, "commit_again": 2}
     told = report(findings=[anomaly(), second], anomalies=given)
     page = Page(pages.html(told)).text
-    assert "a2 2commit again (reference N1)7F00-0A at consumequeue/orders/1/" in page
+    assert "a2 2commit again (docs/rocketmq-transactions.md#n1)7F00-0A at consumequeue/orders/1/" in page
     assert "transaction 7F00-0A 1. commit(number=1)" in page
     assert "they have no story" not in page
     assert "commit(number=1)" not in piped(told)
-    assert "  2 × commit again (reference N1), first in 7F00-0A at consumequeue" in piped(told)
+    assert "  2 × commit again (docs/rocketmq-transactions.md#n1), first in 7F00-0A at consumequeue" in piped(told)
     assert "\n     transaction 7F00-0A\n       1. commit(number=1)\n" in piped(told, verbose=True)
 
 

@@ -17,7 +17,7 @@ from gapless.spec import queue as queue_spec
 from gapless.spec.catalog import SPECS
 from gapless.spec.language import Number, Position, Refused, replace
 
-HEADER = 91  # bytes of a record with neither body, topic nor properties (reference A.2)
+HEADER = 91  # bytes of a record with neither body, topic nor properties (docs/rocketmq.md#record)
 
 Name = tuple[str, int]
 """A topic and the number of one of its queues."""

@@ -1,6 +1,6 @@
 """RocketMQ store directories, read and written in plain Python: a second opinion beside the checker's reader.
 
-This page follows `reference/rocketmq-semantics.md`, sections A to C, and imports nothing from gapless: where
+This page follows docs/rocketmq.md, and imports nothing from gapless: where
 the two disagree, one of them is wrong. It is small rather than fast.
 """
 

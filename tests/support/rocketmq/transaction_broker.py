@@ -166,7 +166,10 @@ class TransactionBroker:
         return record
 
     def check(self, *, asks: bool = True) -> list[Record]:
-        """One round of the check service: what it put back, and asked the clients about (reference D.4)."""
+        """One round of the check service: what it put back, and asked the clients about.
+
+        Source: docs/rocketmq-transactions.md#check.
+        """
         start, first = self.now, self.half_cursor or 0
         still_open, whose = self._needed_ops(first)
         done: set[int] = set()
@@ -301,7 +304,10 @@ class TransactionBroker:
             self.op_cursor = op
 
     def _comes_too_late(self, half: Record, *, from_check: bool) -> bool:
-        """Younger brokers take no decision from a client whose half is immune no longer (reference D.2)."""
+        """Younger brokers take no decision from a client whose half is immune no longer.
+
+        Source: docs/rocketmq-transactions.md#end-immunity.
+        """
         seconds = half.property_map.get(IMMUNITY)
         if seconds is None or from_check or self.version == "4.9.7":
             return False
@@ -320,7 +326,10 @@ class TransactionBroker:
         return {"born_time": self.now, "born_host": CLIENT, "store_host": BROKER}
 
     def _written(self, pairs: dict[str, str], *, again: bool = False) -> bytes:
-        """The property string; written again, the same properties come in another order (reference A.2)."""
+        """The property string; written again, the same properties come in another order.
+
+        Source: docs/rocketmq.md#properties.
+        """
         pairs = dict(reversed(pairs.items())) if again else pairs
         text = properties(pairs, sealed=self.sealed)
         return text.removesuffix(b"\x02") if self.version == "4.9.7" else text

@@ -48,9 +48,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Planted:
-    """What was done, which rule of the reference it breaks, and where to point: at `places`, any of them.
+    """What was done, which code of docs/rocketmq-transactions.md#invariants it breaks, and where to point.
 
-    The first of them is what was changed. `about` is the key of the transaction or the number of the half.
+    Any of `places` will do; the first of them is what was changed. `about` is the key of the transaction or
+    the number of the half.
     """
 
     label: str
@@ -467,7 +468,10 @@ def _of_final(label: str, bench: TransactionBench, final: Record) -> Planted:
 
 
 def counter_that_did_not_rise(store: Path, pick: Pick) -> Planted:
-    """A half was put back with the counter that it had; the version before it has no successor (reference J.11)."""
+    """A half was put back with the counter that it had; the version before it has no successor.
+
+    Source: docs/rocketmq-transactions.md#counter-not-raised.
+    """
     bench, _ = open_bench(store, pick)
     found = [half for half in bench.leaves() if (counter_of(half) or 0) > 1 and _carries_on(half, bench)]
     half = pick.of(bench.spots_of(found)).record
@@ -740,7 +744,7 @@ def no_limit_in_the_settings(store: Path, pick: Pick) -> None:  # noqa: ARG001 -
 
 
 def metrics_gone_wrong(store: Path, pick: Pick) -> None:
-    """The count of open halves may be negative, or older than the store (reference N25)."""
+    """The count of open halves may be negative, or older than the store (docs/rocketmq-transactions.md#n25)."""
     count = pick.random.choice((-3, 10**6))
     text = json.dumps({"transactionCount": {"orders": {"count": count, "timeStamp": 0}}})
     (store / "config" / "transactionMetrics").write_text(text)
@@ -812,7 +816,7 @@ def lines_in_another_order(store: Path, pick: Pick) -> None:
 
 
 def back_checks_that_never_arrived(store: Path, pick: Pick) -> None:
-    """They are sent once, and to whom it may concern (reference N9)."""
+    """They are sent once, and to whom it may concern (docs/rocketmq-transactions.md#n9)."""
     bench, _ = open_bench(store, pick)
     bench.leave_unsaid(bench.said("check"))
 

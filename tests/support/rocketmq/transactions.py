@@ -1,6 +1,6 @@
 """Transactions of RocketMQ stores, read and judged in plain Python: a second opinion beside the checker's.
 
-This page follows `reference/rocketmq-semantics.md`, sections A, D, G and J, and imports nothing from gapless: where
+This page follows docs/rocketmq.md and docs/rocketmq-transactions.md, and imports nothing from gapless: where
 the two disagree, one of them is wrong. The judge is cautious: it knows the codes TX1 to TX14, and whatever has a
 lawful explanation it lets pass.
 """
@@ -163,7 +163,7 @@ class Departure(NamedTuple):
 
 
 def departures(store: Path) -> list[Departure]:
-    """All that cannot be explained lawfully; the codes are those of the reference, section G.3.
+    """All that cannot be explained lawfully; the codes are those of docs/rocketmq-transactions.md#invariants.
 
     SEND and PHANTOM are the rules that the client log adds: what was acknowledged is there as it was sent, and
     nothing is there that nobody sent.
@@ -212,7 +212,10 @@ class Known:
 
     @cached_property
     def marked(self) -> Counter[int]:
-        """How often ops name a half; those in other queues speak of other records (reference N6)."""
+        """How often ops name a half; those in other queues speak of other records.
+
+        Source: docs/rocketmq-transactions.md#n6.
+        """
         return Counter(number for op in self.ops if op.record.queue == 0 for number in op.numbers)
 
     @cached_property

@@ -148,7 +148,8 @@ def test_what_was_acknowledged_lies_where_the_columns_say(name: str) -> None:
         assert row["length"] in {-1, len(record.body)}
         meant = (log.topics[row["topic"]], row["queue"])
         real = (record.property_map.get("REAL_TOPIC"), int(record.property_map.get("REAL_QID", -1)))
-        if record.topic == SCHEDULE_TOPIC:  # and a delayed half has lost its topic there (reference D.1)
+        # A delayed half has lost its topic there: docs/rocketmq-transactions.md#delayed-half.
+        if record.topic == SCHEDULE_TOPIC:
             assert meant == real or (row["half"] and real[0] == HALF)
         else:
             assert meant == (real if row["half"] else (record.topic, record.queue))

@@ -250,7 +250,7 @@ def test_any_flipped_bit_of_a_sealed_record_is_found(seed: int, tmp_path: Path) 
 @pytest.mark.parametrize("slot", [3, 5])
 @pytest.mark.parametrize("entry", [Entry(1, 0, 0), Entry(1 << 40, 0, 0), Entry(0, 0, 7), Entry(-1, -1, 0)])
 def test_bytes_in_an_unused_slot_accuse_nobody(entry: Entry, slot: int, tmp_path: Path) -> None:
-    """A slot without a size is none that a broker reads (reference A.5)."""
+    """A slot without a size is none that a broker reads (docs/rocketmq.md#entry)."""
     builder = StoreBuilder()
     for _ in range(3):
         builder.append(Record("orders", body=b"three of them"))
@@ -260,7 +260,10 @@ def test_bytes_in_an_unused_slot_accuse_nobody(entry: Entry, slot: int, tmp_path
 
 @pytest.mark.parametrize("appended", [1, 30])
 def test_old_slots_of_a_truncated_queue_accuse_nobody(appended: int, tmp_path: Path) -> None:
-    """Recovery moves the end of a queue back, and leaves the slots behind it as they were (reference C.3, CQ1)."""
+    """Recovery moves the end of a queue back, and leaves the slots behind it as they were.
+
+    Source: docs/rocketmq.md#truncation, #cq1.
+    """
     builder = StoreBuilder()
     for number in range(20):
         builder.append(Record("orders", queue=number % 2, body=b"an old message"))

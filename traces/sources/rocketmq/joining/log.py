@@ -4,8 +4,8 @@ Workers report segments in log order, each replayed from the state that it claim
 next claim; where they do not fit, the plain functions decide, from the state that was really reached.
 
 The log ends at the first place where no record follows, unless something that cannot be old bytes lies beyond
-(design section 4): a later file with a record, or records that the queues name. Old bytes, left by an earlier
-truncation, may look like good records; they are older than what was written since, and that gives them away.
+(docs/design.md#messy-stores): a later file with a record, or records that the queues name. Old bytes, left by an
+earlier truncation, may look like good records; they are older than what was written since, and that gives them away.
 """
 
 from __future__ import annotations

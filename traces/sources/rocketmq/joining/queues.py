@@ -270,8 +270,8 @@ class JoinedQueues:
     def _settled_up_to(self) -> int:
         """Up to where every message has its entry: the log's end after a clean stop.
 
-        After any other, what the broker's next start will not dispatch again (reference C.3, 3b; brokers from 5.4 on
-        begin at the checkpoint's `indexed`, seen on 5.5.0). Where that is not known, nothing.
+        After any other, what the broker's next start will not dispatch again (docs/rocketmq.md#recovery-unclean;
+        brokers from 5.4 on begin at the checkpoint's `indexed`, seen on 5.5.0). Where that is not known, nothing.
         """
         known = self.store.checkpoint
         if self.store.clean:
@@ -323,7 +323,7 @@ class JoinedQueues:
         if number >= 0 and self.store.has_queues:
             file_access.read_entries(self.store, *subject, number, memoryview(data))
         place, size, tag = (int.from_bytes(data[a:b], "big", signed=True) for a, b in ((0, 8), (8, 12), (12, 20)))
-        return (place, size, tag) if size > 0 and place >= 0 else None  # reference A.5: as the broker reads it
+        return (place, size, tag) if size > 0 and place >= 0 else None  # docs/rocketmq.md#entry: as the broker reads it
 
     def _left_over(self, subject: Subject, run: JoinedQueue) -> None:
         """The slot behind the last entry: unused; a repeated entry; one whose message is gone; or old bytes."""

@@ -254,7 +254,10 @@ class JoinedTransactions:
         if expired:
             self.judged.note(f"{expired:,} marks name halves that have expired with the log's first files")
         if elsewhere:
-            self.judged.note(f"{elsewhere:,} marks may belong to finals that a producer ended once more (reference N6)")
+            self.judged.note(
+                f"{elsewhere:,} marks may belong to finals that a producer ended once more "
+                "(docs/rocketmq-transactions.md#n6)"
+            )
 
     def _stray(self, position: int, op: int, number: int) -> None:
         steps = STEPS["op_batch"]

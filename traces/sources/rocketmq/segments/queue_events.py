@@ -207,7 +207,7 @@ def _is_excused(rows: Ints, r: int, size: int, tag: int, extended: bool) -> bool
     """Whether an entry's tag code cannot be judged, and is taken for the message's own.
 
     So is the time in an entry of the schedule topic if it lies whole seconds behind the store time: delay levels may be
-    set anew at every start (seen: reference F).
+    set anew at every start (seen: docs/rocketmq.md#delay-levels).
     """
     delay = tag - rows[MOMENT, r]
     return size != BLANK_SLOT and (

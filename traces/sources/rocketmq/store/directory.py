@@ -28,7 +28,7 @@ ENTRY = 20  # bytes of a consume-queue entry
 FARTHEST = 2**62  # positions from here on are no broker's
 CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
-DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # reference F, messageDelayLevel
+DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # docs/rocketmq.md#delay-levels
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -55,7 +55,7 @@ class LogFile:
 
 @dataclass(frozen=True)
 class FlushTimes:
-    """The times up to which the broker knew its files to be on disk, in ms (reference A.6)."""
+    """The times up to which the broker knew its files to be on disk, in ms (docs/rocketmq.md#checkpoint)."""
 
     log: int
     queues: int
@@ -65,7 +65,7 @@ class FlushTimes:
 
 @dataclass(frozen=True)
 class Cursors:
-    """How far the check service is, as the broker wrote it down last (reference A.8)."""
+    """How far the check service is, as the broker wrote it down last (docs/rocketmq.md#config)."""
 
     file: str  # relative to the store
     half: int | None  # None: it has not moved yet
@@ -276,7 +276,10 @@ def _topics(folder: Path) -> frozenset[str] | None:
 
 
 def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Cursors | None:
-    """The check service's two cursors. With light queues they stand in a file of their own (reference J.5)."""
+    """The check service's two cursors. With light queues they stand in a file of their own.
+
+    Source: docs/rocketmq.md#config.
+    """
     found = []
     for name in CURSOR_FILES:
         file = path / "config" / name

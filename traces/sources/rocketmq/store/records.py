@@ -1,4 +1,4 @@
-"""One record of the commit log: its fields, and where in its bytes they lie (reference A.2)."""
+"""One record of the commit log: its fields, and where in its bytes they lie (docs/rocketmq.md#record)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,10 @@ SEAL = 20  # bytes: the property CRC with its name and both separators
 
 @njit
 def seal_holds(b: Bytes, p: int, size: int, tables: npt.NDArray[np.uint32]) -> int:
-    """1 where the record ends in its CRC, 0 where in another number, -1 where in none (reference A.2)."""
+    """1 where the record ends in its CRC, 0 where in another number, -1 where in none.
+
+    Source: docs/rocketmq.md#property-crc.
+    """
     at = p + size - SEAL
     if not is_name(b, at, at + 8, _SEAL_NAME) or b[at + 8] != 1:
         return np.int64(-1)

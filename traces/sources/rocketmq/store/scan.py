@@ -1,8 +1,8 @@
 """The commit log scan: one native pass over the bytes of a file gives columns of events.
 
 Per record: does it tile the log, do its parts add up, do the checksums hold (`log` events); which queues is it in,
-under which number and tag code (queue rows). Byte layout: reference A.2 to A.5. Nothing is judged here: whether a
-checksum must hold is for `spec/log.py` to say.
+under which number and tag code (queue rows). Byte layout: docs/rocketmq.md#record, #entry. Nothing is judged here:
+whether a checksum must hold is for `spec/log.py` to say.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The records of transactions, found in what a scan has read: halves, finals, ops, and what was set aside.
 
 Each becomes a row of integers, in the order of the log; an op also gives a row for each half that it names. Sizes,
-digests and numbers are all that is kept. Nothing is judged here. Byte layout: reference A.2, A.9; fields: D.1 to D.5.
+digests and numbers are all that is kept. Nothing is judged here. Byte layout: docs/rocketmq.md#record, #property-names;
+fields: docs/rocketmq-transactions.md.
 """
 
 from __future__ import annotations
