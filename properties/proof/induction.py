@@ -6,7 +6,7 @@ is assumed, no bound, no depth. And the converse, so that nothing holds for want
 a state in which all invariants hold.
 
 `unknown` is a failure. What Z3 finds against a claim, or for a step that can happen, is looked for again with small
-numbers, and replayed by the plain functions before anybody sees it (`examples.py`).
+numbers, and replayed by the plain functions before anybody sees it (`counterexamples.py`).
 """
 
 from __future__ import annotations

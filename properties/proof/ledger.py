@@ -29,7 +29,7 @@ from gapless.properties.proof import counterexamples, cut_anywhere, induction, l
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
 from gapless.spec.catalog import SPECS
-from gapless.traces.replay import kernels
+from gapless.traces.replay import fragments, kernels
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
 READERS = (
@@ -41,6 +41,7 @@ READERS = (
     liveness,
     cut_anywhere,
     translation,
+    fragments,
     kernels,
     catalog,
 )

@@ -6,9 +6,7 @@ CIRCLES: list[list[str]] = []
 UPWARD: dict[str, set[tuple[str, str]]] = {}
 """Arrows from a lower floor to a higher one."""
 
-LONG = {
-    "traces/replay/kernels.py",
-}
+LONG: set[str] = set()
 """Modules of more lines than a reader wants."""
 
 TWICE = {
@@ -18,7 +16,5 @@ TWICE = {
 }
 """Names of several classes."""
 
-DEAD = {
-    ("properties/proof/induction.py", "examples.py"),
-}
+DEAD: set[tuple[str, str]] = set()
 """Files that prose names, and that are not there."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import operator
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -28,139 +27,13 @@ import platformdirs
 from gapless.spec import forking
 from gapless.spec.catalog import SPECS, Spec, waiving
 from gapless.spec.language import Refused, reader
+from gapless.traces.replay.fragments import ARGUMENT, Code, Reads, Window, reads_of, text_of
 
 Ints = npt.NDArray[np.int64]
 
 EXACT = -1  # the reason of a trace that only exact replay can judge
 UNKNOWN_ACTION = -2  # an action code that the spec does not have
 LIMIT = 2**60  # so that sums of a few arguments and fields stay within 64 bits
-
-ARGUMENT = "an argument of the event"
-
-Reads = frozenset[tuple[str, str]]
-"""What a fragment looks at: (name, key). The key is `ARGUMENT` for an argument, empty for an integer field, and for a
-Map the source of the key that is looked up."""
-
-
-class Code:
-    """A value known only as a piece of source, and what that source reads."""
-
-    __slots__ = ("reads", "text")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, text: str, reads: Reads = frozenset()) -> None:
-        self.text = text
-        self.reads = reads
-
-    def __bool__(self) -> bool:
-        return forking.decide(self)
-
-
-SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
-
-
-def _text(value: Any) -> str:
-    return value.text if isinstance(value, Code) else repr(int(value))
-
-
-def _reads(*values: Any) -> Reads:
-    return frozenset[tuple[str, str]]().union(*(value.reads for value in values if isinstance(value, Code)))
-
-
-def _overloaded(sign: str) -> Iterator[Callable[[Any, Any], Code]]:
-    yield lambda a, b: Code(f"({_text(a)} {sign} {_text(b)})", _reads(a, b))
-    yield lambda a, b: Code(f"({_text(b)} {sign} {_text(a)})", _reads(a, b))
-
-
-def _equal(a: Code, b: Any) -> Code | bool:
-    """What is written alike is equal: no question, and no answer that can never be given."""
-    return True if _text(a) == _text(b) else Code(f"({_text(a)} == {_text(b)})", _reads(a, b))
-
-
-for _name, _sign in SIGNS.items():
-    _forward, _reflected = _overloaded(_sign)
-    setattr(Code, f"__{_name}__", _forward)
-    if hasattr(operator, f"i{_name}"):
-        setattr(Code, f"__r{_name}__", _reflected)
-Code.__eq__ = _equal  # type: ignore[assignment,method-assign]
-
-
-@dataclass(frozen=True)
-class Put:
-    """A Map's effect: `value` at `key`."""
-
-    key: Any
-    value: Any
-
-    def reaches(self, key: Any) -> Any:
-        """Whether it changes what lies at `key`; where only the values can tell, the run forks."""
-        return self.key == key
-
-    def source(self, window: Window, keep: Callable[[Any], str]) -> str:
-        """The statement, with operands computed by then; what lies outside the window goes to exact replay."""
-        place = f"{keep(self.key)} - origin"
-        return f"put(windows, {place}, width, {window.column}, {window.default}, {keep(self.value)}, escape)"
-
-
-@dataclass(frozen=True)
-class Forget:
-    """A Map's effect: its default from `low` on."""
-
-    low: Any
-
-    def reaches(self, key: Any) -> Any:
-        """Whether it changes what lies at `key`; where only the values can tell, the run forks."""
-        return _text(self.low) == _text(key) or self.low <= key
-
-    def source(self, window: Window, keep: Callable[[Any], str]) -> str:
-        """The statement, with its operand computed by then."""
-        return f"forget(windows, {keep(self.low)} - origin, width, {window.column}, {window.default})"
-
-
-class Window:
-    """A Map as a column of an array: `[key - origin, column]` inside the window, the default outside of it.
-
-    Effects are kept in order; reading after a write in the same step looks through them first, the last one before all.
-    """
-
-    def __init__(
-        self, column: int, field: str, default: int, *, empty: bool = False, effects: tuple[Put | Forget, ...] = ()
-    ) -> None:
-        self.column = column
-        self.field = field
-        self.default = default
-        self.empty = empty
-        self.effects = effects
-
-    def __getitem__(self, key: Any) -> Any:
-        for effect in reversed(self.effects):
-            if effect.reaches(key):
-                return effect.value if isinstance(effect, Put) else self.default
-        if self.empty:
-            return self.default
-        where = _text(key)
-        return Code(
-            f"at(windows, {where} - origin, width, {self.column}, {self.default})",
-            _reads(key) | {(self.field, where)},
-        )
-
-    def set(self, key: Any, value: Any) -> Window:
-        """One more write, kept for the effect."""
-        return self._then(Put(key, value))
-
-    def forget_from(self, low: Any) -> Window:
-        """The window with its default from `low` on, until something is written there again."""
-        return self._then(Forget(low))
-
-    def cleared(self) -> Window:
-        """The window emptied, and all writes before that forgotten."""
-        return Window(self.column, self.field, self.default, empty=True)
-
-    def _then(self, effect: Put | Forget) -> Window:
-        return Window(self.column, self.field, self.default, empty=self.empty, effects=(*self.effects, effect))
 
 
 @dataclass(frozen=True)
@@ -220,8 +93,8 @@ class _Quantifiers:
         tree = forking.decision_tree(holds, Code("n"), known=_known)
         body = _truth(tree, " " * 8)
         name = self.functions.setdefault(body, f"holds_{len(self.functions)}")
-        inside = _reads(*_questions(tree))
-        return Code(f"{name}({_text(low)}, {_text(high)}, {self.names})", _reads(low, high) | inside)
+        inside = reads_of(*_questions(tree))
+        return Code(f"{name}({text_of(low)}, {text_of(high)}, {self.names})", reads_of(low, high) | inside)
 
 
 def _questions(tree: Any) -> Iterator[Any]:
@@ -236,13 +109,13 @@ def _questions(tree: Any) -> Iterator[Any]:
 def _truth(tree: Any, indent: str) -> str:
     """Source that returns False where the tree's outcome is false."""
     if isinstance(tree, forking.Leaf):
-        return f"{indent}if not {_text(tree.outcome)}:\n{indent}    return False\n"
+        return f"{indent}if not {text_of(tree.outcome)}:\n{indent}    return False\n"
     return _branches(tree, indent, _truth)
 
 
 def _branches(tree: Any, indent: str, grow: Callable[[Any, str], str]) -> str:
     deeper = indent + "    "
-    return f"{indent}if {_text(tree.question)}:\n{grow(tree.yes, deeper)}{indent}else:\n{grow(tree.no, deeper)}"
+    return f"{indent}if {text_of(tree.question)}:\n{grow(tree.yes, deeper)}{indent}else:\n{grow(tree.no, deeper)}"
 
 
 class _Writer:
@@ -278,7 +151,7 @@ class _Writer:
 
     def refusal(self, action: str, step: str, leaf: Any, indent: str) -> str:
         refused, rule = leaf.outcome, f"{self.spec.name}/{leaf.outcome.rule}"
-        self.reasons.append(Reason(action, step, rule, refused.because, refused.otherwise, _reads(leaf.asked)))
+        self.reasons.append(Reason(action, step, rule, refused.because, refused.otherwise, reads_of(leaf.asked)))
         return f"{indent}why = {len(self.reasons)}\n"
 
     def effect(self, leaf: Any, indent: str) -> str:
@@ -291,7 +164,7 @@ class _Writer:
         computed: list[str] = []
 
         def keep(value: Any) -> str:
-            name, text = f"t{len(now)}", _text(value)
+            name, text = f"t{len(now)}", text_of(value)
             now.append(f"{indent}{name} = {text}\n")
             if text.startswith("("):  # an operation, and neither a name nor a lookup
                 computed.append(name)
@@ -299,7 +172,7 @@ class _Writer:
 
         for name in self.spec.scalars:
             value = getattr(leaf.outcome, name)
-            if _text(value) != f"s_{name}":
+            if text_of(value) != f"s_{name}":
                 then.append(f"s_{name} = {keep(value)}\n")
         for name in self.spec.maps:
             window = getattr(leaf.outcome, name)
