@@ -83,13 +83,15 @@ def audit(spec: Spec) -> Iterator[Guard]:
             yield step.without(rule)
 
 
-def steps(spec: Spec) -> list[_Step]:
+def steps(spec: Spec) -> list[_AuditedStep]:
     """The actions and deviations of a spec."""
-    return [_Step(spec, step) for step in (*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations))]
+    return [
+        _AuditedStep(spec, step) for step in (*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations))
+    ]
 
 
 @dataclass(frozen=True)
-class _Step:
+class _AuditedStep:
     """One step, with all its needs. A deviation is taken where only the weak invariants are left."""
 
     spec: Spec

@@ -206,7 +206,7 @@ def exclusive(spec: Spec) -> Iterator[Obligation]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SolverAnswer:
     """What Z3 says: `sat`, `unsat` or `unknown`; the work that took in its own measure, and a model if there is one."""
 
     said: Literal["sat", "unsat", "unknown"]
@@ -215,7 +215,7 @@ class Answer:
     model: Any = None
 
 
-def ask(terms: Sequence[Any], *, work: int = WORK, seed: int = 0) -> Answer:
+def ask(terms: Sequence[Any], *, work: int = WORK, seed: int = 0) -> SolverAnswer:
     """What Z3 answers to all of the terms together."""
     solver = z3.Solver()
     solver.set("rlimit", work)
@@ -225,8 +225,8 @@ def ask(terms: Sequence[Any], *, work: int = WORK, seed: int = 0) -> Answer:
     said = str(solver.check())
     spent = _work_so_far(solver) - before
     if said == "sat":
-        return Answer("sat", spent, model=solver.model())
-    return Answer("unsat", spent) if said == "unsat" else Answer("unknown", spent, solver.reason_unknown())
+        return SolverAnswer("sat", spent, model=solver.model())
+    return SolverAnswer("unsat", spent) if said == "unsat" else SolverAnswer("unknown", spent, solver.reason_unknown())
 
 
 def _work_so_far(solver: Any) -> int:

@@ -34,7 +34,7 @@ WORD = 2**63
 
 
 @dataclass(frozen=True)
-class Step:
+class TranslatedStep:
     """An action, alone or with one of the deviations that may stand in for it."""
 
     action: str
@@ -46,12 +46,12 @@ class Step:
         return self.deviation.step.__name__ if self.deviation else self.action
 
 
-def steps(spec: Spec) -> Iterator[Step]:
+def steps(spec: Spec) -> Iterator[TranslatedStep]:
     """Every action alone, and with each of its deviations."""
     for action in spec.actions:
-        yield Step(action)
+        yield TranslatedStep(action)
     for deviation in spec.deviations:
-        yield Step(deviation.instead_of.__name__, deviation)
+        yield TranslatedStep(deviation.instead_of.__name__, deviation)
 
 
 class _Windows:
@@ -112,7 +112,9 @@ class _Compiled:
         holds = self.names[name]
         return lambda low, high, *rest: symbolic.Reading().all_between(low, high, lambda n: holds(n, *rest))
 
-    def run(self, step: Step, state: State, args: dict[str, Unknown]) -> Callable[[], tuple[int, dict[str, Any]]]:
+    def run(
+        self, step: TranslatedStep, state: State, args: dict[str, Unknown]
+    ) -> Callable[[], tuple[int, dict[str, Any]]]:
         """One event, as a function of nothing: why it was refused, and the state afterwards."""
         spec = self.of.spec
         code = spec.codes[step.action]
@@ -150,7 +152,7 @@ def within(theory: Theory, args: dict[str, Unknown]) -> list[Any]:
     return [z3.And(-LIMIT < number(value), number(value) < LIMIT) for value in values]
 
 
-def runs(of: Kernel, step: Step, theory: Theory) -> list[tuple[tuple[Any, ...], int, dict[str, Any]]]:
+def runs(of: Kernel, step: TranslatedStep, theory: Theory) -> list[tuple[tuple[Any, ...], int, dict[str, Any]]]:
     """Every way through the kernel with one event: what must be so, why it is refused, the state."""
     args, _ = theory.ways(of.spec.actions[step.action])
     once = _compiled(of).run(step, theory.before, args)
@@ -163,7 +165,7 @@ def _of(outcome: Any) -> tuple[int, dict[str, Any]]:
     return outcome  # type: ignore[no-any-return]
 
 
-def expected(spec: Spec, step: Step, theory: Theory) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def expected(spec: Spec, step: TranslatedStep, theory: Theory) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Every way through the plain functions: a deviation is tried where its action refuses."""
     for way in theory.ways(spec.actions[step.action])[1]:
         if way.accepted or step.deviation is None:
@@ -179,7 +181,7 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
         yield Obligation(spec, SENTENCE, step.name, partial(differs, step=step, of=None))
 
 
-def differs(theory: Theory, step: Step, of: Kernel | None = None) -> Question:
+def differs(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Question:
     """A state and arguments with which the kernel does otherwise than the spec, and does not give up."""
     of = of or kernel(theory.spec.name)
     args, _ = theory.ways(of.spec.actions[step.action])
@@ -211,7 +213,7 @@ def _same(of: Kernel, why: int, state: dict[str, Any], outcome: Any) -> Any:
 # -- 64 bits -------------------------------------------------------------------------------------------------------
 
 
-def largest(of: Kernel, step: Step, theory: Theory) -> int:
+def largest(of: Kernel, step: TranslatedStep, theory: Theory) -> int:
     """How large anything can be that the kernel computes with one event, if all that goes in lies within its bound."""
     found = 0
     for facts, _, state in runs(of, step, theory):

@@ -9,11 +9,7 @@ UPWARD: dict[str, set[tuple[str, str]]] = {}
 LONG: set[str] = set()
 """Modules of more lines than a reader wants."""
 
-TWICE = {
-    "Answer",
-    "Step",
-    "Store",
-}
+TWICE: set[str] = set()
 """Names of several classes."""
 
 DEAD: set[tuple[str, str]] = set()

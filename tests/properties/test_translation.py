@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gapless.properties.proof import induction
-from gapless.properties.proof.translation import Step, differs, largest, steps
+from gapless.properties.proof.translation import TranslatedStep, differs, largest, steps
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.replay.kernels import LIMIT, kernel
 
@@ -30,7 +30,7 @@ def test_nothing_that_a_kernel_computes_leaves_64_bits(spec: Spec) -> None:
 def test_a_sum_that_leaves_64_bits_would_be_noticed() -> None:
     of = kernel("log")
     greedy = replace(of, source=of.source.replace("(a_position + a_size)", "(a_position * a_size)"))
-    assert largest(greedy, Step("append"), theory(SPECS["log"])) >= LIMIT**2
+    assert largest(greedy, TranslatedStep("append"), theory(SPECS["log"])) >= LIMIT**2
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_a_kernel_that_is_another_one_is_noticed(spec: str, action: str, old: st
     of = kernel(spec)
     assert old in of.source
     wrong = replace(of, source=of.source.replace(old, new))
-    assert induction.ask(differs(theory(SPECS[spec]), Step(action), of).terms).said == "unsat"
-    assert induction.ask(differs(theory(SPECS[spec]), Step(action), wrong).terms).said == "sat"
+    assert induction.ask(differs(theory(SPECS[spec]), TranslatedStep(action), of).terms).said == "unsat"
+    assert induction.ask(differs(theory(SPECS[spec]), TranslatedStep(action), wrong).terms).said == "sat"
 
 
 def test_a_deviation_that_takes_what_its_action_takes_is_noticed() -> None:

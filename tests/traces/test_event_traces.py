@@ -27,7 +27,7 @@ from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
-from gapless.traces.replay.exact import Event as Step
+from gapless.traces.replay.exact import Event as StoryStep
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import SourceRow
 from gapless.traces.report.verdict_table import TableRows
@@ -417,7 +417,9 @@ def test_both_readings_of_a_file_say_the_same(
     assert compiled.total == sum(not rule.endswith(f"/{ASSUMED}") for rule in broken)
 
 
-def judged_with(path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[Step]]]) -> Judged:
+def judged_with(
+    path: Path, profile: str, saw: dict[str, int] | None, traces: list[tuple[Spec, list[StoryStep]]]
+) -> Judged:
     """Traces one after the other in a file, every step with the same `saw`."""
     told = [
         step(action, *args, spec=spec.name, trace=f"T/{number}", saw=saw)

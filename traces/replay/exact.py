@@ -22,7 +22,7 @@ Event = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Step:
+class StoryStep:
     """One step of a story: the event, and what it changed, as (what, before, after)."""
 
     number: int
@@ -46,7 +46,7 @@ class Departure:
     because: str
     otherwise: str
     here: dict[str, int]
-    steps: tuple[Step, ...]
+    steps: tuple[StoryStep, ...]
     left_out: int
     state: State
 
@@ -144,15 +144,15 @@ def _lookup(state: State, name: str, key: int | None) -> int:
 
 def _that_made(
     history: Sequence[tuple[Event, State]], taken: int, state: State, looked_at: set[tuple[str, int | None]]
-) -> tuple[Step, ...]:
+) -> tuple[StoryStep, ...]:
     """The last step that changed each of the values that the failed need looks at."""
     wanted = {w for w in looked_at if not isinstance(getattr(state, w[0]), Map) or w[1] is not None}
-    steps: list[Step] = []
+    steps: list[StoryStep] = []
     after = state
     for number, (event, before) in zip(range(taken, 0, -1), reversed(history), strict=False):
         made = {w for w in wanted if _lookup(before, *w) != _lookup(after, *w)}
         if made:
-            steps.append(Step(number, event, changes(before, after)))
+            steps.append(StoryStep(number, event, changes(before, after)))
             wanted -= made
         if not wanted:
             break

@@ -14,7 +14,7 @@ from gapless.spec.catalog import Spec, State, waiving
 from gapless.spec.language import ASSUMED, Refused
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
-from gapless.traces.replay.exact import Departure, Event, Step, named, replay
+from gapless.traces.replay.exact import Departure, Event, StoryStep, named, replay
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.replay.notation import called
 
@@ -188,16 +188,16 @@ class Replay:
             if taken.outcome != "refused" and number not in undone:
                 yield taken.event
 
-    def makers(self, path: Sequence[Event], wanted: Sequence[str]) -> list[Step]:
+    def makers(self, path: Sequence[Event], wanted: Sequence[str]) -> list[StoryStep]:
         """The last step that changed each of the wanted fields."""
-        last: dict[str, Step] = {}
+        last: dict[str, StoryStep] = {}
         state = self.spec.initial
         with waiving(self.spec.name, self.options.ignored):
             for number, event in enumerate(path, 1):
                 after, _ = self.spec.step(state, event[0], named(self.spec.name, event), self.options.profile)
                 changes = [(n, called(getattr(state, n)), called(getattr(after, n))) for n in self.spec.scalars]
                 changed = tuple(change for change in changes if change[1] != change[2])
-                last |= {name: Step(number, event, changed) for name, _, _ in changed if name in wanted}
+                last |= {name: StoryStep(number, event, changed) for name, _, _ in changed if name in wanted}
                 state = after
         return sorted(dict.fromkeys(last.values()), key=lambda step: step.number)
 

@@ -11,7 +11,7 @@ from gapless.spec.language import Refused
 from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.tallies import Suspect, Tally
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Departure, Step, named
+from gapless.traces.replay.exact import Departure, StoryStep, named
 from gapless.traces.replay.notation import changes
 from gapless.traces.replay.possible_states import Taken
 
@@ -32,13 +32,13 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     """The same departure, told with the numbers that events have in the file, and with what concerns its subject."""
     trace = traces.names.to_pylist().index(suspect.at.trace)
     subject = named(departure.spec, departure.event).get("number")
-    steps: deque[Step] = deque(maxlen=STEPS)
-    turns: dict[str, Step] = {}
+    steps: deque[StoryStep] = deque(maxlen=STEPS)
+    turns: dict[str, StoryStep] = {}
     path: list[Taken] = []
     for taken, before, after in _path(traces, trace, suspect.at.row, options):
         path.append(taken)
         about = named(departure.spec, taken.event).get("number")
-        step = Step(taken.row + 1, taken.event, ())
+        step = StoryStep(taken.row + 1, taken.event, ())
         if taken.event[0] in TURNING and steps:
             turns[taken.event[0]] = replace(step, changes=changes(before, after))
         elif subject is not None and about == subject:

@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.directory import (
     CLIENT_LOG,
-    Store,
+    StoreDirectory,
     client_log_beside,
     open_store,
 )
@@ -54,7 +54,7 @@ def _evidence(folder: Path, given: Path | None, path: Path) -> tuple[Evidence | 
 class Task:
     """Judges the splits of one store."""
 
-    store: Store
+    store: StoreDirectory
     options: Options
     evidence: Evidence | None
 
@@ -67,7 +67,7 @@ class StoreCheck:
     """The check of one store."""
 
     def __init__(
-        self, path: Path, store: Store, options: Options, said: Evidence | None = None, *, listed: bool = False
+        self, path: Path, store: StoreDirectory, options: Options, said: Evidence | None = None, *, listed: bool = False
     ) -> None:
         tasks.load_more_kernels(store, options)
         self.path = path

@@ -24,7 +24,7 @@ from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import log_events, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
 from gapless.traces.sources.rocketmq.transactions import lineage
@@ -36,7 +36,7 @@ from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Terms, t
 Joint = tuple[int, str, str, Event]
 
 
-def export(path: Path, store: Store, out: Path, progress: Progress | None = None) -> int:
+def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | None = None) -> int:
     """Write the events of the store to `out`, and say how many: the very events that a check judges.
 
     One segment is held in memory at a time, and 128 bytes of every step of a transaction. Raises Unreadable.
@@ -96,7 +96,7 @@ def _event(source: str, spec: str, trace: str, position: int, event: Event) -> s
     )
 
 
-def _transactions(store: Store, lives: Lineages, given: Terms) -> Iterator[Told]:
+def _transactions(store: StoreDirectory, lives: Lineages, given: Terms) -> Iterator[Told]:
     """Every transaction, one after the other."""
     for transaction in range(len(lives.bounds) - 1):
         events, places = lives.events(transaction, given)

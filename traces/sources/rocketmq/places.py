@@ -14,7 +14,7 @@ from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
-from gapless.traces.sources.rocketmq.store.directory import ENTRY, Store, queue_files
+from gapless.traces.sources.rocketmq.store.directory import ENTRY, StoreDirectory, queue_files
 
 MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
 ELSEWHERE = (rule("queue/entry-points-at-its-message").id, rule("queue/message-of-the-entry-is-in-the-log").id)
@@ -78,7 +78,7 @@ def _subject(found: Breach) -> str:
             return f"queue {shown(found.trace)}"
 
 
-def place(store: Store, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
+def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
     """Where the damage lies: in the log for records, in the consume queue for entries."""
     departure = found.departure
     args = named(found.spec, departure.event)
@@ -101,13 +101,13 @@ def place(store: Store, found: Breach) -> Where:  # noqa: PLR0911 - one for ever
     return slot(store, found.trace, number)
 
 
-def in_log(store: Store, position: int) -> Where:
+def in_log(store: StoreDirectory, position: int) -> Where:
     """The log file of a position, and the offset in it."""
     file, offset = store.log_file_at(position)
     return Where(file=file, offset=offset)
 
 
-def slot(store: Store, trace: str, number: int) -> Where:
+def slot(store: StoreDirectory, trace: str, number: int) -> Where:
     """The file and offset of entry `number`, whether the file exists or not."""
     topic, _, queue = trace.rpartition("/")
     at = number * ENTRY
@@ -244,7 +244,7 @@ OF_HALVES = frozenset(  # properties that only a half has, and those that count 
 )  # fmt: skip
 
 
-def _differences(store: Store, found: Breach) -> list[str]:
+def _differences(store: StoreDirectory, found: Breach) -> list[str]:
     """In what a renewal, a final or what was set aside differs from its half."""
     if found.rule not in COPIES:
         return []
@@ -278,7 +278,7 @@ def _at(judged: JudgedStore, position: int) -> str:
     return "where the log has no file"
 
 
-def _record_at(store: Store, split: Split, position: int) -> str:
+def _record_at(store: StoreDirectory, split: Split, position: int) -> str:
     for columns, low, high, *_ in SplitReader(store, split).segments():
         if not low <= position < high:
             continue

@@ -1,4 +1,4 @@
-"""Store directories of RocketMQ brokers as a source."""
+"""StoreDirectory directories of RocketMQ brokers as a source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RocketMQ:
-    """Store directories, known by their `commitlog/`."""
+    """StoreDirectory directories, known by their `commitlog/`."""
 
     kind = "rocketmq-store"
     presentation = PRESENTATION

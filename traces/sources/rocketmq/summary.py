@@ -19,7 +19,7 @@ from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store import file_access, scan
-from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wanted_transaction, wants_transactions
 
@@ -142,7 +142,7 @@ def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
         yield "no consume-queue entry was found for any message: entries were not checked"
 
 
-def _is_garbage(store: Store) -> bool:
+def _is_garbage(store: StoreDirectory) -> bool:
     """Whether there are bytes in the log that are no record: zeros are nothing, anything else is not ours."""
     for split in splits.splits(store):
         window = file_access.FileWindow(split.file)

@@ -14,7 +14,7 @@ from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Subject
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.lookup import among
 from gapless.traces.sources.rocketmq.transactions.terms import Totals
 
@@ -107,7 +107,7 @@ class Listed:
 class JudgedStore:
     """Everything that was found out about one store."""
 
-    store: Store
+    store: StoreDirectory
     end: int  # the log's exclusive end
     evidence: Evidence | None = None  # what the store's clients say
     records: int = 0

@@ -25,7 +25,7 @@ from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Segment, SplitResult
 from gapless.traces.sources.rocketmq.store import file_access, records, scan
-from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
 
 LOG = STEPS["log"]
@@ -35,7 +35,7 @@ Held = tuple[Split, Segment]
 class StoreJudge:
     """Takes results in log order, and then decides what only the whole log shows."""
 
-    def __init__(self, store: Store, options: Options, evidence: Evidence | None = None) -> None:
+    def __init__(self, store: StoreDirectory, options: Options, evidence: Evidence | None = None) -> None:
         self.store = store
         self.options = options
         self.evidence = evidence

@@ -16,7 +16,7 @@ from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.segments.splits import Columns
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
 from gapless.traces.sources.rocketmq.store.directory import ENTRY as SLOT
-from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.store.scan import (
     COUNT,
@@ -89,7 +89,7 @@ class QueueEvents:
         ]
 
 
-def queue_events(store: Store, columns: Columns) -> QueueEvents:
+def queue_events(store: StoreDirectory, columns: Columns) -> QueueEvents:
     """Every message's `append` with the `index` of its entry, by piece."""
     spec = SPECS["queue"]
     pieces = cut(columns.room.rows, int(columns.room.filled[1]), int(columns.room.topics.used[0]))

@@ -16,7 +16,7 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
-from gapless.traces.sources.rocketmq.store.directory import LogFile, Store
+from gapless.traces.sources.rocketmq.store.directory import LogFile, StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
 from gapless.traces.sources.rocketmq.transactions import rows
 
@@ -39,7 +39,7 @@ class Split:
         return self.high - self.low
 
 
-def splits(store: Store, size: int | None = None) -> Iterator[Split]:
+def splits(store: StoreDirectory, size: int | None = None) -> Iterator[Split]:
     """The store's log in splits, in log order."""
     size = size or SPLIT
     for file in store.files:
@@ -159,7 +159,7 @@ class Scanned(NamedTuple):
 class SplitReader:
     """Scans one split into segments."""
 
-    def __init__(self, store: Store, split: Split, space: Space | None = None, *, keys: bool = False) -> None:
+    def __init__(self, store: StoreDirectory, split: Split, space: Space | None = None, *, keys: bool = False) -> None:
         self.split = split
         self.space = space
         self.keys = keys  # whether the keys of all records are wanted

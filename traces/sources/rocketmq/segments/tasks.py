@@ -24,7 +24,7 @@ from gapless.traces.sources.rocketmq.segments.queue_events import load_kernels a
 from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
-from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wants_transactions
@@ -127,7 +127,7 @@ def load_kernels(options: Options) -> None:
     load_queue_kernels()
 
 
-def load_more_kernels(store: Store, options: Options) -> None:
+def load_more_kernels(store: StoreDirectory, options: Options) -> None:
     """The same for transactions: they have many kernels, and most stores have no transaction."""
     if wants_transactions(options) and store.queue_folder(*HALVES).is_dir():
         load_transaction_kernels(options)
@@ -137,7 +137,7 @@ _space: ContextVar[Space | None] = ContextVar("space", default=None)
 """The space of this thread's `judge`; nobody else may use it, for what it gives is overwritten by the next split."""
 
 
-def judge(store: Store, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
+def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
     """Read one split, replay its pieces, and hold them against what clients say. Raises Unreadable."""
     space = _space.get()
     if space is None:
@@ -154,7 +154,9 @@ def judge(store: Store, split: Split, options: Options, evidence: Evidence | Non
     return SplitResult(split, segments, stop, at, counters, split.high - split.low)
 
 
-def _segment(store: Store, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None) -> Segment:
+def _segment(
+    store: StoreDirectory, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None
+) -> Segment:
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned)
     refused, log_covered, log_anomalies = _replay_log(store, split.file.base, events, options)
@@ -202,7 +204,7 @@ def log_events(scanned: Scanned) -> Events:
     return events
 
 
-def claim_log(store: Store, base: int, event: Event) -> dict[str, int]:
+def claim_log(store: StoreDirectory, base: int, event: Event) -> dict[str, int]:
     """The state that a piece of the log claims by beginning with `event` in the file at `base`."""
     args = named("log", event)
     time = args.get("time", 0)
@@ -213,7 +215,7 @@ def claim_log(store: Store, base: int, event: Event) -> dict[str, int]:
 
 
 def _replay_log(
-    store: Store, base: int, events: Events, options: Options
+    store: StoreDirectory, base: int, events: Events, options: Options
 ) -> tuple[list[Refusal], dict[str, int], dict[str, tuple[int, int, str]]]:
     """Replay a segment's log events, taking the log up again behind each refused one."""
     of = kernel("log", options.ignored)
@@ -263,7 +265,7 @@ def _counts(of: Kernel, covered: Ints) -> dict[str, int]:
 
 
 def _queue_pieces(
-    store: Store, columns: Columns, options: Options
+    store: StoreDirectory, columns: Columns, options: Options
 ) -> tuple[Pieces, dict[str, int], dict[str, tuple[int, int, str]]]:
     """Replay a segment's queue events, every piece from the number that its first message claims."""
     of = kernel("queue", options.ignored)

@@ -73,7 +73,7 @@ class Cursors:
 
 
 @dataclass(frozen=True)
-class Store:
+class StoreDirectory:
     """A RocketMQ store directory."""
 
     path: str
@@ -132,7 +132,7 @@ def client_log_beside(folder: Path) -> Path | None:
     return beside if beside.is_file() else None
 
 
-def open_store(path: Path, config: Path | None = None) -> Store:
+def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
     """Look at the store in folder `path`, the one with `commitlog/`.
 
     `config`: a broker.conf; without it, one beside the store is used, and said so. Raises Unreadable, NothingThere.
@@ -157,7 +157,7 @@ def open_store(path: Path, config: Path | None = None) -> Store:
         notes.append("the broker did not stop in order (there is an abort file)")
     notes.extend(_other_layouts(path))
     has_queues = (path / "consumequeue").is_dir() and any((path / "consumequeue").iterdir())
-    return Store(
+    return StoreDirectory(
         path=str(path),
         files=files,
         file_size=files[0].length,

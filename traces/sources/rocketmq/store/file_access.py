@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
-from gapless.traces.sources.rocketmq.store.directory import ENTRY, LogFile, Store, queue_files
+from gapless.traces.sources.rocketmq.store.directory import ENTRY, LogFile, StoreDirectory, queue_files
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
 
@@ -101,7 +101,7 @@ def begins(file: LogFile, at: int) -> bool:
     return bool(find_start(window.view(at, at + 1)) == 0)
 
 
-def record_at(store: Store, position: int) -> records.Plain | None:
+def record_at(store: StoreDirectory, position: int) -> records.Plain | None:
     """The record at a log position, field by field; None where there is none."""
     for file in store.files:
         if file.base <= position < file.base + file.length:
@@ -115,13 +115,13 @@ def record_at(store: Store, position: int) -> records.Plain | None:
     return None
 
 
-def name_of_record(store: Store, position: int) -> str:
+def name_of_record(store: StoreDirectory, position: int) -> str:
     """The key that a client gave the message at `position`, by which a transaction is called; or its place."""
     record = record_at(store, position)
     return (record.properties.get(UNIQ_KEY) if record else None) or f"@{position}"
 
 
-def names_of_records(store: Store, positions: Ints) -> Iterator[str]:
+def names_of_records(store: StoreDirectory, positions: Ints) -> Iterator[str]:
     """The keys of many records, file by file in the order of the log."""
     for file in store.files:
         inside = positions[(file.base <= positions) & (positions < file.base + file.length)] - file.base
@@ -141,7 +141,7 @@ def _files_when_opened(folder: Path, opening: str) -> tuple[LogFile, ...]:  # no
     return tuple(queue_files(folder))
 
 
-def read_entries(store: Store, topic: str, queue: int, number: int, into: memoryview) -> None:
+def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, into: memoryview) -> None:
     """Fill `into` with the slots from `number` on, 20 bytes each; what no file holds is left as it is.
 
     A store that a broker is still writing is read afresh each time, any other as it was when it was first looked at.

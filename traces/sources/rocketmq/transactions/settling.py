@@ -19,7 +19,7 @@ from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_KEY, CLIENT_POSITION, Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.wanted import wants_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import by_power_of_two, counted, covered, judge_ops, pass_halves
@@ -58,7 +58,7 @@ OUTCOMES = {
 }
 
 
-def judge_steps(rows: Ints, store: Store, options: Options, evidence: Evidence | None) -> list[Judgement]:
+def judge_steps(rows: Ints, store: StoreDirectory, options: Options, evidence: Evidence | None) -> list[Judgement]:
     """Judge the rows of one segment: its ops, and the transactions that are settled in it."""
     if not wants_transactions(options) or not rows.shape[1]:
         return []

@@ -11,7 +11,7 @@ import numpy as np
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
-from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.wanted import wanted_transaction
 from gapless.traces.sources.rocketmq.transactions.rows import COLUMNS
 
@@ -39,7 +39,7 @@ class Terms:
     only: int = 0  # the key of the one transaction that is wanted
 
 
-def terms(store: Store, options: Options, evidence: Evidence | None = None) -> Terms:
+def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = None) -> Terms:
     """What the store, its settings and its clients say beside its rows; what they do not say is not assumed."""
     cursors = store.cursors
     still = cursors is not None and not store.live
@@ -66,7 +66,7 @@ def key_of(name: str) -> int:
     return int(digests(data, np.array([0, len(data)], np.int64))[0])
 
 
-def _setting(store: Store, name: str) -> int:
+def _setting(store: StoreDirectory, name: str) -> int:
     """A setting that is a number, or 0 where nothing says it."""
     value = store.settings.get(name, "").strip()
     return int(value) if value.isdecimal() and len(value) < 10 else 0
