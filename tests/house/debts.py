@@ -13,17 +13,8 @@ LONG = {
 
 TWICE = {
     "Answer",
-    "Batch",
-    "Judge",
-    "Messages",
-    "Reader",
-    "Result",
     "Step",
     "Store",
-    "Suspect",
-    "Tally",
-    "Window",
-    "World",
 }
 """Names of several classes."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import toy_source
+from tests.support.rocketmq.recordings import recording
 
 GOOD = "a/0,open,0,0\na/0,append,0,1,0,340,7\na/0,index,0,0,340,7\n"
 BAD = "b/1,open,0,0\nb/1,append,0,1,0,340,7\nb/1,index,0,85,340,7\n"
@@ -42,7 +43,7 @@ def gapless(site: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def checked(site: Path, file: Path, *words: str) -> dict[str, Any]:
-    report = file.with_suffix(".json")
+    report = site.parent / "report.json"
     told = gapless(site, "check", file, "--json", report, *words)
     assert "Traceback" not in told.stdout + told.stderr
     found: dict[str, Any] = json.loads(report.read_text())
@@ -78,3 +79,12 @@ def test_a_wrong_path_is_told_what_each_source_expects(installed: Path, tmp_path
     (reason,) = checked(installed, tmp_path / "steps.txt")["sources"][0]["reasons"]
     assert "a CSV of queue steps: its name does not end in .csv" in reason
     assert "a RocketMQ store is one" in reason
+
+
+def test_a_source_that_cannot_be_loaded_harms_nobody_else(installed: Path, tmp_path: Path) -> None:
+    (installed / "toy_source.py").write_text("raise RuntimeError('no licence')\n")
+    file = tmp_path / "steps.csv"
+    file.write_text(GOOD)
+    (reason,) = checked(installed, file)["sources"][0]["reasons"]
+    assert "the source toy cannot be loaded from toy_source:SOURCE (RuntimeError: no licence)" in reason
+    assert checked(installed, recording("lmq"))["verdict"] == "conforms"

@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 Names = TypeVar("Names", bound=NamedTuple)
 
 
-class Steps:
+class EventMaker:
     """The steps of one spec, each a function that makes an event of its arguments."""
 
     def __init__(self, spec: Spec) -> None:
@@ -40,7 +40,7 @@ class Steps:
         return step
 
 
-STEPS: Mapping[str, Steps] = {name: Steps(spec) for name, spec in SPECS.items()}
+STEPS: Mapping[str, EventMaker] = {name: EventMaker(spec) for name, spec in SPECS.items()}
 
 
 def codes(spec: Spec, names: type[Names]) -> Names:

@@ -19,17 +19,34 @@ OURS = (  # in the order in which they are asked whether a path is theirs
 
 @cache
 def sources() -> tuple[Source, ...]:
-    """Every source; those of other packages first, so that a file of theirs is not taken for one of ours."""
-    theirs = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    found: tuple[Source, ...] = tuple(entry.load() for entry in (*theirs, *OURS))
+    """Every source; those of other packages first, so that a file of theirs is not taken for one of ours.
+
+    A source that cannot be loaded is left out, and `expected` tells of it.
+    """
+    return _loaded()[0]
+
+
+@cache
+def _loaded() -> tuple[tuple[Source, ...], tuple[str, ...]]:
+    """The sources, and what is wrong with those of other packages that cannot be loaded."""
+    found: list[Source] = []
+    broken = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            found.append(entry.load())
+        except Exception as error:  # noqa: BLE001 - whatever somebody's package does, it must not end a check of ours
+            broken.append(
+                f"the source {entry.name} cannot be loaded from {entry.value} ({type(error).__name__}: {error})"
+            )
+    found += (entry.load() for entry in OURS)
     PRESENTATIONS.update({source.kind: source.presentation for source in found})
-    return found
+    return tuple(found), tuple(broken)
 
 
 def expected(path: Path) -> str:
     """What to say of a file or a folder that no source knows."""
     kinds = [source.expected_folder if path.is_dir() else source.expected_file for source in sources()]
-    return "not " + "; nor ".join(kind for kind in kinds if kind)
+    return "; ".join(["not " + "; nor ".join(kind for kind in kinds if kind), *_loaded()[1]])
 
 
 def recognised(path: Path) -> tuple[Source, Path] | None:

@@ -22,10 +22,11 @@ from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader
-from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, log_events, name_of
+from gapless.traces.sources.rocketmq.segments.tasks import log_events, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
+from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, op_with_marks
 from gapless.traces.sources.rocketmq.transactions.rows import HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE

@@ -18,10 +18,10 @@ from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
 from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import splits
-from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG
 from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import Store
 from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
+from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wanted_transaction, wants_transactions
 
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
 TRACES = 5  # traces named in a cluster of findings
@@ -129,10 +129,10 @@ def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
         yield "no record in the log: nothing was checked"
     elif options.topic is not None and not judged.queues:
         yield f"no message of topic {options.topic} in the log"
-    elif options.transaction is not None:
+    elif wanted_transaction(options) is not None:
         if not judged.transactions.numbers.get("transactions"):
-            yield f"no transaction {options.transaction} in the log"
-    elif options.trace not in (None, COMMIT_LOG) and not judged.queues and not options.wants_transactions:
+            yield f"no transaction {wanted_transaction(options)} in the log"
+    elif options.trace not in (None, COMMIT_LOG) and not judged.queues and not wants_transactions(options):
         yield f"no message of {options.trace} in the log"
     elif options.trace == COMMIT_LOG:
         return

@@ -12,8 +12,9 @@ from gapless.traces.events.event import ROWS, utf8
 from gapless.traces.problems import shown
 from gapless.traces.report.verdict_table import SCHEMA
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, name_of
+from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.store.file_access import names_of_records
+from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, op_trace
 
 Row = dict[str, Any]

@@ -28,6 +28,7 @@ from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPIC
+from gapless.traces.sources.rocketmq.store.wanted import wants
 
 if TYPE_CHECKING:
     from gapless.traces.sources.rocketmq.clients.client_log import ClientLog, Sends, Truths
@@ -218,7 +219,7 @@ def judge_messages(
 def _senders(evidence: Evidence, messages: SegmentMessages, options: Options) -> tuple[Ints, Ints]:
     """Queue rows of the messages that somebody must have sent, and whether anybody did."""
     known = messages.of_subject(
-        lambda topic, queue: options.wants(topic, queue) and (topic in evidence.sent_to or topic == HALF_TOPIC)
+        lambda topic, queue: wants(options, topic, queue) and (topic in evidence.sent_to or topic == HALF_TOPIC)
     )
     records = np.flatnonzero(messages.row >= 0)
     records = records[known[messages.row[records]] == 1]

@@ -23,9 +23,10 @@ from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import COMMIT_LOG, Refusal, Segment, SplitResult
+from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Segment, SplitResult
 from gapless.traces.sources.rocketmq.store import file_access, records, scan
 from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
 
 LOG = STEPS["log"]
 Held = tuple[Split, Segment]

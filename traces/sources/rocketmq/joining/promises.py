@@ -16,6 +16,7 @@ from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALVES
+from gapless.traces.sources.rocketmq.store.wanted import wants
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
 OF_CLIENTS = (  # rules of transactions that only a client log exercises
@@ -92,7 +93,7 @@ class Promises:
             return
         topic, queue = topics[int(send[evidence.TOPIC])], int(send[evidence.QUEUE])
         subject = HALVES if send[evidence.IS_HALF] else (topic, queue)
-        if self.options.wants(*subject):
+        if wants(self.options, *subject):
             answer = STEPS["queue"].acknowledge(number=send[NUMBER], position=send[POSITION], same=0)
             self._tell(subject, [answer], int(send[LINE]))
 

@@ -21,6 +21,7 @@ from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import ENTRY, FARTHEST, queue_files, queue_folders
+from gapless.traces.sources.rocketmq.store.wanted import wants
 
 QUEUE = STEPS["queue"]
 MISSING = rule("queue/no-entry-before-it-is-missing").id
@@ -47,7 +48,7 @@ class JoinedQueues:
         found = segment.pieces
         damages = len(self.judged.damage)
         for n, subject in enumerate(found.subjects):
-            if not self.options.wants(*subject):
+            if not wants(self.options, *subject):
                 continue
             claim = int(found.claims[self.rows["end"], n])
             run = self.judged.queues.get(subject)
@@ -345,7 +346,7 @@ class JoinedQueues:
     def _without_messages(self) -> None:
         """Queues that have files and no message in the log: only the files can be judged."""
         for subject in queue_folders(Path(self.store.path)):
-            if subject not in self.judged.queues and self.options.wants(*subject):
+            if subject not in self.judged.queues and wants(self.options, *subject):
                 outcome = self._replay(self.spec.initial, self._files(subject))
                 self.judged.cover("queue", outcome.covered)
                 self.judged.joint(self.judged.end, "queue", name_of(subject), self._files(subject))

@@ -26,6 +26,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
+from gapless.traces.sources.rocketmq.store.wanted import wants_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, strays
 from gapless.traces.sources.rocketmq.transactions.rows import COUNT, HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
@@ -101,7 +102,7 @@ class JoinedTransactions:
         self._strays(self._all())
         self._ops()
         self._passed()
-        if self.options.trace is None and self.options.wants_transactions:
+        if self.options.trace is None and wants_transactions(self.options):
             self._ends()
         echoes = [found for found in judged.breaches[before:] if found.action != "acknowledge"]
         if damaged and echoes:

@@ -36,14 +36,14 @@ EXTENDED = -2147483649  # tag codes from here down are addresses in consumequeue
 FOREVER = 1000 * 86_400_000  # ms: no delay level is that long
 
 
-class Actions(NamedTuple):
+class QueueCodes(NamedTuple):
     """Codes of the actions of `queue` that messages and entries are."""
 
     append: int
     index: int
 
 
-class Arguments(NamedTuple):
+class QueueArguments(NamedTuple):
     """Rows of their arguments."""
 
     number: int
@@ -53,7 +53,7 @@ class Arguments(NamedTuple):
     tag: int
 
 
-class Cut(NamedTuple):
+class QueueCut(NamedTuple):
     """Rows of a segment in pieces: those of one subject, cut where its numbers start again at 0.
 
     `order`: the rows by piece, in log order within each · `starts`: where each piece begins in it · `owners`: whose it
@@ -74,7 +74,7 @@ class QueueEvents:
     """The events of a segment's pieces: `starts` bounds those of each, `subjects` says whose it is."""
 
     rows: Ints
-    pieces: Cut
+    pieces: QueueCut
     subjects: list[tuple[str, int]]
     starts: Ints
     columns: building.Events
@@ -105,7 +105,7 @@ def queue_events(store: Store, columns: Columns) -> QueueEvents:
     count = 2 * len(pieces.order)
     action = columns.space.array("actions", (count,), np.int8)
     args: Ints = columns.space.array("queue events", (len(spec.arguments), count), np.int64)
-    names = building.codes(spec, Actions), building.rows(spec, Arguments)
+    names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
     starts = pair(columns.room.rows, pieces, entries, bounds, action, args, *names, extended=store.extended)
     return QueueEvents(columns.room.rows, pieces, subjects, starts, building.Events(spec, action, args))
 
@@ -114,13 +114,13 @@ def load_kernels() -> None:
     """Compile the kernels below, or load them, by running them on nothing."""
     spec, events = SPECS["queue"], building.Events.room(SPECS["queue"], 0)
     nothing = Columns(1).room.rows
-    names = building.codes(spec, Actions), building.rows(spec, Arguments)
+    names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
     pieces = cut(nothing, 0, 0)
     pair(nothing, pieces, np.zeros(1, np.uint8), pieces.widths, events.action, events.args, *names, extended=False)
 
 
 @njit(nogil=True, cache=True)
-def cut(rows: Ints, count: int, subjects: int) -> Cut:
+def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
     """The first `count` rows in pieces."""
     order, bounds = _by_subject(rows, count, subjects)
     starts = np.empty(count + 1, np.int64)
@@ -141,7 +141,7 @@ def cut(rows: Ints, count: int, subjects: int) -> Cut:
         for i in range(starts[piece], starts[piece + 1]):
             widths[piece] += min(max(rows[COUNT, order[i]], 1), 65536)
             batches[piece] += np.int64(rows[ENTRY, order[i]] == 0)
-    return Cut(order, starts[: pieces + 1].copy(), owners[:pieces].copy(), origins, widths, batches)
+    return QueueCut(order, starts[: pieces + 1].copy(), owners[:pieces].copy(), origins, widths, batches)
 
 
 @njit
@@ -163,8 +163,8 @@ def _by_subject(rows: Ints, count: int, subjects: int) -> tuple[Ints, Ints]:
 
 @njit(nogil=True, cache=True)
 def pair(
-    rows: Ints, pieces: Cut, entries: Bytes, bounds: Ints, action: npt.NDArray[np.int8], args: Ints,
-    codes: Actions, into: Arguments, *, extended: bool,
+    rows: Ints, pieces: QueueCut, entries: Bytes, bounds: Ints, action: npt.NDArray[np.int8], args: Ints,
+    codes: QueueCodes, into: QueueArguments, *, extended: bool,
 ) -> Ints:  # fmt: skip
     """Write the events of `queue`: every message's `append`, followed by the `index` of its entry where it has one.
 

@@ -27,11 +27,9 @@ from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES
+from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wants_transactions
 from gapless.traces.sources.rocketmq.transactions.settling import judge_steps, load_transaction_kernels
 from gapless.traces.sources.rocketmq.transactions.terms import Judgement
-
-COMMIT_LOG = "commitlog"  # the trace of the log itself; a queue's is TOPIC/QUEUE
-
 
 Subject = tuple[str, int]
 """Topic and queue id."""
@@ -131,7 +129,7 @@ def load_kernels(options: Options) -> None:
 
 def load_more_kernels(store: Store, options: Options) -> None:
     """The same for transactions: they have many kernels, and most stores have no transaction."""
-    if options.wants_transactions and store.queue_folder(*HALVES).is_dir():
+    if wants_transactions(options) and store.queue_folder(*HALVES).is_dir():
         load_transaction_kernels(options)
 
 

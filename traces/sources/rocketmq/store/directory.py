@@ -54,7 +54,7 @@ class LogFile:
 
 
 @dataclass(frozen=True)
-class CheckpointFile:
+class FlushTimes:
     """The times up to which the broker knew its files to be on disk, in ms (docs/rocketmq.md#checkpoint)."""
 
     log: int
@@ -81,7 +81,7 @@ class Store:
     file_size: int  # bytes of every log file
     clean: bool  # the broker stopped in order: no `abort` file
     live: bool  # a broker holds the lock and goes on writing
-    checkpoint: CheckpointFile | None
+    checkpoint: FlushTimes | None
     settings: Mapping[str, str]
     delays: tuple[int, ...]  # ms per delay level; empty where no settings say so
     topics: frozenset[str] | None  # config/topics.json; None where there is none
@@ -240,7 +240,7 @@ def _locked(path: Path) -> bool:
         return False
 
 
-def _checkpoint(path: Path, notes: list[str]) -> CheckpointFile | None:
+def _checkpoint(path: Path, notes: list[str]) -> FlushTimes | None:
     if not path.is_file():
         notes.append("there is no checkpoint file: a lost tail of the log cannot be told from an early end")
         return None
@@ -249,7 +249,7 @@ def _checkpoint(path: Path, notes: list[str]) -> CheckpointFile | None:
         notes.append(f"the checkpoint file is {len(data)} bytes long, expected {CHECKPOINT}: it is not used")
         return None
     log, queues, _index, _flushed, recovered, indexed = struct.unpack_from(">6q", data)
-    return CheckpointFile(log, queues, indexed, recovered)
+    return FlushTimes(log, queues, indexed, recovered)
 
 
 def _delays(levels: str) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ def plain(data: bytes) -> Plain | None:
 # -- in native code ------------------------------------------------------------------------------------------------
 
 
-class Parts(NamedTuple):
+class RecordParts(NamedTuple):
     """Where the parts of a record lie, all in bytes from where the data begins."""
 
     flags: int
@@ -102,7 +102,7 @@ class Parts(NamedTuple):
 
 
 @njit(inline="always")
-def parts(b: Bytes, p: int, v2: bool) -> Parts:
+def parts(b: Bytes, p: int, v2: bool) -> RecordParts:
     """The parts of the record at `p`; `v2`: its topic's length takes two bytes. Nothing is asked of their sizes."""
     flags = i32(b, p + 36)
     time = p + 48 + (20 if flags & SYS_BORN_V6 else 8)
@@ -110,7 +110,7 @@ def parts(b: Bytes, p: int, v2: bool) -> Parts:
     topic = body + i32(b, body - 4) + (2 if v2 else 1)
     topic_end = topic + (u16(b, topic - 2) if v2 else np.int64(b[topic - 1]))
     low = topic_end + 2
-    return Parts(flags, time, body, topic, topic_end, low, low + u16(b, topic_end))
+    return RecordParts(flags, time, body, topic, topic_end, low, low + u16(b, topic_end))
 
 
 @njit(cache=True)

@@ -34,7 +34,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     SMALLEST,
     SYS_INNER_BATCH,
     SYS_OUTSIDE,
-    Parts,
+    RecordParts,
     measure,
     parts,
     seal_holds,
@@ -53,6 +53,10 @@ SURE, SCHEDULED, UNSURE = range(3)
 C_V2, C_SEALED, C_OUTSIDE, C_SCHEDULED, C_MULTI, C_INNER, C_UNSURE, COUNTERS = range(8)
 # Per subject: hash, where its topic lies in `names`, the topic's length, its queue id.
 S_HASH, S_AT, S_LENGTH, S_QUEUE, SUBJECT_ROWS = range(5)
+
+
+# Arguments of kernels. Numba writes the names of these classes into its cache, `__pycache__/*.nbi`, and cannot read it
+# once one of them is renamed: delete those files then.
 
 
 class View(NamedTuple):
@@ -113,7 +117,7 @@ class _Tag(NamedTuple):
     loose: int
 
 
-class Message(NamedTuple):
+class MessageRow(NamedTuple):
     """What the rows of one record have in common."""
 
     position: int
@@ -122,7 +126,7 @@ class Message(NamedTuple):
     time: int
 
 
-class _Properties(NamedTuple):
+class _Routing(NamedTuple):
     """The properties that say where a record belongs, each as begin and end of its value, or as its number."""
 
     tags: int
@@ -160,7 +164,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
             if n < log.shape[1] and q < rows.shape[1]:
                 subject = _subject_of(b, r.topic, r.topic_end, i32(b, p + 12), subjects, table, names, used)
                 if subject >= 0:
-                    message = Message(view.base + p, size, tag, i64(b, r.time))
+                    message = MessageRow(view.base + p, size, tag, i64(b, r.time))
                     inner = (r.flags & SYS_INNER_BATCH) != 0
                     count = named.inner_count if inner else np.int64(1)
                     _put_row(rows, q, subject, i64(b, p + 20), count, message, not inner)
@@ -235,7 +239,7 @@ LIGHT_PREFIX = as_bytes("%LMQ%")
 
 
 @njit(inline="always")
-def _properties(b: Bytes, r: Parts) -> _Properties:
+def _properties(b: Bytes, r: RecordParts) -> _Routing:
     """The properties that say where the record belongs; the last of two with one name counts, as in the broker."""
     tags, tags_end, delay, count = np.int64(0), np.int64(0), np.int64(0), np.int64(1)
     multi, multi_end, offset, offset_end = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -264,11 +268,11 @@ def _properties(b: Bytes, r: Parts) -> _Properties:
             elif length == 24 and is_name(b, k, v, MULTI_NUMBERS):
                 offset, offset_end = v + 1, w
         k = w + 1
-    return _Properties(tags, tags_end, delay, count, multi, multi_end, offset, offset_end)
+    return _Routing(tags, tags_end, delay, count, multi, multi_end, offset, offset_end)
 
 
 @njit(inline="always")
-def _tag_of(b: Bytes, r: Parts, named: _Properties, delays: Ints) -> _Tag:
+def _tag_of(b: Bytes, r: RecordParts, named: _Routing, delays: Ints) -> _Tag:
     """The tag code that the record's entry is to have: of a delayed message, when it is to be delivered."""
     code, exact = java_hash(b, named.tags, named.tags_end)
     if named.delay <= 0 or not is_name(b, r.topic, r.topic_end, SCHEDULE):
@@ -278,7 +282,7 @@ def _tag_of(b: Bytes, r: Parts, named: _Properties, delays: Ints) -> _Tag:
 
 
 @njit(inline="always")
-def _put_row(rows: Ints, q: int, subject: int, number: int, count: int, message: Message, entry: bool) -> None:
+def _put_row(rows: Ints, q: int, subject: int, number: int, count: int, message: MessageRow, entry: bool) -> None:
     rows[SUBJECT, q] = subject
     rows[NUMBER, q] = number
     rows[COUNT, q] = count
@@ -292,7 +296,15 @@ def _put_row(rows: Ints, q: int, subject: int, number: int, count: int, message:
 
 @njit(inline="always")
 def _more_rows(
-    b: Bytes, p: int, message: Message, r: Parts, named: _Properties, rows: Ints, q: int, topics: Topics, light: bool
+    b: Bytes,
+    p: int,
+    message: MessageRow,
+    r: RecordParts,
+    named: _Routing,
+    rows: Ints,
+    q: int,
+    topics: Topics,
+    light: bool,
 ) -> int:
     """Write a row for every further queue that the record is in. Returns how many rows there are then, or -1."""
     if r.topic_end - r.topic >= 7 and is_name(b, r.topic, r.topic + 7, RETRY_PREFIX):

@@ -115,7 +115,7 @@ def _copies(rows: Ints, row: int, half: int) -> bool:
     )
 
 
-class Codes(NamedTuple):
+class TransactionCodes(NamedTuple):
     """Codes of the actions of `transaction`."""
 
     ask_to_commit: int
@@ -131,7 +131,7 @@ class Codes(NamedTuple):
     ask_back: int
 
 
-class Arguments(NamedTuple):
+class TransactionArguments(NamedTuple):
     """Rows of their arguments."""
 
     number: int
@@ -145,7 +145,7 @@ class Arguments(NamedTuple):
     aged: int
 
 
-class Work(NamedTuple):
+class LineageWork(NamedTuple):
     """Transactions, and what is made of them.
 
     `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `start`: where the log
@@ -171,48 +171,51 @@ class Work(NamedTuple):
     halves: Ints
     decided: Ints
     marked: Ints
+    codes: TransactionCodes
+    into: TransactionArguments
 
 
 @njit(nogil=True, cache=True)
-def events_of(w: Work, codes: Codes, into: Arguments) -> None:
+def events_of(w: LineageWork) -> None:
     """The events of many transactions."""
     n = 0
-    rows, order, facts = w.rows, w.order, w.facts
+    rows, order, bounds, client, facts = w.rows, w.order, w.bounds, w.client, w.facts
+    starts, halves, decided, marked = w.starts, w.halves, w.decided, w.marked
     later = np.zeros(SLOTS, np.bool_)
     shelved = np.zeros(SLOTS, np.bool_)
-    for t in range(len(w.bounds) - 1):
-        w.starts[t] = n
-        low, high = w.bounds[t], w.bounds[t + 1]
+    for t in range(len(bounds) - 1):
+        starts[t] = n
+        low, high = bounds[t], bounds[t + 1]
         facts[TOOK, t] = facts[LOOKED_AT, t] = -1
         count = 0
         for i in range(low, high):
             if rows[KIND, order[i]] == HALF:
-                w.halves[count] = order[i]
-                w.decided[count] = w.marked[count] = 0
+                halves[count] = order[i]
+                decided[count] = marked[count] = 0
                 count += 1
-        said, end = _lines(w.client, rows[KEY, order[low]])
-        n = _requests(w, codes, into, said, end, count, n)
+        said, end = _lines(client, rows[KEY, order[low]])
+        n = _requests(w, said, end, count, n)
         seen = 0  # versions so far
         for i in range(low, high):
             r = order[i]
             kind = rows[KIND, r]
             if kind == HALF:
-                _half(w, codes, into, t, r, seen, n)
+                _half(w, t, r, seen, n)
                 seen += 1
                 n += 1
             elif kind == FINAL:
-                n = _final(w, codes, into, t, low, i, count, n)
+                n = _final(w, t, low, i, count, n)
             elif kind == MARK:
-                n = _mark(w, codes, into, t, r, seen, count, n)
+                n = _mark(w, t, r, seen, count, n)
             elif kind == PARKED:
-                n = _park(w, codes, into, t, r, seen, n)
-        n = _answers(w, codes, into, low, high, said, end, count, n)
+                n = _park(w, t, r, seen, n)
+        n = _answers(w, low, high, said, end, count, n)
         facts[VERSIONS, t] = count
-        facts[WHOLE, t] = np.int64(count > 0 and rows[TIMES, w.halves[0]] <= 0)
+        facts[WHOLE, t] = np.int64(count > 0 and rows[TIMES, halves[0]] <= 0)
         facts[DONE, t] = np.int64(_resolve(w, low, high, count, later, shelved))
         if not facts[WHOLE, t]:
             facts[TOOK, t] = -1
-    w.starts[len(w.bounds) - 1] = n
+    starts[len(bounds) - 1] = n
 
 
 @njit(inline="always")
@@ -228,21 +231,21 @@ def _lines(client: Ints, key: int) -> tuple[int, int]:
 
 
 @njit(inline="always")
-def _requests(w: Work, codes: Codes, into: Arguments, said: int, end: int, count: int, n: int) -> int:
+def _requests(w: LineageWork, said: int, end: int, count: int, n: int) -> int:
     """What producers asked for."""
     for c in range(said, end):
         what = w.client[CLIENT_WHAT, c]
         version = _version(w.rows, w.halves, count, PLACE, w.client[CLIENT_POSITION, c])
         if what <= ROLL_BACK and version >= 0:
-            w.action[n] = codes.ask_to_commit if what == COMMIT else codes.ask_to_roll_back
-            w.args[into.number, n] = version
+            w.action[n] = w.codes.ask_to_commit if what == COMMIT else w.codes.ask_to_roll_back
+            w.args[w.into.number, n] = version
             w.source[n] = -1 - c
             n += 1
     return n
 
 
 @njit(inline="always")
-def _parent(w: Work, r: int, seen: int) -> tuple[int, int, bool]:
+def _parent(w: LineageWork, r: int, seen: int) -> tuple[int, int, bool]:
     """Of what a version was made: the version, the newest one of the same birth, and whether all of them are here.
 
     The newest version with the right counter is chosen, and before all others one that it fits.
@@ -267,44 +270,44 @@ def _parent(w: Work, r: int, seen: int) -> tuple[int, int, bool]:
 
 
 @njit(inline="always")
-def _half(w: Work, codes: Codes, into: Arguments, t: int, r: int, seen: int, n: int) -> None:
+def _half(w: LineageWork, t: int, r: int, seen: int, n: int) -> None:
     """A half was sent, or put back."""
     rows, args = w.rows, w.args
     times = rows[TIMES, r]
-    args[into.number, n] = seen
-    args[into.position, n] = rows[PLACE, r]
+    args[w.into.number, n] = seen
+    args[w.into.position, n] = rows[PLACE, r]
     w.source[n] = r
     if times < 0 or (times == 0 and seen == 0):
-        w.action[n] = codes.prepare
+        w.action[n] = w.codes.prepare
         return
     parent, latest, root = _parent(w, r, seen)
-    args[into.times, n] = times
+    args[w.into.times, n] = times
     if times > 0 and parent < 0 and not root:
-        w.action[n] = codes.outlive
+        w.action[n] = w.codes.outlive
         return
     parent = parent if parent >= 0 else latest if latest >= 0 else np.int64(seen - 1)
-    w.action[n] = codes.check
-    args[into.parent, n] = parent
-    args[into.asked, n] = 1
-    args[into.same, n] = 1
+    w.action[n] = w.codes.check
+    args[w.into.parent, n] = parent
+    args[w.into.asked, n] = 1
+    args[w.into.same, n] = 1
     w.facts[PUT_BACK, t] += times > 0
     if parent >= 0:
         p = w.halves[parent]
         w.facts[LOOKED_AT, t] = max(w.facts[LOOKED_AT, t], rows[NUMBER, p])
-        args[into.same, n] = np.int64(_fits(rows, r, p))
+        args[w.into.same, n] = np.int64(_fits(rows, r, p))
         immune = rows[FIRST, r] >= 0 and rows[TIME, r] - rows[BORN, r] <= rows[IMMUNE, r]
-        args[into.asked, n] = np.int64(not immune)
+        args[w.into.asked, n] = np.int64(not immune)
 
 
 @njit(inline="always")
-def _took(w: Work, t: int, r: int) -> None:
+def _took(w: LineageWork, t: int, r: int) -> None:
     """A first decision in row `r`."""
     if w.facts[TOOK, t] < 0:
         w.facts[TOOK, t] = max(w.rows[TIME, r] - w.rows[TIME, w.halves[0]], 0)
 
 
 @njit(inline="always")
-def _final(w: Work, codes: Codes, into: Arguments, t: int, low: int, i: int, count: int, n: int) -> int:
+def _final(w: LineageWork, t: int, low: int, i: int, count: int, n: int) -> int:
     """A final: the half that it names became a message."""
     rows, args, r = w.rows, w.args, w.order[i]
     half = rows[NAMES, r]
@@ -318,15 +321,15 @@ def _final(w: Work, codes: Codes, into: Arguments, t: int, low: int, i: int, cou
         for j in range(low, i):
             copy = rows[KIND, w.order[j]] in {FINAL, PARKED}
             twice = twice or (copy and rows[PLACE, w.order[j]] == half)
-    w.action[n] = codes.commit
-    args[into.number, n] = version
-    args[into.half, n] = half
-    args[into.position, n] = rows[PLACE, r]
-    args[into.same, n] = 1
-    args[into.twice, n] = np.int64(twice)
+    w.action[n] = w.codes.commit
+    args[w.into.number, n] = version
+    args[w.into.half, n] = half
+    args[w.into.position, n] = rows[PLACE, r]
+    args[w.into.same, n] = 1
+    args[w.into.twice, n] = np.int64(twice)
     w.facts[TWICE, t] += twice
     if version >= 0:
-        args[into.same, n] = np.int64(_copies(rows, r, w.halves[version]))
+        args[w.into.same, n] = np.int64(_copies(rows, r, w.halves[version]))
         w.decided[version] += 1
     w.source[n] = r
     if count > 0:
@@ -335,18 +338,18 @@ def _final(w: Work, codes: Codes, into: Arguments, t: int, low: int, i: int, cou
 
 
 @njit(inline="always")
-def _mark(w: Work, codes: Codes, into: Arguments, t: int, r: int, seen: int, count: int, n: int) -> int:
+def _mark(w: LineageWork, t: int, r: int, seen: int, count: int, n: int) -> int:
     """An op names a half. Where no final explains that, the half was rolled back."""
     version = _version(w.rows, w.halves, count, NUMBER, w.rows[NAMES, r])
     if 0 <= version < seen and w.decided[version] <= w.marked[version]:
-        w.action[n] = codes.roll_back
-        w.args[into.number, n] = version
+        w.action[n] = w.codes.roll_back
+        w.args[w.into.number, n] = version
         w.source[n] = r
         w.decided[version] += 1
         n += 1
         _took(w, t, r)
-    w.action[n] = codes.mark
-    w.args[into.number, n] = version
+    w.action[n] = w.codes.mark
+    w.args[w.into.number, n] = version
     w.source[n] = r
     if version >= 0:
         w.marked[version] += 1
@@ -354,7 +357,7 @@ def _mark(w: Work, codes: Codes, into: Arguments, t: int, r: int, seen: int, cou
 
 
 @njit(inline="always")
-def _park(w: Work, codes: Codes, into: Arguments, t: int, r: int, seen: int, n: int) -> int:
+def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
     """A half was set aside: the newest version with the right counter, before all others one with its content."""
     rows, halves, args = w.rows, w.halves, w.args
     times = rows[TIMES, r]
@@ -373,16 +376,16 @@ def _park(w: Work, codes: Codes, into: Arguments, t: int, r: int, seen: int, n: 
         return n  # what was set aside has expired
     if version < 0:
         version = np.int64(latest if latest >= 0 else seen - 1)
-    w.action[n] = codes.park
-    args[into.number, n] = version
-    args[into.position, n] = rows[PLACE, r]
-    args[into.times, n] = times
-    args[into.same, n] = 1
-    args[into.aged, n] = np.int64(aged)
+    w.action[n] = w.codes.park
+    args[w.into.number, n] = version
+    args[w.into.position, n] = rows[PLACE, r]
+    args[w.into.times, n] = times
+    args[w.into.same, n] = 1
+    args[w.into.aged, n] = np.int64(aged)
     if version >= 0:
         p = halves[version]
         w.facts[LOOKED_AT, t] = max(w.facts[LOOKED_AT, t], rows[NUMBER, p])
-        args[into.same, n] = np.int64(_copies(rows, r, p) and _counts_as(rows, p, times, aged))
+        args[w.into.same, n] = np.int64(_copies(rows, r, p) and _counts_as(rows, p, times, aged))
     w.source[n] = r
     return n + 1
 
@@ -396,7 +399,7 @@ def _counts_as(rows: Ints, half: int, times: int, aged: bool) -> bool:
 
 @njit(inline="always")
 def _answers(
-    w: Work, codes: Codes, into: Arguments, low: int, high: int, said: int, end: int, count: int, n: int
+    w: LineageWork, low: int, high: int, said: int, end: int, count: int, n: int
 ) -> int:  # fmt: skip
     """What producers were answered, and asked."""
     rows, client = w.rows, w.client
@@ -414,12 +417,12 @@ def _answers(
                     a_final = a_final or (rows[KIND, r] == FINAL and rows[PLACE, r] == position)
             if a_final:
                 continue  # the client ended a final, and was told so
-            w.action[n] = codes.acknowledge
-            w.args[into.number, n] = version
+            w.action[n] = w.codes.acknowledge
+            w.args[w.into.number, n] = version
         else:
-            w.action[n] = codes.ask_back
-            w.args[into.number, n] = _version(rows, w.halves, count, NUMBER, client[CLIENT_NUMBER, c])
-            w.args[into.half, n] = position
+            w.action[n] = w.codes.ask_back
+            w.args[w.into.number, n] = _version(rows, w.halves, count, NUMBER, client[CLIENT_NUMBER, c])
+            w.args[w.into.half, n] = position
         w.source[n] = -1 - c
         n += 1
     return n
@@ -427,29 +430,29 @@ def _answers(
 
 @njit(inline="always")
 def _resolve(
-    w: Work, low: int, high: int, count: int, later: npt.NDArray[np.bool_], shelved: npt.NDArray[np.bool_]
+    w: LineageWork, low: int, high: int, count: int, later: npt.NDArray[np.bool_], shelved: npt.NDArray[np.bool_]
 ) -> bool:
     """Which halves need not be looked at any more: marked, set aside, or followed by a version with the next counter.
 
     Returns whether all are. `later`, `shelved`: all false, and so they are left.
     """
-    rows, order = w.rows, w.order
+    rows, order, halves, marked, resolved = w.rows, w.order, w.halves, w.marked, w.resolved
     for i in range(low, high):
         if rows[KIND, order[i]] == PARKED:
             shelved[_slot(rows, order[i], 0)] = True
     done = True
     for v in range(count - 1, -1, -1):
-        r = w.halves[v]
+        r = halves[v]
         free = (
-            w.marked[v] > 0
+            marked[v] > 0
             or later[_slot(rows, r, 1)]
             or shelved[_slot(rows, r, 0)]
             or (w.aged_ms >= 0 and shelved[_slot(rows, r, 1)])
         )
         if not free and rows[FIRST, r] >= 0:
-            first = _version(rows, w.halves, count, NUMBER, rows[FIRST, r])
-            free = w.marked[first] > 0 if first >= 0 else w.start > 0
-        w.resolved[r] = np.int64(free)
+            first = _version(rows, halves, count, NUMBER, rows[FIRST, r])
+            free = marked[first] > 0 if first >= 0 else w.start > 0
+        resolved[r] = np.int64(free)
         done = done and free
         if rows[TIMES, r] > 0:
             later[_slot(rows, r, 0)] = True

@@ -19,7 +19,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     MAGIC_V2,
     SYS_COMMITTED,
     SYS_TRANSACTION,
-    Parts,
+    RecordParts,
     parts,
 )
 
@@ -70,7 +70,7 @@ def _target(topic: int, queue: int) -> int:
     return np.int64(_mixed(uint64(topic), uint64(queue) + uint64(1)))
 
 
-class _Properties(NamedTuple):
+class _Given(NamedTuple):
     """What the properties of a record say of a transaction: numbers are -1, and digests 0, where they do not."""
 
     key: int
@@ -113,7 +113,7 @@ def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> int
 
 
 @njit(inline="always")
-def _kind(b: Bytes, r: Parts) -> int:
+def _kind(b: Bytes, r: RecordParts) -> int:
     """What a record is, by its flags and its topic; -1 for one that is of no transaction."""
     kind = np.int64(-1)
     if (r.flags & SYS_TRANSACTION) == SYS_COMMITTED:
@@ -129,7 +129,7 @@ def _kind(b: Bytes, r: Parts) -> int:
 
 
 @njit(inline="always")
-def _is_final(b: Bytes, r: Parts, said: _Properties, names_half: int) -> bool:
+def _is_final(b: Bytes, r: RecordParts, said: _Given, names_half: int) -> bool:
     """Whether a record with the flags of a final is one: a client may set them itself, and a broker copy them."""
     if not said.marked and not (said.grouped and names_half > 0):
         return False  # no half of it was ever here
@@ -144,7 +144,7 @@ def _is_final(b: Bytes, r: Parts, said: _Properties, names_half: int) -> bool:
 
 
 @njit(inline="always")
-def _properties(b: Bytes, r: Parts) -> _Properties:
+def _properties(b: Bytes, r: RecordParts) -> _Given:
     key, times, first = np.int64(0), np.int64(-1), np.int64(-1)
     real_topic, real_queue, immune = np.int64(0), np.int64(-1), np.int64(-1)
     marked, grouped, tagged, total = False, False, False, uint64(0)
@@ -187,12 +187,12 @@ def _properties(b: Bytes, r: Parts) -> _Properties:
             if kept:  # a sum, for the order of properties is the order of a hash table
                 total += _mixed(uint64(digest(b, k, v)), uint64(digest(b, v + 1, w)))
         k = w + 1
-    return _Properties(key, times, first, real_topic, real_queue, immune, marked, grouped, tagged, total)
+    return _Given(key, times, first, real_topic, real_queue, immune, marked, grouped, tagged, total)
 
 
 @njit(inline="always")
 def _put(
-    b: Bytes, base: int, p: int, r: Parts, kind: int, said: _Properties, names_half: int, rows: Ints, n: int
+    b: Bytes, base: int, p: int, r: RecordParts, kind: int, said: _Given, names_half: int, rows: Ints, n: int
 ) -> None:  # fmt: skip
     """Write the row of one record."""
     body = i32(b, r.body - 4)
@@ -224,7 +224,7 @@ def _put(
 
 
 @njit(inline="always")
-def _marks(b: Bytes, r: Parts, said: _Properties, rows: Ints, op: int) -> int:
+def _marks(b: Bytes, r: RecordParts, said: _Given, rows: Ints, op: int) -> int:
     """Write a row for each entry of the op in row `op`. Returns how many rows there are then, or -1 without room."""
     q, stop = r.body, r.body + rows[SIZE, op]
     legible = said.tagged and q < stop

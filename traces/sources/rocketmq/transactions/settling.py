@@ -20,6 +20,7 @@ from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_KEY, CLIENT_POSITION, Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.wanted import wants_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import by_power_of_two, counted, covered, judge_ops, pass_halves
 from gapless.traces.sources.rocketmq.transactions.rows import (
@@ -59,7 +60,7 @@ OUTCOMES = {
 
 def judge_steps(rows: Ints, store: Store, options: Options, evidence: Evidence | None) -> list[Judgement]:
     """Judge the rows of one segment: its ops, and the transactions that are settled in it."""
-    if not options.wants_transactions or not rows.shape[1]:
+    if not wants_transactions(options) or not rows.shape[1]:
         return []
     given = terms(store, options, evidence)
     if given.only:
@@ -191,7 +192,7 @@ def _count_outcomes(totals: Totals, lives: Lineages, phase: Ints, refused: Flags
 
 @dataclass(frozen=True, eq=False)
 class Lineages:
-    """Transactions as events: `starts` bounds those of each, `order` and `bounds` its rows. See `lineage.Work`."""
+    """Transactions as events, all as in `LineageWork`."""
 
     of: Kernel
     rows: Ints
@@ -264,7 +265,7 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
     room = 2 * len(order) + int(lines.sum())
     columns = Events.room(of.spec, room)
     halves, decided, marked = np.empty((3, len(order) + 1), np.int64)
-    work = lineage.Work(
+    work = lineage.LineageWork(
         rows, order, bounds, given.client, given.start, given.aged_ms,
         starts=np.zeros(count + 1, np.int64),
         action=columns.action,
@@ -273,6 +274,8 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
         resolved=np.zeros(rows.shape[1], np.int64),
         facts=np.zeros((lineage.FACTS, count), np.int64),
         halves=halves, decided=decided, marked=marked,
+        codes=building.codes(of.spec, lineage.TransactionCodes),
+        into=building.rows(of.spec, lineage.TransactionArguments),
     )  # fmt: skip
-    lineage.events_of(work, building.codes(of.spec, lineage.Codes), building.rows(of.spec, lineage.Arguments))
+    lineage.events_of(work)
     return Lineages(of, rows, order, bounds, work.starts, columns, work.source, work.resolved, work.facts, work.client)

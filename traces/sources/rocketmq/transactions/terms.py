@@ -12,6 +12,7 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
 from gapless.traces.sources.rocketmq.store.directory import Store
+from gapless.traces.sources.rocketmq.store.wanted import wanted_transaction
 from gapless.traces.sources.rocketmq.transactions.rows import COLUMNS
 
 NO_ROWS = np.zeros((COLUMNS, 0), np.int64)
@@ -54,7 +55,7 @@ def terms(store: Store, options: Options, evidence: Evidence | None = None) -> T
         ignored=options.ignored,
         client=evidence.said if evidence else NO_CLIENT,
         listed=options.listed,
-        only=key_of(options.transaction) if options.transaction else 0,
+        only=key_of(one) if (one := wanted_transaction(options)) else 0,
         witnessed=evidence is not None and not store.live,  # what comes after the client log was read, nobody asked for
     )
 

@@ -1,0 +1,54 @@
+"""Events are made by name: the order of arguments is the spec's business."""
+
+from typing import NamedTuple
+
+import pytest
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging import building
+from gapless.traces.judging.building import STEPS, Events
+
+
+class Some(NamedTuple):
+    """Two actions of `queue`, and two of its arguments, in no order of the spec."""
+
+    settle: int
+    append: int
+
+
+class Taken(NamedTuple):
+    """As above."""
+
+    tag: int
+    number: int
+
+
+def test_an_event_has_its_arguments_in_the_order_of_the_spec() -> None:
+    event = STEPS["queue"].append(tag=5, size=4, position=3, count=2, number=1)
+    assert event == ("append", tuple({"number": 1, "count": 2, "position": 3, "size": 4, "tag": 5}.values()))
+
+
+@pytest.mark.parametrize("given", [{}, {"number": 1}, {"number": 1, "start": 2, "end": 3}])
+def test_an_event_takes_the_arguments_of_its_step_and_no_others(given: dict[str, int]) -> None:
+    with pytest.raises(TypeError, match="open takes number, start"):
+        STEPS["queue"].open(**given)
+
+
+def test_a_spec_makes_no_steps_of_others() -> None:
+    with pytest.raises(AttributeError, match="park"):
+        STEPS["queue"].park(number=1)
+
+
+def test_events_in_columns_are_read_as_they_were_written() -> None:
+    queue, events = STEPS["queue"], Events.room(SPECS["queue"], 2)
+    written = [queue.index(number=1, position=2, size=3, tag=4), queue.settle(upto=9)]
+    for number, event in enumerate(written):
+        events.put(number, event)
+    assert [events.at(number) for number in range(2)] == written
+    assert events.column("tag").tolist() == [4, 0]
+
+
+def test_codes_and_rows_go_by_name() -> None:
+    spec = SPECS["queue"]
+    assert building.codes(spec, Some) == (spec.codes["settle"], spec.codes["append"])
+    assert building.rows(spec, Taken) == (spec.arguments.index("tag"), spec.arguments.index("number"))
