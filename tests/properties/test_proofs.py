@@ -70,7 +70,7 @@ def refuted(spec: Spec) -> list[counterexamples.Result]:
 
 def test_a_counterexample_is_the_smallest_and_is_told_as_a_story() -> None:
     """Without the need that bytes are on disk, a producer is told a lie."""
-    spec = changed(SPECS["log"], "        to <= s.flushed,\n", "        to <= s.end,\n")
+    spec = changed(SPECS["log"], "require(to <= s.flushed,", "require(to <= s.end,")
     found = {result.obligation.invariant: result for result in refuted(spec)}
     assert list(found) == ["positions_are_ordered"]
     result = found["positions_are_ordered"]
@@ -88,7 +88,7 @@ def test_a_counterexample_is_the_smallest_and_is_told_as_a_story() -> None:
 
 FAULTS = {
     "an entry may be left out": (
-        ("queue", "number == s.indexed,\n        'no-entry", "number >= s.indexed,\n        'no-entry"),
+        ("queue", "number == s.indexed, 'no-entry", "number >= s.indexed, 'no-entry"),
         ("index", "an_entry_is_its_message"),
     ),
     "the first entry need not be written": (
@@ -118,7 +118,7 @@ def test_a_fault_in_a_step_is_refuted_there(fault: str) -> None:
 
 
 def test_a_step_that_cannot_happen_is_noticed() -> None:
-    spec = changed(SPECS["log"], "        s.flushed <= to,\n", "        s.end < to,\n")
+    spec = changed(SPECS["log"], "require(s.flushed <= to,", "require(s.end < to,")
     found = {(r.obligation.step, r.obligation.invariant, r.verdict) for r in refuted(spec)}
     assert found == {("flush", induction.CAN_HAPPEN, "refuted")}
 
