@@ -260,14 +260,14 @@ def _told(error: OSError) -> str:
 
 
 def _report(checks: Sequence[InputCheck], options: Options, engine: str, seconds: float) -> Report:
-    parts = [one.parts for one in checks]
+    parts, inputs = [one.parts for one in checks], [one.source for one in checks]
     events = _added(one.events for one in parts)
     coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}
     return Report(
-        verdict=worst(one.source.verdict for one in checks),
+        verdict=worst(row.verdict for row in inputs),
         profile=", ".join(dict.fromkeys(one.options.profile for one in checks)) or options.profile,
         engine=engine,
-        sources=[one.source for one in checks],
+        sources=inputs,
         counts=Counts(
             events=sum(events.values()),
             traces=sum(one.traces for one in parts),

@@ -17,7 +17,6 @@ OURS = (  # in the order in which they are asked whether a path is theirs
 )
 
 
-@cache
 def sources() -> tuple[Source, ...]:
     """Every source; those of other packages first, so that a file of theirs is not taken for one of ours.
 

@@ -1,4 +1,4 @@
-"""StoreDirectory directories of RocketMQ brokers as a source."""
+"""Store directories of RocketMQ brokers as a source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RocketMQ:
-    """StoreDirectory directories, known by their `commitlog/`."""
+    """Store directories, known by their `commitlog/`."""
 
     kind = "rocketmq-store"
     presentation = PRESENTATION
@@ -28,7 +28,7 @@ class RocketMQ:
 
     def recognise(self, path: Path) -> Path | None:
         """As `Source` says: the store itself, or the `store/` in a folder."""
-        from gapless.traces.sources.rocketmq.store.directory import store_folder  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.store.directory import store_folder  # noqa: PLC0415 - a check of something else need not load it
 
         return store_folder(path)
 
