@@ -10,6 +10,7 @@ names the families of rules that may speak up as well; without echoes one findin
 
 import shutil
 import struct
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -136,9 +137,14 @@ class Bench:
         offset = position % self.log_file_size
         return Spot(f"commitlog/{position - offset:020}", offset, length, record)
 
-    def user_queue(self) -> list[Slot]:
-        """The entries of some queue of a user's topic; nothing else in the store depends on its numbers."""
+    def user_queue(self, *, of_several: bool = False) -> list[Slot]:
+        """The entries of some queue of a user's topic; nothing else in the store depends on its numbers.
+
+        `of_several`: the topic has another queue, so that one without files is no topic that was deleted.
+        """
         queues = [queue for queue in queues_of(self.store) if not queue[0].startswith(SYSTEM_TOPICS)]
+        topics = Counter(topic for topic, _ in queues)
+        queues = [queue for queue in queues if topics[queue[0]] > of_several]
         return self.pick.random.choice([slots for slots in map(self.slots, queues) if len(slots) > 4])
 
     def slots(self, queue: Queue) -> list[Slot]:
@@ -294,16 +300,16 @@ def queue_file_cut_short(store: Path, pick: Pick) -> Where:
 
 
 def queue_file_missing(store: Path, pick: Pick) -> Where:
-    """One file of a queue is gone: the first, one in the middle, the last or the only one."""
+    """One file of a queue is gone: the first, one in the middle, the last or the only one; others tell that it was."""
     bench = Bench(store, pick)
-    slot = pick.of(bench.user_queue())
+    slot = pick.of(bench.user_queue(of_several=True))
     (store / slot.file).unlink()
     return Where("a queue file is missing", "queue", slot.file, 0, slot.offset + 20)
 
 
 def queue_missing(store: Path, pick: Pick) -> Where:
     """The directory of a queue is gone with all its files."""
-    slot = Bench(store, pick).user_queue()[0]
+    slot = Bench(store, pick).user_queue(of_several=True)[0]
     shutil.rmtree((store / slot.file).parent)
     return Where("a queue is missing", "queue", slot.file, 0, slot.offset + 20)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gapless.spec.catalog import rule
 from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
 from gapless.traces.options import Options
@@ -17,6 +16,7 @@ from gapless.traces.sources.rocketmq.clients import evidence
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, other_ends
 from gapless.traces.sources.rocketmq.segments import splits, tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
@@ -25,6 +25,7 @@ from gapless.traces.sources.rocketmq.store.directory import (
     StoreDirectory,
     client_log_beside,
     open_store,
+    renewed,
 )
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC
 from gapless.traces.sources.rocketmq.summary import summary
@@ -104,47 +105,38 @@ class StoreCheck:
             self.take(result)
 
     def _settled(self, engine: Engine) -> JudgedStore:
-        """What all results come to, at whichever end of the log."""
+        """What all results come to, at whichever end of the log.
+
+        A running broker may have been in the middle of a write when the store was opened. So what departs of its store
+        is read again, up to the same end of the log.
+        """
         judged = self.judge.finish()
-        for limit, why in _other_ends(judged):
-            if judged.breaches and all(found.position >= limit for found in judged.breaches):
-                judged = self._up_to(limit, why, judged, engine)
+        if judged.store.moment and judged.breaches:
+            judged = self._again(replace(judged.store, moment=renewed(judged.store)), judged, engine)
+        for end in other_ends(judged):
+            if judged.breaches and all(found.position >= end.limit for found in judged.breaches):
+                judged = self._up_to(end, judged, engine)
         return judged
 
     def so_far(self) -> Parts:
         """As `Recording` says."""
         return summary(self.path, self.judge.judged, self.options, interrupted=True)
 
-    def _up_to(self, limit: int, why: str, judged: JudgedStore, engine: Engine) -> JudgedStore:
-        """The same store judged as if its log ended at `limit`: kept if nothing departs then."""
-        store = replace(judged.store, limit=limit)
+    def _again(self, store: StoreDirectory, judged: JudgedStore, engine: Engine) -> JudgedStore:
+        """The same store judged once more, as `store` has it now."""
         again = StoreCheck(self.path, store, self.options, judged.evidence)
         again._take_all(engine)
-        shorter = again.judge.finish()
-        if shorter.breaches or (shorter.inconclusive and limit == judged.last_record and judged.store.clean):
+        return again.judge.finish()
+
+    def _up_to(self, end: OtherEnd, judged: JudgedStore, engine: Engine) -> JudgedStore:
+        """The same store judged as if its log ended elsewhere: kept if nothing departs then."""
+        shorter = self._again(replace(judged.store, limit=end.limit), judged, engine)
+        if shorter.breaches or (shorter.inconclusive and end.limit == judged.last_record and judged.store.clean):
             return judged
-        shorter.note(f"the log ends at {shorter.end:,}; {why}")
+        if end.doubt:
+            shorter.doubt(end.doubt)
+        shorter.note(f"the log ends at {shorter.end:,}; {end.why}")
         return shorter
-
-
-TAG_CODE = rule("queue/entry-has-the-tag-code-of-its-message").id
-
-
-def _other_ends(judged: JudgedStore) -> Iterator[tuple[int, str]]:
-    """Where else the log may end, if all that departs lies behind: nobody can be accused of what comes after that.
-
-    Behind the last record of a clean log may lie the bytes of an old one, that no entry names. A last record may be
-    torn by a crash, which may show in its tag code too, for that is read from its end. And a log whose end was
-    truncated, and written again up to just where an old record begins, steps back in time there and never catches up.
-    """
-    last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.breaches)
-    if judged.store.clean and last_is_refused:
-        yield judged.last_record, "what lies behind is no record of it"
-    torn = all(found.spec == "log" or found.rule == TAG_CODE for found in judged.breaches)
-    if torn and not judged.store.clean and judged.last_record >= 0:
-        yield judged.last_record, "the last record is torn: the broker drops it at its next start"
-    if judged.stepped_back >= 0 and judged.ends_in_the_past:
-        yield judged.stepped_back, "the records behind that are old bytes of an earlier truncation"
 
 
 def warm() -> None:

@@ -14,7 +14,8 @@ from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
-from gapless.traces.sources.rocketmq.store.directory import ENTRY, StoreDirectory, queue_files
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import ENTRY
 
 MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
 ELSEWHERE = (rule("queue/entry-points-at-its-message").id, rule("queue/message-of-the-entry-is-in-the-log").id)
@@ -111,7 +112,7 @@ def slot(store: StoreDirectory, trace: str, number: int) -> Where:
     """The file and offset of entry `number`, whether the file exists or not."""
     topic, _, queue = trace.rpartition("/")
     at = number * ENTRY
-    files = queue_files(store.queue_folder(topic, int(queue)))
+    files = store.queues.get((topic, int(queue)), ())
     full = store.queue_file_size or (files[0].length if files else 0)
     base = at - at % full if full else 0
     for file in files:

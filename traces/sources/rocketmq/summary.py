@@ -136,8 +136,8 @@ def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
         yield f"no message of {options.trace} in the log"
     elif options.trace == COMMIT_LOG:
         return
-    elif not judged.store.has_queues:
-        yield "there are no consume queues: whether every message has its entry was not checked"
+    elif judged.store.no_queues:
+        yield f"{judged.store.no_queues}: whether every message has its entry was not checked"
     elif not all(run.batches for run in judged.queues.values()) and not judged.covered.get("queue.index"):
         yield "no consume-queue entry was found for any message: entries were not checked"
 

@@ -168,6 +168,11 @@ class JudgedStore:
         """Remember events that no worker saw, for they belong between, before or behind the pieces."""
         self.joints.extend((position, spec, trace, event) for event in events)
 
+    def doubt(self, text: str) -> None:
+        """Give a reason why not everything can be decided, once."""
+        if text not in self.inconclusive:
+            self.inconclusive.append(text)
+
     def note(self, text: str) -> None:
         """Say something once."""
         if text not in self.notes:

@@ -19,6 +19,7 @@ from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import Promises
+from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
@@ -133,11 +134,11 @@ class StoreJudge:
         if all(file.base != self.log.base for file in self.store.files):
             return  # the file itself is missing: the next record tells that nothing leads up to it
         if high < file_end:
-            known = self._header(low).known
+            known = file_access.header_of(self.store, low).known
             self._take(self._broken(low, high - low, self.log.clock, known=known), low)
             self.log = replace(self.log, end=high)
         elif low < file_end:  # nothing of this file is left behind `low`, not even its blank
-            header = self._header(low)
+            header = file_access.header_of(self.store, low)
             marked = header.magic == records.MAGIC_BLANK
             self._take(LOG.roll(position=low, size=header.size if marked else file_end - low, marked=marked), low)
             self.log = replace(self.log, base=file_end, end=file_end)
@@ -188,44 +189,34 @@ class StoreJudge:
             torn = self._torn_at_the_end() if self.store.clean else None
             if torn:
                 self._take(torn, judged.end)
-            self.queues.finish()
+            ends = QueueEnds(judged, self.options, self.queues)
+            ends.finish()
             if not torn and not self.store.live:
-                self._beyond_the_end()
+                self._beyond_the_end(sorted(ends.beyond))
             self.transactions.finish()
             self.promises.finish()
         return judged
 
-    def _header(self, position: int) -> records.Header:
-        """The header at `position`; all zeros where there is no file."""
-        for file in self.store.files:
-            if file.base <= position < file.base + file.length:
-                return file_access.header_at(file, position - file.base)
-        return records.header(b"")
-
     def _torn_at_the_end(self) -> Event | None:
         """Behind the last record of a clean log, one that names its place there and was stored before the stop."""
         at, known = self.judged.end, self.store.checkpoint
-        header = self._header(at)
+        header = file_access.header_of(self.store, at)
         if known is None or not header.known or header.claimed != at:
             return None
-        if header.time < self.log.clock or (header.time > known.log and not self._never_restarted):
+        if header.time < self.log.clock or (header.time > known.log and not self.store.first_life):
             return None
         return self._broken(at, header.size, header.time, known=True)
 
-    @property
-    def _never_restarted(self) -> bool:
-        """Whether no broker ever started on these files again, so that nothing of them was ever truncated."""
-        known = self.store.checkpoint
-        return self.store.modern and known is not None and known.recovered == 0
-
-    def _beyond_the_end(self) -> None:
+    def _beyond_the_end(self, beyond: list[tuple[int, str]]) -> None:
         """What speaks of records beyond the end: entries that name them, and a checkpoint that is newer than all.
 
         Each alone may be wrong, an old entry or a damaged checkpoint. Together, or on a store that was never
         truncated, they accuse.
         """
         judged, known = self.judged, self.store.checkpoint
-        beyond = sorted(self.queues.beyond)
+        if self.store.goes_on:
+            judged.doubt(f"the log goes on in {self.store.goes_on} behind {judged.end:,}: what is there was not judged")
+            return
         newer = known is not None and known.log > self.log.newest
         if known and (beyond or not newer):
             judged.cover("log", {"checkpoint": int(self._take(LOG.checkpoint(time=known.log), judged.end))})
@@ -243,7 +234,7 @@ class StoreJudge:
         end = self.judged.end
         if not self.store.clean:
             self.judged.note(f"{what} entries beyond the log's end {end}: the broker drops them at its next start")
-        elif self._never_restarted:
+        elif self.store.first_life:
             self._take(LOG.refer(position=position), end, detail=f"the entry behind the last one of {trace}")
         else:
             self.judged.inconclusive.append(

@@ -15,9 +15,9 @@ from gapless.traces.judging import building
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.segments.splits import Columns
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
-from gapless.traces.sources.rocketmq.store.directory import ENTRY as SLOT
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import read_entries
+from gapless.traces.sources.rocketmq.store.files import ENTRY as SLOT
 from gapless.traces.sources.rocketmq.store.scan import (
     COUNT,
     ENTRY,
@@ -98,10 +98,9 @@ def queue_events(store: StoreDirectory, columns: Columns) -> QueueEvents:
     np.cumsum(pieces.widths * SLOT, out=bounds[1:])
     entries: Bytes = columns.space.array("entries", (int(bounds[-1]),), np.uint8)
     entries.fill(0)
-    if store.has_queues:
-        for piece, (topic, queue) in enumerate(subjects):
-            slots = entries.data[int(bounds[piece]) : int(bounds[piece + 1])]
-            read_entries(store, topic, queue, int(pieces.origins[piece]), slots)
+    for piece, (topic, queue) in enumerate(subjects):
+        slots = entries.data[int(bounds[piece]) : int(bounds[piece + 1])]
+        read_entries(store, topic, queue, int(pieces.origins[piece]), slots)
     count = 2 * len(pieces.order)
     action = columns.space.array("actions", (count,), np.int8)
     args: Ints = columns.space.array("queue events", (len(spec.arguments), count), np.int64)

@@ -16,8 +16,9 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
-from gapless.traces.sources.rocketmq.store.directory import LogFile, StoreDirectory
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
+from gapless.traces.sources.rocketmq.store.files import LogFile
 from gapless.traces.sources.rocketmq.transactions import rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory

@@ -129,7 +129,7 @@ def load_kernels(options: Options) -> None:
 
 def load_more_kernels(store: StoreDirectory, options: Options) -> None:
     """The same for transactions: they have many kernels, and most stores have no transaction."""
-    if wants_transactions(options) and store.queue_folder(*HALVES).is_dir():
+    if wants_transactions(options) and (HALVES in store.queues or store.no_queues):
         load_transaction_kernels(options)
 
 

@@ -1,7 +1,7 @@
 """What a store directory holds, before any record is read: files, settings, how the broker left it.
 
 Nothing is judged here but whether the directory can be read at all. Layouts that we do not judge are named in
-`Store.notes`, and so is everything that was used silently otherwise (a `broker.conf` beside the store).
+`StoreDirectory.notes`, and so is everything that was used silently otherwise (a `broker.conf` beside the store).
 """
 
 from __future__ import annotations
@@ -9,48 +9,43 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from uuid import uuid4
 
-import javaproperties
-
-from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.problems import Unreadable, shown
+from gapless.traces.sources.rocketmq.store.files import (
+    FARTHEST,
+    LogFile,
+    Queue,
+    QueueFiles,
+    log_files,
+    log_folders,
+    queue_file_size,
+    queue_files,
+)
+from gapless.traces.sources.rocketmq.store.moment import Moment, now
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
-from gapless.traces.sources.rocketmq.store.records import BLANK
+from gapless.traces.sources.rocketmq.store.settings import (
+    DELAY_LEVELS,
+    delays,
+    read_json_or_older,
+    read_settings,
+    rewritten,
+)
 
-ENTRY = 20  # bytes of a consume-queue entry
-FARTHEST = 2**62  # positions from here on are no broker's
 CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
-DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # docs/rocketmq.md#delay-levels
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
-UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-TWENTY_DIGITS = re.compile(r"\d{20}")
 OTHER_LAYOUTS = {
     "batchconsumequeue": "batch consume queues",
     "consumequeue_ext": "extended consume-queue entries (their tag codes)",
-    "consumequeue_rocksdb": "consume queues in RocksDB",
-    "dledger": "a DLedger log",
     "tieredstore": "tiered storage",
     "compaction": "compacted topics",
     "rocksdbstore": "RocksDB stores",
 }
-
-
-@dataclass(frozen=True)
-class LogFile:
-    """One file of the commit log: its bytes are the log's from `base` on."""
-
-    path: str
-    base: int
-    length: int
 
 
 @dataclass(frozen=True)
@@ -84,15 +79,17 @@ class StoreDirectory:
     checkpoint: FlushTimes | None
     settings: Mapping[str, str]
     delays: tuple[int, ...]  # ms per delay level; empty where no settings say so
-    topics: frozenset[str] | None  # config/topics.json; None where there is none
+    queues: QueueFiles  # as found when the store was opened; empty where no queue can be read
     queue_file_size: int  # bytes of every consume-queue file; 0 where no two files agree
-    has_queues: bool
+    no_queues: str  # why no queue can be read; empty where they can
+    batched: frozenset[Queue]  # queues whose entries lie in batchconsumequeue/
     extended: bool  # tag codes of entries may be addresses in consumequeue_ext
     modern: bool  # a broker of version 5 wrote the configuration
     cursors: Cursors | None = None  # None where no file tells of them
+    goes_on: str = ""  # the folder of another log, which this one goes on in
     notes: tuple[str, ...] = field(default=())
+    moment: Moment | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
-    opening: str = field(default_factory=lambda: uuid4().hex, compare=False)  # what was seen then of its files counts
 
     @property
     def start(self) -> int:
@@ -103,6 +100,19 @@ class StoreDirectory:
     def bytes(self) -> int:
         """Bytes of the commit log's files."""
         return sum(file.length for file in self.files)
+
+    @property
+    def first_life(self) -> bool:
+        """Whether no broker ever started on these files again: nothing was truncated, and no setting was another.
+
+        A setting that is changed while the broker runs shows in a `broker.conf` that the broker wrote itself.
+        """
+        return self.modern and self.checkpoint is not None and self.checkpoint.recovered == 0
+
+    @property
+    def settings_held(self) -> bool:
+        """Whether the settings are those of all the records: a limit among them may accuse."""
+        return self.first_life and not rewritten(self.settings)
 
     def setting(self, name: str) -> bool:
         """Whether a boolean setting is on; what is not set is off, as in the broker."""
@@ -115,13 +125,19 @@ class StoreDirectory:
     def log_file_at(self, position: int) -> tuple[str, int]:
         """The log file of `position`, relative to the store, and the offset in it, whether the file exists or not."""
         base = position - (position - self.start) % self.file_size
-        return f"commitlog/{base:020d}", position - base
+        path = next((file.path for file in self.files if file.base == base), None)
+        folder = Path(path or self.files[0].path).parent
+        name = "commitlog" if folder == Path(self.path) / "commitlog" else str(folder)
+        return f"{name}/{base:020d}", position - base
 
 
 def store_folder(path: Path) -> Path | None:
-    """The store in `path`: the folder itself, or its `store/`; None where neither is one."""
+    """The store in `path`: the folder itself, or its `store/`; None where neither is one.
+
+    Its log may lie elsewhere; then its queues and its configuration tell that it is one.
+    """
     for folder in (path, path / "store"):
-        if (folder / "commitlog").is_dir():
+        if (folder / "commitlog").is_dir() or all((folder / name).is_dir() for name in ("consumequeue", "config")):
             return folder
     return None
 
@@ -133,7 +149,7 @@ def client_log_beside(folder: Path) -> Path | None:
 
 
 def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
-    """Look at the store in folder `path`, the one with `commitlog/`.
+    """Look at the store in folder `path`.
 
     `config`: a broker.conf; without it, one beside the store is used, and said so. Raises Unreadable, NothingThere.
     """
@@ -144,19 +160,30 @@ def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
             config = beside
             notes.append("settings from broker.conf beside the store")
     settings = read_settings(config) if config else {}
-    if "," in settings.get("storePathCommitLog", ""):
-        raise Unreadable("broker.conf names several commit log paths: gapless judges stores with one commitlog/ only")
-    files = log_files(path / "commitlog", settings, notes)
+    folders = log_folders(path, settings, notes)
+    if not any(folder.is_dir() for folder in folders):
+        raise Unreadable(
+            f"{path}: there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog "
+            "says where (--config)"
+        )
+    files = log_files(folders, settings, notes)
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
+    root = path / "consumequeue"
+    no_queues = _no_queues(path)
+    queues = {} if no_queues else queue_files(root)
     live = _locked(path / "lock")
     clean = not (path / "abort").exists() and not live
-    if live:
-        notes.append("a broker is running on this store: what it has not written yet is left out")
+    moment = now(root, queues, files) if live else None
+    if moment:
+        notes.append(f"a broker is running on this store: judged is what it had written at {moment}")
     elif not clean:
         notes.append("the broker did not stop in order (there is an abort file)")
     notes.extend(_other_layouts(path))
-    has_queues = (path / "consumequeue").is_dir() and any((path / "consumequeue").iterdir())
+    goes_on = _dledger(path)
+    if goes_on:
+        notes.append(f"the log goes on in {goes_on}, a DLedger log, which gapless does not read")
+    topics = _topics(path / "config", notes)
     return StoreDirectory(
         path=str(path),
         files=files,
@@ -165,66 +192,42 @@ def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
         live=live,
         checkpoint=_checkpoint(path / "checkpoint", notes),
         settings=settings,
-        delays=_delays(settings.get("messageDelayLevel", DELAY_LEVELS)) if config else (),
-        topics=_topics(path / "config"),
-        queue_file_size=_queue_file_size(path / "consumequeue", settings),
-        has_queues=has_queues,
+        delays=delays(settings.get("messageDelayLevel", DELAY_LEVELS)) if config else (),
+        queues=queues,
+        queue_file_size=queue_file_size(queues, settings),
+        no_queues=no_queues,
+        batched=frozenset(queue_files(path / "batchconsumequeue")),
         extended=(path / "consumequeue_ext").is_dir(),
-        modern=_is_modern(path / "config" / "topics.json"),
+        modern=_is_modern(topics),
         cursors=_cursors(path, settings, notes),
+        goes_on=goes_on,
         notes=tuple(notes),
+        moment=moment,
+        limit=moment.end if moment else FARTHEST,
     )
 
 
-def read_settings(config: Path) -> dict[str, str]:
-    """The settings in a broker.conf. Raises Unreadable."""
-    try:
-        with config.open(encoding="utf-8") as file:
-            return dict(javaproperties.load(file))
-    except OSError as error:
-        raise Unreadable(f"{config}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise Unreadable(f"{config}: cannot be read as a properties file ({error})") from error
+def renewed(store: StoreDirectory) -> Moment:
+    """The moment of a live store anew, up to the same end of its log: what was half written then is whole now."""
+    root = Path(store.path) / "consumequeue"
+    return replace(now(root, store.queues, store.files[:1]), end=store.limit)
 
 
-def log_files(folder: Path, settings: Mapping[str, str], notes: list[str]) -> tuple[LogFile, ...]:
-    """The commit log's files by position. Raises Unreadable on a length that no broker gives, NothingThere."""
-    found = []
-    for path in sorted(folder.iterdir()):
-        if TWENTY_DIGITS.fullmatch(path.name) and int(path.name) >= FARTHEST:
-            raise Unreadable(f"{path}: no log reaches that position; remove the file, or check a copy without it")
-        if TWENTY_DIGITS.fullmatch(path.name) and path.is_file():
-            found.append(LogFile(str(path), int(path.name), path.stat().st_size))
-        else:
-            notes.append(f"commitlog/{path.name} is not a log file and was left out")
-    found.sort(key=lambda file: file.base)
-    if found and found[-1].length == 0:
-        notes.append(f"the last log file, {found[-1].base:020d}, is empty: the broker deletes it at its next start")
-        found.pop()
-    if not found:
-        raise NothingThere(f"{folder}: no log file in it (a name of 20 digits each)")
-    expected = _log_file_size(found, settings)
-    for file in found:
-        if file.length != expected:
-            raise Unreadable(
-                f"{file.path}: {file.length} bytes long, expected {expected}, as other files or settings say; "
-                "a broker would refuse to start. Copy the file again, or check without it"
-            )
-    return tuple(found)
+def _no_queues(path: Path) -> str:
+    """Why no consume queue of the store can be read, or nothing."""
+    for folder in sorted(path.glob("consumequeue*")):
+        if (folder / "CURRENT").is_file() and any(folder.glob("MANIFEST-*")):
+            return f"consume queues are in {folder.name}/, a RocksDB database, which gapless does not read"
+    queues = path / "consumequeue"
+    return "" if queues.is_dir() and any(queues.iterdir()) else "there are no consume queues"
 
 
-def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:
-    """The one length that all log files should have: what most have, or what their names and the settings say."""
-    lengths = Counter(file.length for file in files)
-    (common, count), *others = lengths.most_common()
-    if others and others[0][1] == count:  # a tie: the names know how far apart files begin
-        return min(b.base - a.base for a, b in pairwise(files))
-    wanted = settings.get("mappedFileSizeCommitLog", "")
-    if len(files) == 1 and wanted.isdigit():
-        return int(wanted)
-    if common <= BLANK:
-        raise Unreadable(f"{files[0].path}: {common} bytes long, too short for any record")
-    return common
+def _dledger(path: Path) -> str:
+    """The folder in which a DLedger log goes on where the store's own log ends, or nothing."""
+    for folder in sorted(path.glob("dledger-*/data")):
+        if any(file.stat().st_size > 0 for file in folder.iterdir()):
+            return f"{folder.parent.name}/{folder.name}"
+    return ""
 
 
 def _locked(path: Path) -> bool:
@@ -252,31 +255,28 @@ def _checkpoint(path: Path, notes: list[str]) -> FlushTimes | None:
     return FlushTimes(log, queues, indexed, recovered)
 
 
-def _delays(levels: str) -> tuple[int, ...]:
-    """Milliseconds per delay level, from a text such as "1s 5s 10s". Raises Unreadable."""
-    try:
-        return tuple(int(level[:-1]) * UNIT_MS[level[-1]] for level in levels.split())
-    except (ValueError, KeyError) as error:
-        raise Unreadable(
-            f"messageDelayLevel = {levels!r}: expected numbers with s, m, h or d, as in {DELAY_LEVELS!r}"
-        ) from error
-
-
-def _topics(folder: Path) -> frozenset[str] | None:
-    """The topics that the broker knows. Reads every JSON file beside it too, so that a broken one is found."""
-    topics = None
+def _topics(folder: Path, notes: list[str]) -> dict[str, object]:
+    """What topics.json says. Looks at every JSON file beside it too; one that is broken is told of, and not needed."""
+    topics: dict[str, object] = {}
     for path in sorted(folder.glob("*.json")):
         if not path.is_file():
             raise Unreadable(f"{path}: expected a file")
-        content = read_json(path)
-        table = content.get("topicConfigTable")
-        if path.name == "topics.json" and isinstance(table, dict):
-            topics = frozenset(table)
+        if path.name in CURSOR_FILES:
+            continue
+        try:
+            content, _older = read_json_or_older(path, notes)
+        except Unreadable as broken:
+            notes.append(f"config/{path.name} is broken, and not needed: {broken}")
+            continue
+        if path.name == "topics.json":
+            topics = content
     return topics
 
 
 def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Cursors | None:
     """The check service's two cursors. With light queues they stand in a file of their own.
+
+    An older version of the file was written while the broker ran: its two cursors need not agree, and one is taken.
 
     Source: docs/rocketmq.md#config.
     """
@@ -284,8 +284,10 @@ def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Curso
     for name in CURSOR_FILES:
         file = path / "config" / name
         if file.is_file():
-            table = read_json(file).get("offsetTable")
-            found.append(Cursors(f"config/{name}", _cursor(file, table, HALF_TOPIC), _cursor(file, table, OP_TOPIC)))
+            content, older = read_json_or_older(file, notes)
+            table = content.get("offsetTable")
+            op = None if older else _cursor(file, table, OP_TOPIC)
+            found.append(Cursors(f"config/{name}{'.bak' * older}", _cursor(file, table, HALF_TOPIC), op))
     if not found and (path / "consumequeue" / HALF_TOPIC).is_dir():
         notes.append("there is no consumerOffset.json: how far the check service came is not known")
     if len(found) == 2:  # light queues were switched on or off: one of the files is old
@@ -308,71 +310,10 @@ def _cursor(file: Path, table: object, topic: str) -> int | None:
     return cursor
 
 
-def _is_modern(topics: Path) -> bool:
+def _is_modern(topics: Mapping[str, object]) -> bool:
     """Whether a broker of version 5 wrote topics.json: only these count states."""
-    version = read_json(topics).get("dataVersion") if topics.is_file() else None
+    version = topics.get("dataVersion")
     return isinstance(version, dict) and "stateVersion" in version
-
-
-def read_json(path: Path) -> dict[str, object]:
-    """A config file of the broker: JSON, but for integer keys that fastjson leaves unquoted. Raises Unreadable."""
-    try:
-        content = json.loads(_quoted(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise Unreadable(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(
-            f"{path}: not JSON ({error}); the broker would fall back to {path.name}.bak, so look there, "
-            "or check without the file"
-        ) from error
-    if not isinstance(content, dict):
-        raise Unreadable(f"{path}: expected a JSON object")
-    return content
-
-
-def _quoted(text: str) -> str:
-    """Fastjson's `{0:5}` as `{"0":5}`; strings are stepped over whole."""
-    pattern = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)')
-    return pattern.sub(lambda m: m[1] if m[1] is not None else f'{m[2]}"{m[3]}"', text)
-
-
-def queue_folders(store: Path) -> Iterator[tuple[str, int]]:
-    """Every (topic, queue) that has a folder under `consumequeue/`, sorted."""
-    root = store / "consumequeue"
-    if not root.is_dir():
-        return
-    for topic in sorted(path for path in root.iterdir() if path.is_dir()):
-        yield from sorted((topic.name, int(p.name)) for p in topic.iterdir() if p.name.isdecimal() and p.is_dir())
-
-
-def queue_files(folder: Path) -> list[LogFile]:
-    """The files of one consume queue, by base; an empty list where there is no folder."""
-    try:
-        with os.scandir(folder) as found:
-            return sorted(
-                (
-                    LogFile(e.path, int(e.name), e.stat().st_size)
-                    for e in found
-                    if TWENTY_DIGITS.fullmatch(e.name) and int(e.name) < FARTHEST
-                ),
-                key=lambda file: file.base,
-            )
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a name that no folder can have
-        return []
-
-
-def _queue_file_size(root: Path, settings: Mapping[str, str]) -> int:
-    """The length that every consume-queue file is born with: as set, or as at least two files agree on."""
-    wanted = settings.get("mappedFileSizeConsumeQueue", "")
-    if wanted.isdigit():
-        return -(-int(wanted) // ENTRY) * ENTRY
-    lengths = Counter(
-        file.length for topic, queue in queue_folders(root.parent) for file in queue_files(root / topic / str(queue))
-    )
-    for length, count in lengths.most_common(1):
-        if count > 1 and length % ENTRY == 0:
-            return length
-    return 0
 
 
 def _other_layouts(path: Path) -> Iterator[str]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
-from gapless.traces.sources.rocketmq.store.directory import ENTRY, LogFile, StoreDirectory, queue_files
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import ENTRY, LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
 
@@ -60,28 +58,6 @@ class FileWindow:
         return View(self.data, self.file.base + low, begin - low, stop - low, self.file.length - low, self.have)
 
 
-def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
-    """Fill `into` with the file's bytes from `low` on. Raises Unreadable where it has become shorter, or is gone."""
-    try:
-        handle = os.open(file.path, os.O_RDONLY)
-    except OSError as error:
-        raise Unreadable(f"{shown(file.path)}: cannot be opened ({error.strerror})") from error
-    try:
-        done = 0
-        while done < len(into):
-            got = os.preadv(handle, [into[done:]], low + done)
-            if got == 0:
-                raise Unreadable(
-                    f"{shown(file.path)}: ends at {low + done}, but was {file.length} bytes long when the check began; "
-                    "something is changing it: stop the writer, or check a copy"
-                )
-            done += got
-    except OSError as error:
-        raise Unreadable(f"{shown(file.path)}: cannot be read at {low} ({error.strerror})") from error
-    finally:
-        os.close(handle)
-
-
 # -- single records ------------------------------------------------------------------------------------------------
 
 
@@ -90,6 +66,14 @@ def header_at(file: LogFile, at: int) -> records.Header:
     window = FileWindow(file)
     window.read(at, at + records.HEADER)
     return records.header(window.data.tobytes())
+
+
+def header_of(store: StoreDirectory, position: int) -> records.Header:
+    """The header at a log position; all zeros where there is no file."""
+    for file in store.files:
+        if file.base <= position < file.base + file.length:
+            return header_at(file, position - file.base)
+    return records.header(b"")
 
 
 def begins(file: LogFile, at: int) -> bool:
@@ -136,22 +120,21 @@ def names_of_records(store: StoreDirectory, positions: Ints) -> Iterator[str]:
 # -- consume queues ------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)
-def _files_when_opened(folder: Path, opening: str) -> tuple[LogFile, ...]:  # noqa: ARG001 - asked once for each
-    return tuple(queue_files(folder))
-
-
 def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, into: memoryview) -> None:
     """Fill `into` with the slots from `number` on, 20 bytes each; what no file holds is left as it is.
 
-    A store that a broker is still writing is read afresh each time, any other as it was when it was first looked at.
+    Of a store that a broker is still writing, the slots are read that were written when it was opened.
     """
-    if number < 0 or "/" in topic or topic in ("", ".", "..") or "\0" in topic:
+    subject = topic, queue
+    files = store.queues.get(subject, ())
+    if number < 0 or not files or subject in store.batched:
         return
     folder = store.queue_folder(topic, queue)
-    files = queue_files(folder) if store.live else _files_when_opened(folder, store.opening)
     low, high = number * ENTRY, number * ENTRY + len(into)
-    for file in files:
-        begin, end = max(low, file.base), min(high, file.base + file.length // ENTRY * ENTRY)
+    if store.moment:
+        high = min(high, store.moment.entries.get(subject, 0) * ENTRY)
+    for base, length in files:
+        begin, end = max(low, base), min(high, base + length // ENTRY * ENTRY)
         if begin < end:
-            read_exactly(file, begin - file.base, into[begin - low : end - low])
+            file = LogFile(str(folder / f"{base:020d}"), base, length)
+            read_exactly(file, begin - base, into[begin - low : end - low])

@@ -12,6 +12,7 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.wanted import wanted_transaction
 from gapless.traces.sources.rocketmq.transactions.rows import COLUMNS
 
@@ -43,13 +44,13 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
     """What the store, its settings and its clients say beside its rows; what they do not say is not assumed."""
     cursors = store.cursors
     still = cursors is not None and not store.live
-    hours = _setting(store, "fileReservedTime") or KEPT_HOURS
+    hours = number_set(store.settings, "fileReservedTime") or KEPT_HOURS
     return Terms(
         start=store.start,
         half_cursor=cursors.half if still and cursors and cursors.half is not None else -1,
         op_cursor=cursors.op if still and cursors and cursors.op is not None and store.clean else -1,
-        max_checks=_setting(store, "transactionCheckMax"),
-        max_size=_setting(store, "transactionOpMsgMaxSize"),
+        max_checks=number_set(store.settings, "transactionCheckMax"),
+        max_size=number_set(store.settings, "transactionOpMsgMaxSize"),
         aged_ms=hours * 3_600_000,
         profile=options.profile,
         ignored=options.ignored,
@@ -64,12 +65,6 @@ def key_of(name: str) -> int:
     """The key of a transaction, by the name that its producer gave it."""
     data = np.frombuffer(os.fsencode(name), np.uint8)
     return int(digests(data, np.array([0, len(data)], np.int64))[0])
-
-
-def _setting(store: StoreDirectory, name: str) -> int:
-    """A setting that is a number, or 0 where nothing says it."""
-    value = store.settings.get(name, "").strip()
-    return int(value) if value.isdecimal() and len(value) < 10 else 0
 
 
 @dataclass

@@ -1,0 +1,282 @@
+"""What only the whole log shows of a queue: what became of its last messages, its files, and what lies behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from gapless.spec.catalog import State
+from gapless.spec.queue import BLANK_SLOT
+from gapless.traces.judging.building import STEPS
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, Event, named
+from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
+from gapless.traces.sources.rocketmq.segments.splits import SplitReader
+from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, LogFile, can_be_a_folder, read_exactly
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.wanted import wants
+
+QUEUE = STEPS["queue"]
+LIGHT = "%LMQ%"  # light queues share their records with other queues
+NEVER_DELETED = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})  # topics that no operator can delete
+SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
+SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
+NAMED = 5  # queues that one note names
+
+
+class QueueEnds:
+    """The ends of all queues; `beyond` are entries behind a queue's last message that point beyond the log."""
+
+    def __init__(self, judged: JudgedStore, options: Options, queues: JoinedQueues) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+        self.joined = queues
+        self.beyond: list[tuple[int, str]] = []
+        self.deleted: dict[str, None] = {}
+        self.topics: dict[str, list[Subject]] = {}
+
+    def finish(self) -> None:
+        """The log's end is known: judge what has waited for it."""
+        for subject, run in sorted(self.judged.queues.items()):
+            if run.restarted:
+                self._judge_whole(subject, run)
+        self._tell()
+        for subject, run in sorted(self.judged.queues.items()):
+            self._settle(subject, run)
+        if not self.store.live:
+            self._without_messages()
+        if self.deleted:
+            some = ", ".join(list(self.deleted)[:NAMED]) + ", …" * (len(self.deleted) > NAMED)
+            several = len(self.deleted) > 1
+            self.judged.note(
+                f"{len(self.deleted):,} queue{'s have' if several else ' has'} messages in the log and no file: "
+                f"{'their' if several else 'its'} topic{'s were' if several else ' was'} deleted, and perhaps made "
+                f"anew ({some})"
+            )
+
+    def _judge_whole(self, subject: Subject, run: JoinedQueue) -> None:
+        """A queue whose numbers start again at 0. Only what came after its last start has entries."""
+        if run.breach in self.judged.breaches:
+            self.judged.breaches.remove(run.breach)
+        run.breach = run.suspect = run.pending = None
+        begin = self.joined.state(run, first=run.opened, indexed=run.opened, end=run.opened, blank=0)
+        outcome = self.joined.replayed(begin, self._since(subject, run.anew_at))
+        if outcome.departure and outcome.departure.event[0] == "append":
+            # It did not start again, then, and one number is wrong: the first that begins at 0 again.
+            run.restarted = False
+            outcome = self.joined.replayed(begin, self._since(subject, FARTHEST), profile="strict")
+        if outcome.departure:
+            self.joined.find(subject, run, outcome.departure)
+            return
+        self.judged.cover("queue", outcome.covered)
+        for name, count in outcome.deviations.items():
+            self.judged.anomaly(name, count, run.anew_at, name_of(subject))
+        state = outcome.state
+        run.first, run.indexed, run.end, run.blank = state.first, state.indexed, state.end, state.blank
+        if run.indexed < run.end and self._has_entries(subject, run):
+            self._wait(subject, run, outcome.state, ())
+
+    def _since(self, subject: Subject, anew: int) -> Iterator[Event]:
+        """All events of one queue, read again; of its entries, only those of messages from position `anew` on."""
+        counts = False
+        for split in splits.splits(self.store):
+            for scanned in SplitReader(self.store, split).segments():
+                if scanned.start >= self.judged.end:
+                    return
+                for event in queue_events(self.store, scanned.columns).of_subject(subject):
+                    if event[0] == "append":
+                        counts = named("queue", event)["position"] >= anew
+                        yield event
+                    elif counts:
+                        yield event
+
+    def _tell(self) -> None:
+        """Exact replay of the suspects: one story of every kind, and more while they are few."""
+        suspects = [(run.suspect, subject) for subject, run in self.judged.queues.items() if run.suspect is not None]
+        for suspect, subject in sorted(suspects, key=lambda one: (one[0].start, one[1])):
+            if self.judged.is_told_enough(suspect.refusal.rule or ""):
+                continue
+            run = self.judged.queues[subject]
+            outcome = self.joined.replayed(suspect.state, self.joined.events(suspect.split, suspect.start, subject))
+            if outcome.departure:
+                self.joined.find(subject, run, outcome.departure)
+                continue
+            run.suspect = None
+            self.judged.inconclusive.append(
+                f"{name_of(subject)} was not the same when it was read again: something is writing; check a copy"
+            )
+
+    # -- messages without entries ------------------------------------------------------------------------------------
+
+    def _has_entries(self, subject: Subject, run: JoinedQueue) -> bool:
+        """Whether the queue's messages are to have entries that can be read."""
+        unread = run.batches or self.store.live or self.store.no_queues or subject in self.store.batched
+        return not unread and not self._is_deleted(subject, run)
+
+    def _settle(self, subject: Subject, run: JoinedQueue) -> None:
+        """The end of a queue: no message waits for an entry that will not come, and no entry is left over."""
+        if run.departs or not self._has_entries(subject, run):
+            return
+        if run.indexed == run.end:
+            settle = QUEUE.settle(upto=self.judged.end)
+            outcome = self.joined.replayed(self.joined.state(run, end=run.end), [settle])
+            self.judged.cover("queue", outcome.covered)
+            self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
+            if outcome.departure:
+                self.joined.find(subject, run, outcome.departure)
+                return
+            self._left_over(subject, run)
+        elif run.pending:
+            split, start = run.pending
+            events = self.joined.events(split, start, subject)
+            first = next((named("queue", e)["number"] for e in events if e[0] == "append"), run.indexed)
+            outcome = self.joined.replayed(self.joined.state(run, indexed=min(run.indexed, first), end=first), events)
+            if outcome.departure is None:
+                self._wait(subject, run, outcome.state, events)
+
+    def _wait(self, subject: Subject, run: JoinedQueue, state: State, events: Iterable[Event]) -> None:
+        """Messages without entries: legal where the broker's next start will write them."""
+        settle = QUEUE.settle(upto=self._settled_up_to())
+        self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
+        outcome = self.joined.replayed(state, [settle])
+        waiting = int(state.positions[state.indexed])
+        if outcome.departure:
+            departure = self._shortened(outcome.departure, run, events)
+            run.breach = self.judged.find(name_of(subject), waiting, departure)
+            return
+        count = f"{run.end - run.indexed:,} messages of {name_of(subject)} wait for their entries"
+        if waiting < self._dispatched():
+            self.judged.inconclusive.append(
+                f"{count}, though later messages of other queues have theirs: legal after a power loss, for each queue "
+                "is flushed on its own, and in a copy of a running broker; damage otherwise"
+            )
+        else:
+            self.judged.note(f"{count}; the broker writes them at its next start")
+
+    def _shortened(self, departure: Departure, run: JoinedQueue, events: Iterable[Event]) -> Departure:
+        """The same departure, told with the one step that matters: the append of the message without entry."""
+        number = int(departure.state.indexed)
+        waiting = self.joined.appended(events, number)
+        begin = self.joined.state(run, indexed=number, end=number)
+        told = waiting and self.joined.replayed(begin, [waiting, departure.event]).departure
+        before = max(0, run.messages + run.indexed - run.first - 1)
+        return replace(told, left_out=before, number=before + 2) if told else departure
+
+    def _settled_up_to(self) -> int:
+        """Up to where every message has its entry: the log's end after a clean stop.
+
+        After any other, what the broker's next start will not dispatch again (docs/rocketmq.md#recovery-unclean;
+        brokers from 5.4 on begin at the checkpoint's `indexed`, seen on 5.5.0). Where that is not known, nothing.
+        """
+        known = self.store.checkpoint
+        if self.store.clean:
+            return self.judged.end
+        settled = self.store.start
+        if known is None or known.indexed == 0:
+            return settled
+        limit = min(known.log, known.queues) - SLACK_MS
+        for file in self.store.files:
+            header = file_access.header_at(file, 0)
+            if not header.known:
+                break
+            if header.time <= limit:
+                settled = file.base
+        return min(settled, known.indexed)
+
+    def _dispatched(self) -> int:
+        """The position of the last message that is known to have its entry, over all queues."""
+        return max((run.last for run in self.judged.queues.values() if run.indexed == run.end), default=0)
+
+    def _is_deleted(self, subject: Subject, run: JoinedQueue) -> bool:
+        """The queue has no file: its topic was deleted, and if it was made anew, nothing was sent to this queue since.
+
+        A deletion takes the files of all queues of a topic. So nothing was deleted after the last message of this one
+        if another queue of the topic has an entry that is older. And a broker that did not stop in order may have had
+        no time to make the file of a queue that is new.
+
+        Source: docs/rocketmq.md#deleted-topics.
+        """
+        if self.store.queues.get(subject) or not can_be_a_folder(subject[0]):
+            return False
+        if run.began >= self._settled_up_to() or self._has_older(subject, run.last):
+            return False
+        if subject[0] in NEVER_DELETED:
+            self.judged.doubt(
+                f"{name_of(subject)} has messages in the log and no file, and no operator can delete its topic: "
+                "its files were removed by hand, or are lost"
+            )
+        else:
+            self.deleted[name_of(subject)] = None
+        return True
+
+    def _has_older(self, subject: Subject, position: int) -> bool:
+        """Whether another queue of the same topic has an entry for a message that lies before `position`."""
+        for other in self._queues_of(subject[0]):
+            run = self.judged.queues[other]
+            if other != subject and self.store.queues.get(other) and run.began < position:
+                slot = self.joined.slot(other, max(run.first, run.blank))
+                if slot is not None and slot[1] != BLANK_SLOT and slot[0] < position:
+                    return True
+        return False
+
+    def _queues_of(self, topic: str) -> list[Subject]:
+        """The queues of a topic that have messages in the log."""
+        if not self.topics:
+            for subject in self.judged.queues:
+                self.topics.setdefault(subject[0], []).append(subject)
+        return self.topics[topic]
+
+    # -- what lies behind the entries, and queues without messages ----------------------------------------------------
+
+    def _left_over(self, subject: Subject, run: JoinedQueue) -> None:
+        """The slot behind the last entry: unused; a repeated entry; one whose message is gone; or old bytes."""
+        slot = self.joined.slot(subject, run.end)
+        if slot is None or slot[1] == BLANK_SLOT or any(low <= slot[0] < high for low, high in self.judged.damage):
+            return
+        if slot[0] >= self.judged.end:
+            self.beyond.append((slot[0], name_of(subject)))
+        elif slot == self.joined.slot(subject, run.end - 1) and self.store.clean:
+            position, size, tag = slot
+            repeated = QUEUE.index(number=run.end, position=position, size=size, tag=tag)
+            self.judged.joint(self.judged.end, "queue", name_of(subject), [repeated])
+            outcome = self.joined.replayed(self.joined.state(run, end=run.end), [repeated])
+            if outcome.departure:
+                run.breach = self.judged.find(name_of(subject), run.last, outcome.departure)
+        else:
+            self.judged.note(f"{name_of(subject)} has old bytes behind its last entry")
+
+    def _without_messages(self) -> None:
+        """Queues that have files and no message in the log: only the files can be judged."""
+        for subject in sorted(self.store.queues):
+            if subject not in self.judged.queues and wants(self.options, *subject):
+                files = self.joined.files(subject)
+                outcome = self.joined.replayed(self.joined.spec.initial, files)
+                self.judged.cover("queue", outcome.covered)
+                self.judged.joint(self.judged.end, "queue", name_of(subject), files)
+                if outcome.departure:
+                    self.judged.find(name_of(subject), self.judged.end, outcome.departure)
+                elif self._names_records(subject):
+                    self.judged.inconclusive.append(
+                        f"{name_of(subject)} has entries that point into the log, and no message in it: "
+                        "entries of another queue, or old bytes"
+                    )
+
+    def _names_records(self, subject: Subject) -> bool:
+        """Whether the first or the last entry of a queue without messages points into the log."""
+        there, folder = self.store.queues[subject], self.store.queue_folder(*subject)
+        for base, length in there[:1] + there[-1:]:
+            data = np.zeros(length, np.uint8)
+            read_exactly(LogFile(str(folder / f"{base:020d}"), base, length), 0, data.data)
+            slots = data[: length // ENTRY * ENTRY].view(SLOT)
+            written = slots["position"][(slots["size"] > 0) & (slots["size"] != BLANK_SLOT)]
+            if ((written >= self.store.start) & (written < self.judged.end)).any() and not subject[0].startswith(LIGHT):
+                return True
+        return False

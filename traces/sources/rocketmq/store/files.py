@@ -1,0 +1,213 @@
+"""The files of a store: which there are, found once, and their bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.sources.rocketmq.store.records import BLANK
+
+ENTRY = 20  # bytes of a consume-queue entry
+FARTHEST = 2**62  # positions from here on are no broker's
+TWENTY_DIGITS = re.compile(r"\d{20}")
+NAME_MAX = 255  # bytes of a folder's name
+SEPARATORS = re.compile(r"[,:]")  # between the paths of a log that lies in several; which of them, a broker is told
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One file of the commit log, or of a queue: its bytes are those of the whole from `base` on."""
+
+    path: str
+    base: int
+    length: int
+
+
+class QueueFile(NamedTuple):
+    """One file of a consume queue, in its queue's folder: its bytes are the queue's from `base` on."""
+
+    base: int
+    length: int
+
+
+Queue = tuple[str, int]
+"""Topic and queue id."""
+QueueFiles = Mapping[Queue, tuple[QueueFile, ...]]
+"""The files of every consume queue that has a folder, by base."""
+
+
+def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
+    """Fill `into` with the file's bytes from `low` on. Raises Unreadable where it has become shorter, or is gone."""
+    try:
+        handle = os.open(file.path, os.O_RDONLY)
+    except OSError as error:
+        raise Unreadable(f"{shown(file.path)}: cannot be opened ({error.strerror})") from error
+    try:
+        done = 0
+        while done < len(into):
+            got = os.preadv(handle, [into[done:]], low + done)
+            if got == 0:
+                raise Unreadable(
+                    f"{shown(file.path)}: ends at {low + done}, but was {file.length} bytes long when the check began; "
+                    "something is changing it: stop the writer, or check a copy"
+                )
+            done += got
+    except OSError as error:
+        raise Unreadable(f"{shown(file.path)}: cannot be read at {low} ({error.strerror})") from error
+    finally:
+        os.close(handle)
+
+
+# -- the log ---------------------------------------------------------------------------------------------------------
+
+
+def log_folders(root: Path, settings: Mapping[str, str], notes: list[str]) -> list[Path]:
+    """The folders with files of the log: `commitlog/`, or where the settings say. Raises Unreadable.
+
+    Settings may tell of another machine, or of a broker that this store was copied from. So a `commitlog/` with files
+    in it is the store's own, unless it is one of several.
+    """
+    own = root / "commitlog"
+    named = [*_paths(settings.get("storePathCommitLog", ""), root), *_paths(_read_only(settings), root)]
+    filled = _holds_log_files(own)
+    if not named or (filled and named == [own]):
+        return [own]
+    missing = [path for path in named if not path.is_dir()]
+    if any(_same(path, own) for path in named) or not filled:
+        if missing and filled and len(named) == 1:
+            return [own]
+        if missing:
+            raise Unreadable(
+                f"{missing[0]}: no such directory, and broker.conf says that files of the log lie there; give a "
+                "broker.conf whose storePathCommitLog names where they are (--config), or put them into commitlog/"
+            )
+        notes.append(f"the log lies where broker.conf says, in {', '.join(map(str, named))}")
+        return named
+    if len(named) > 1:
+        raise Unreadable(
+            f"broker.conf names {len(named)} paths of the log ({', '.join(map(str, named))}), and {own} is none of "
+            "them: it can hold a part only. Name the paths as they are here (--config), or take storePathCommitLog "
+            "out of it if all files were put into commitlog/"
+        )
+    if not missing:
+        notes.append(f"commitlog/ in the store is read, not {named[0]}, where broker.conf says that the log lies")
+    return [own]
+
+
+def _read_only(settings: Mapping[str, str]) -> str:
+    return settings.get("readOnlyCommitLogStorePaths", "")
+
+
+def _paths(setting: str, root: Path) -> list[Path]:
+    """The paths in a setting: one, or several joined by commas or colons."""
+    text = setting.strip()
+    if not text or (root / text).is_dir():
+        return [root / text] if text else []
+    return [root / part.strip() for part in SEPARATORS.split(text) if part.strip()]
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.is_dir() and other.is_dir() and one.samefile(other)
+
+
+def _holds_log_files(folder: Path) -> bool:
+    return folder.is_dir() and any(TWENTY_DIGITS.fullmatch(path.name) for path in folder.iterdir())
+
+
+def log_files(folders: Sequence[Path], settings: Mapping[str, str], notes: list[str]) -> tuple[LogFile, ...]:
+    """The commit log's files by position. Raises Unreadable on a length that no broker gives, NothingThere."""
+    found = []
+    for path in sorted(path for folder in folders for path in folder.iterdir()):
+        if TWENTY_DIGITS.fullmatch(path.name) and int(path.name) >= FARTHEST:
+            raise Unreadable(f"{path}: no log reaches that position; remove the file, or check a copy without it")
+        if TWENTY_DIGITS.fullmatch(path.name) and path.is_file():
+            found.append(LogFile(str(path), int(path.name), path.stat().st_size))
+        else:
+            notes.append(f"{path.parent.name}/{path.name} is not a log file and was left out")
+    found.sort(key=lambda file: file.base)
+    for one, other in pairwise(found):
+        if one.base == other.base:
+            raise Unreadable(f"{other.path}: the same file lies in {one.path}; a log has it once")
+    if found and found[-1].length == 0:
+        notes.append(f"the last log file, {found[-1].base:020d}, is empty: the broker deletes it at its next start")
+        found.pop()
+    if not found:
+        raise NothingThere(f"{', '.join(map(str, folders))}: no log file in it (a name of 20 digits each)")
+    expected = _log_file_size(found, settings)
+    for file in found:
+        if file.length != expected:
+            raise Unreadable(
+                f"{file.path}: {file.length} bytes long, expected {expected}, as other files or settings say; "
+                "a broker would refuse to start. Copy the file again, or check without it"
+            )
+    return tuple(found)
+
+
+def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:
+    """The one length that all log files should have: what most have, or what their names and the settings say."""
+    lengths = Counter(file.length for file in files)
+    (common, count), *others = lengths.most_common()
+    if others and others[0][1] == count:  # a tie: the names know how far apart files begin
+        return min(b.base - a.base for a, b in pairwise(files))
+    wanted = settings.get("mappedFileSizeCommitLog", "")
+    if len(files) == 1 and wanted.isdigit():
+        return int(wanted)
+    if common <= BLANK:
+        raise Unreadable(f"{files[0].path}: {common} bytes long, too short for any record")
+    return common
+
+
+# -- consume queues --------------------------------------------------------------------------------------------------
+
+
+def can_be_a_folder(topic: str) -> bool:
+    """Whether a folder can have the name of this topic; of another topic no broker ever made a queue."""
+    return topic not in ("", ".", "..") and not {"/", "\0"} & set(topic) and len(os.fsencode(topic)) <= NAME_MAX
+
+
+def queue_files(root: Path) -> QueueFiles:
+    """The files of every queue that has a folder under `root`, found in one pass: {(topic, queue): files by base}."""
+    found: dict[Queue, tuple[QueueFile, ...]] = {}
+    for topic, queue, path in _queue_folders(root):
+        with os.scandir(path) as files:
+            found[topic, queue] = tuple(
+                sorted(
+                    QueueFile(int(file.name), file.stat().st_size)
+                    for file in files
+                    if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
+                )
+            )
+    return found
+
+
+def _queue_folders(root: Path) -> Iterator[tuple[str, int, str]]:
+    if not root.is_dir():
+        return
+    with os.scandir(root) as topics:
+        for topic in topics:
+            if topic.is_dir():
+                with os.scandir(topic) as queues:
+                    yield from (
+                        (topic.name, int(queue.name), queue.path)
+                        for queue in queues
+                        if queue.name.isdecimal() and str(int(queue.name)) == queue.name and queue.is_dir()
+                    )
+
+
+def queue_file_size(queues: QueueFiles, settings: Mapping[str, str]) -> int:
+    """The length that every consume-queue file is born with: as set, or as at least two files agree on; or 0."""
+    wanted = settings.get("mappedFileSizeConsumeQueue", "")
+    if wanted.isdigit():
+        return -(-int(wanted) // ENTRY) * ENTRY
+    lengths = Counter(file.length for files in queues.values() for file in files)
+    for length, count in lengths.most_common(1):
+        if count > 1 and length % ENTRY == 0:
+            return length
+    return 0

@@ -1,0 +1,92 @@
+"""What a broker was set to, and what it wrote down: its broker.conf, and the JSON files under `config/`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import javaproperties
+
+from gapless.traces.problems import Unreadable
+
+DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # docs/rocketmq.md#delay-levels
+UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+WRITTEN_BY_THE_BROKER = "rocketmqHome"  # stands in a broker.conf that a broker wrote back, see `rewritten`
+
+
+def read_settings(config: Path) -> dict[str, str]:
+    """The settings in a broker.conf, read as Java reads it: Latin-1 with escapes. Raises Unreadable."""
+    try:
+        with config.open("rb") as file:
+            return dict(javaproperties.load(file))
+    except OSError as error:
+        raise Unreadable(f"{config}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise Unreadable(f"{config}: cannot be read as a properties file ({error})") from error
+
+
+def number_set(settings: Mapping[str, str], name: str) -> int:
+    """A setting that is a number, or 0 where nothing says it."""
+    value = settings.get(name, "").strip()
+    return int(value) if value.isdecimal() and len(value) < 10 else 0
+
+
+def rewritten(settings: Mapping[str, str]) -> bool:
+    """Whether the broker wrote the file itself, as it does when a setting is changed while it runs.
+
+    Source: docs/rocketmq.md#settings-at-run-time.
+    """
+    return WRITTEN_BY_THE_BROKER in settings
+
+
+def delays(levels: str) -> tuple[int, ...]:
+    """Milliseconds per delay level, from a text such as "1s 5s 10s". Raises Unreadable."""
+    try:
+        return tuple(int(level[:-1]) * UNIT_MS[level[-1]] for level in levels.split())
+    except (ValueError, KeyError) as error:
+        raise Unreadable(
+            f"messageDelayLevel = {levels!r}: expected numbers with s, m, h or d, as in {DELAY_LEVELS!r}"
+        ) from error
+
+
+def read_json(path: Path) -> dict[str, object]:
+    """A config file of the broker: JSON, but for integer keys that fastjson leaves unquoted. Raises Unreadable."""
+    try:
+        content = json.loads(_quoted(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise Unreadable(f"{path}: cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(
+            f"{path}: not JSON ({error}), and no {path.name}.bak that is, to which the broker would fall back; "
+            "copy the files again, or check without them"
+        ) from error
+    if not isinstance(content, dict):
+        raise Unreadable(f"{path}: expected a JSON object")
+    return content
+
+
+def read_json_or_older(path: Path, notes: list[str]) -> tuple[dict[str, object], bool]:
+    """The same, and whether it is the file's older version: what a broker takes where it cannot read the file itself.
+
+    Raises Unreadable where neither can be read.
+    """
+    try:
+        return read_json(path), False
+    except Unreadable:
+        older = path.with_name(f"{path.name}.bak")
+        try:
+            content = read_json(older)
+        except Unreadable:
+            content = {}
+        if not content:
+            raise
+        notes.append(f"{path.parent.name}/{path.name} is broken: {older.name} is used, as the broker would do")
+        return content, True
+
+
+def _quoted(text: str) -> str:
+    """Fastjson's `{0:5}` as `{"0":5}`; strings are stepped over whole."""
+    pattern = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)')
+    return pattern.sub(lambda m: m[1] if m[1] is not None else f'{m[2]}"{m[3]}"', text)
