@@ -32,6 +32,7 @@ def html(report: Report) -> str:
     found = list(enumerate(report.violations, 1))
     told = room.fitting(piece.told, found, budget.STORIES)
     listed = room.fitting(piece.listed, [(n, _brief(f)) for n, f in found[len(told) :]], budget.FINDINGS)
+    feared = room.fitting(piece.told, [(f"h{n}", f) for n, f in enumerate(report.hazards, 1)], budget.STORIES)
     deviations = [(n, *one) for n, one in enumerate(wording.allowed(report), 1)]
     tales = [(n, first) for n, _, _, first in deviations[: budget.LINES[0]] if first and first.story]
     stories = dict(zip((n for n, _ in tales), room.fitting(piece.tale, tales, budget.LINES), strict=False))
@@ -60,6 +61,7 @@ def html(report: Report) -> str:
             found=len(found),
             told=told,
             listed=listed,
+            feared=feared,
             allowed=allowed,
             tales=len(tales),
             stories=stories,

@@ -47,6 +47,7 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
         *(_rows(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if not s.detail),
         _not_exercised(report, verbose=verbose),
         _allowed(report, verbose=verbose),
+        _hazards(report),
         _findings(report, verbose=verbose),
     )
     for part in parts:
@@ -171,6 +172,15 @@ def _allowed(report: Report, *, verbose: bool) -> list[Text]:
     return lines
 
 
+def _hazards(report: Report) -> list[Text]:
+    """What the broker's next start will break, told like what is broken."""
+    lines: list[Text] = []
+    for finding in report.hazards:
+        told = list(_finding("!", finding, _place(report, finding)))
+        lines += [Text("hazard: sound now, and broken by the broker's next start", "bold yellow"), *told[1:]]
+    return lines
+
+
 def _place(report: Report, finding: Finding) -> str:
     source = f"{finding.source}: " if len(report.sources) > 1 else ""
     return f"{source}{finding.where.file}+{finding.where.offset}"
@@ -187,7 +197,7 @@ def _findings(report: Report, *, verbose: bool) -> list[Text]:
     return lines[1:]
 
 
-def _finding(number: int, finding: Finding, place: str) -> Iterator[Text]:
+def _finding(number: int | str, finding: Finding, place: str) -> Iterator[Text]:
     yield Text()
     yield Text.assemble((f"{number}. ", "bold red"), (finding.message, "bold"))
     yield Text(f"   {place} ({finding.rule})")
@@ -204,7 +214,7 @@ def _story(finding: Finding) -> Iterable[Text]:
 
 def explained(report: Report, trace: str) -> Iterator[str]:
     """What `gapless explain` says of one trace of one source: its stories, or that it departs nowhere."""
-    told = [finding for finding in report.violations if finding.trace == trace]
+    told = [finding for finding in report.violations + report.hazards if finding.trace == trace]
     if not told and report.verdict == "departs":
         yield f"{trace} does not depart by itself; what does is another trace: gapless check tells of it."
     for finding in told:

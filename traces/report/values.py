@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_serializer, model_validator
 
 VerdictName = Literal["conforms", "inconclusive", "unreadable", "departs"]
-Severity = Literal["violation", "anomaly"]
+Severity = Literal["violation", "anomaly", "hazard"]
+"""A hazard is sound now, and the broker's next start breaks it. Only violations make a verdict."""
 
 WORST: tuple[VerdictName, ...] = ("conforms", "inconclusive", "unreadable", "departs")  # the later wins
 EXIT_CODES: dict[VerdictName, int] = {"conforms": 0, "departs": 1, "unreadable": 2, "inconclusive": 3}
@@ -162,3 +163,8 @@ class Report(Model):
     def violations(self) -> list[Finding]:
         """The findings that make the verdict."""
         return [finding for finding in self.findings if finding.severity == "violation"]
+
+    @property
+    def hazards(self) -> list[Finding]:
+        """What is sound now, and what the broker's next start will break."""
+        return [finding for finding in self.findings if finding.severity == "hazard"]

@@ -10,7 +10,7 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
-from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
+from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
@@ -62,6 +62,31 @@ def finding(
         story=story(departure, title=title, also=[f"{line[0].upper()}{line[1:]}." for line in lies], again=again),
         count=count,
         traces=[shown(t) for t in traces],
+    )
+
+
+def hazard(judged: JudgedStore, found: Hazard, *, source: str, count: int, traces: list[str], how: str = "") -> Finding:
+    """What the next start will break, as a finding: the story is that of its first wrong step."""
+    told = finding(judged, found.breach, source=source, count=count, traces=traces, how=how)
+    first, end = int(found.breach.departure.state.end), judged.end
+    last = first + found.slots - 1
+    alone = found.slots == 1
+    which = f"slot {first}" if alone else f"slots {first} to {last}"
+    taken = "an entry, since it points" if alone else "entries, since they point"
+    also = [f"{line[0].upper()}{line[1:]}." for line in what_lies_there(judged, found.breach)]
+    also.append(
+        f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of the "
+        f"queue gets number {last + 1} (docs/rocketmq.md#old-slots)."
+    )
+    where, trace = told.where, told.trace
+    title = f"queue {trace} will depart at the broker's next start, at {where.file}+{where.offset}."
+    again = f"gapless explain {shlex.quote(shown(source))} --trace {shlex.quote(trace)}{how}"
+    return told.model_copy(
+        update={
+            "severity": "hazard",
+            "message": f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}",
+            "story": story(found.breach.departure, title=title, also=also, again=again),
+        }
     )
 
 
@@ -218,7 +243,7 @@ OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] =
 }
 
 
-def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:  # noqa: PLR0911 - one for every kind of place
+def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
     """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
     if found.spec == "transaction":
         return _differences(judged.store, found)
@@ -226,7 +251,14 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:  # noqa: P
         return [found.detail]
     if found.action == "acknowledge" and found.spec == "queue":
         return [f"at {found.position} is {_at(judged, found.position)}"]
-    if found.spec != "queue" or found.action != "index":
+    if found.spec != "queue":
+        return []
+    return [*_what_an_entry_names(judged, found), *_made_anew(judged, found)]
+
+
+def _what_an_entry_names(judged: JudgedStore, found: Breach) -> list[str]:
+    """What an entry points at, and by which known defect, if it is one."""
+    if found.action != "index":
         return []
     args = named("queue", found.departure.event)
     position, size = args["position"], args["size"]
@@ -234,7 +266,24 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:  # noqa: P
         return ["the entry is all zeros"]
     if found.rule not in ELSEWHERE:
         return []
-    return [f"the entry points at {position}, {_at(judged, position)}"]
+    lies = [f"the entry points at {position}, {_at(judged, position)}"]
+    topic, _, queue = found.trace.rpartition("/")
+    record, number = file_access.record_at(judged.store, position), args["number"]
+    if record and (record.topic, str(record.queue), record.number) == (topic, queue, number + 1):
+        lies.append(
+            f"message {number} has no entry, and those behind it stand a slot too early: as a clean start of RocketMQ "
+            "from 5.3.2 on leaves it, which skips the first record without an entry (docs/rocketmq.md#recovery-clean)"
+        )
+    return lies
+
+
+def _made_anew(judged: JudgedStore, found: Breach) -> list[str]:
+    """That the topic was made anew, if the queue's numbers tell so."""
+    topic, _, queue = found.trace.rpartition("/")
+    run = judged.queues.get((topic, int(queue)))
+    if run is None or not run.restarted:
+        return []
+    return [f"the topic was deleted and made anew: its numbers start again at 0 with the message at {run.anew_at}"]
 
 
 OF_HALVES = frozenset(  # properties that only a half has, and those that count its versions

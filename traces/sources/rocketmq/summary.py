@@ -72,6 +72,11 @@ def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding
         )
         for broken, group in clusters.items()
     ]  # fmt: skip
+    if judged.hazards:
+        named = [hazard.breach.trace for hazard in judged.hazards]
+        findings.append(
+            places.hazard(judged, judged.hazards[0], source=str(path), how=how, count=len(named), traces=named[:TRACES])
+        )
     for name, (count, position, trace) in sorted(judged.anomalies.items()):
         spec = next(spec.name for spec in SPECS.values() for d in spec.deviations if d.step.__name__ == name)
         file, offset = judged.store.log_file_at(position)

@@ -52,6 +52,14 @@ class Breach:
 
 
 @dataclass(frozen=True)
+class Hazard:
+    """What the broker's next start will break: the step that it takes then, and how many slots it takes for entries."""
+
+    breach: Breach
+    slots: int
+
+
+@dataclass(frozen=True)
 class RefusedPiece:
     """A queue that a kernel refused: where, from which state, and why. Not told yet."""
 
@@ -112,6 +120,7 @@ class JudgedStore:
     evidence: Evidence | None = None  # what the store's clients say
     records: int = 0
     breaches: list[Breach] = field(default_factory=list)
+    hazards: list[Hazard] = field(default_factory=list)
     untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
     stories: Counter[str] = field(default_factory=Counter)  # told and untold ones, by rule: see `tell`
     inconclusive: list[str] = field(default_factory=list)

@@ -12,7 +12,7 @@ from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named
-from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JoinedQueue, JudgedStore
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
@@ -28,6 +28,7 @@ LIGHT = "%LMQ%"  # light queues share their records with other queues
 NEVER_DELETED = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})  # topics that no operator can delete
 SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
+SLOTS = 512  # that are read at once, of those behind a queue's end
 NAMED = 5  # queues that one note names
 
 
@@ -237,21 +238,39 @@ class QueueEnds:
     # -- what lies behind the entries, and queues without messages ----------------------------------------------------
 
     def _left_over(self, subject: Subject, run: JoinedQueue) -> None:
-        """The slot behind the last entry: unused; a repeated entry; one whose message is gone; or old bytes."""
+        """The slot behind the last entry: unused; a repeated entry; one whose message is gone; or old bytes.
+
+        What the next start will take for an entry is the step that is told of: a hazard.
+        """
         slot = self.joined.slot(subject, run.end)
-        if slot is None or slot[1] == BLANK_SLOT or any(low <= slot[0] < high for low, high in self.judged.damage):
+        if slot is None or any(low <= slot[0] < high for low, high in self.judged.damage):
             return
         if slot[0] >= self.judged.end:
             self.beyond.append((slot[0], name_of(subject)))
-        elif slot == self.joined.slot(subject, run.end - 1) and self.store.clean:
-            position, size, tag = slot
-            repeated = QUEUE.index(number=run.end, position=position, size=size, tag=tag)
-            self.judged.joint(self.judged.end, "queue", name_of(subject), [repeated])
-            outcome = self.joined.replayed(self.joined.state(run, end=run.end), [repeated])
+            return
+        position, size, tag = slot
+        entry = QUEUE.index(number=run.end, position=position, size=size, tag=tag)
+        outcome = self.joined.replayed(self.joined.state(run, end=run.end), [entry])
+        if slot == self.joined.slot(subject, run.end - 1) and self.store.clean:
+            self.judged.joint(self.judged.end, "queue", name_of(subject), [entry])
             if outcome.departure:
                 run.breach = self.judged.find(name_of(subject), run.last, outcome.departure)
-        else:
-            self.judged.note(f"{name_of(subject)} has old bytes behind its last entry")
+        elif outcome.departure and not self.store.goes_on:
+            breach = Breach(name_of(subject), run.last, outcome.departure)
+            self.judged.hazards.append(Hazard(breach, self._taken_next(subject, run.end)))
+
+    def _taken_next(self, subject: Subject, number: int) -> int:
+        """How many slots from `number` on the broker's next start takes for entries (docs/rocketmq.md#old-slots)."""
+        taken = 0
+        while True:
+            data = np.zeros(SLOTS * ENTRY, np.uint8)
+            file_access.read_entries(self.store, *subject, number + taken, data.data)
+            slots = data.view(SLOT)
+            inside = (slots["position"] >= 0) & (slots["position"] < self.judged.end) & (slots["size"] > 0)
+            run = int(inside.argmin()) if not inside.all() else SLOTS
+            taken += run
+            if run < SLOTS:
+                return taken
 
     def _without_messages(self) -> None:
         """Queues that have files and no message in the log: only the files can be judged."""
