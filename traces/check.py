@@ -20,7 +20,7 @@ from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
-from gapless.traces.rules import rules
+from gapless.traces.rules import judged, rules
 from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source
 
@@ -232,7 +232,7 @@ class InputCheck:
     def source(self) -> SourceRow:
         """The input as it stands in the report, with its verdict."""
         parts = self.parts
-        reasons = [parts.unreadable] if parts.unreadable else [self.interrupted, *parts.reasons]
+        reasons = [parts.unreadable] if parts.unreadable else [self.interrupted, *parts.reasons, self._hollow()]
         reasons = [shown(reason) for reason in reasons if reason]
         verdict: VerdictName = "inconclusive" if reasons else "conforms"
         if parts.violations:
@@ -243,6 +243,18 @@ class InputCheck:
             path=shown(self.given.path), kind=self.kind, bytes=parts.bytes, records=parts.records, clean=parts.clean,
             live=parts.live, verdict=verdict, reasons=reasons, notes=[shown(note) for note in self._notes()],
         )  # fmt: skip
+
+    def judged(self) -> tuple[frozenset[str], dict[str, int]]:
+        """The rules that the input was held against, and how many of its events were, by spec."""
+        return judged(self.parts.coverage, self.options.ignored)
+
+    def _hollow(self) -> str:
+        """Why it would be no pass that nothing departs: no rule was held against anything."""
+        if self.kind == "unknown" or self.parts.violations or self.parts.reasons or self.judged()[0]:
+            return ""
+        ignored = len(self.options.ignored)
+        left = f"{ignored:,} rules are ignored, and none of the others" if ignored else "no rule"
+        return f"{left} is about anything that was read: nothing was judged"
 
     def _notes(self) -> Iterator[str]:
         yield from self.parts.notes
@@ -261,7 +273,8 @@ def _told(error: OSError) -> str:
 
 def _report(checks: Sequence[InputCheck], options: Options, engine: str, seconds: float) -> Report:
     parts, inputs = [one.parts for one in checks], [one.source for one in checks]
-    events = _added(one.events for one in parts)
+    held = [one.judged() for one in checks]
+    events = _added(counts for _, counts in held)
     coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}
     return Report(
         verdict=worst(row.verdict for row in inputs),
@@ -273,6 +286,7 @@ def _report(checks: Sequence[InputCheck], options: Options, engine: str, seconds
             traces=sum(one.traces for one in parts),
             queues=sum(one.queues for one in parts),
             by_spec=events,
+            rules=len(frozenset().union(*(ids for ids, _ in held))),
         ),
         coverage=coverage | _added(one.coverage for one in parts),
         not_exercised=list(dict.fromkeys(line for one in parts for line in one.not_exercised)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from gapless.spec.catalog import SPECS, Rule
@@ -26,6 +27,32 @@ def rules() -> tuple[Rule, ...]:
 def is_a_need(rule: Rule) -> bool:
     """Whether it is a need of a step, and not an invariant, say."""
     return rule.kind.startswith("need of")
+
+
+@cache
+def _of_steps() -> Mapping[str, frozenset[str]]:
+    """The ids of the needs of every step, by SPEC.STEP, as coverage has it."""
+    found: dict[str, set[str]] = {}
+    for rule in rules():
+        if is_a_need(rule):
+            for step in rule.otherwise:
+                found.setdefault(f"{rule.spec}.{step}", set()).add(rule.id)
+    return {step: frozenset(ids) for step, ids in found.items()}
+
+
+def judged(coverage: Mapping[str, int], ignored: frozenset[str]) -> tuple[frozenset[str], dict[str, int]]:
+    """The rules that were held against something, and how many events by spec were held against any.
+
+    A step that was taken was held against all its needs, but for those that do not count.
+    """
+    held: set[str] = set()
+    events: dict[str, int] = {}
+    for step, count in coverage.items():
+        if count and (left := _of_steps().get(step, frozenset()) - ignored):
+            held |= left
+            spec = step.partition(".")[0]
+            events[spec] = events.get(spec, 0) + count
+    return frozenset(held), events
 
 
 def established(rule: Rule) -> str:

@@ -246,7 +246,7 @@ allowed by the rocketmq profile, counted and not judged:
      Otherwise a message is in the log and no consumer ever receives it.
      Again: gapless explain store --trace orders/1
 
-departs: 12 violations in 1 story; 4,897 records, 2 queues, 14,710 events checked in 0.02 s (rocketmq profile)
+departs: 12 violations in 1 story; 4,897 records, 2 queues read, 14,710 events checked in 0.02 s (rocketmq profile)
 """
     )
 
@@ -254,7 +254,7 @@ departs: 12 violations in 1 story; 4,897 records, 2 queues, 14,710 events checke
 def test_what_conforms_is_said_in_one_sentence() -> None:
     assert (
         piped(conforming()).splitlines()[-1]
-        == "conforms: 4,897 records, 2 queues, 14,710 events checked in 0.02 s (rocketmq profile)"
+        == "conforms: 4,897 records, 2 queues read, 14,710 events checked in 0.02 s (rocketmq profile)"
     )
 
 
@@ -327,7 +327,7 @@ client.ndjson: 4,200 messages sent, 4,150 acknowledged, 50 never answered; 790 d
 2 rules or steps not exercised:
   log.flush, log.crash: a store does not show it
 
-conforms: 4,897 records, 2 queues, 796 transactions, 14,710 events checked in 0.02 s (rocketmq profile)
+conforms: 4,897 records, 2 queues, 796 transactions read, 14,710 events checked in 0.02 s (rocketmq profile)
 """
     )
 
@@ -485,7 +485,9 @@ def test_the_queues_of_several_stores_are_counted_where_they_are_judged() -> Non
 
 
 def test_transactions_are_named_in_the_sentence_where_there_are_any() -> None:
-    last = "conforms: 4,897 records, 2 queues, 796 transactions, 14,710 events checked in 0.02 s (rocketmq profile)"
+    last = (
+        "conforms: 4,897 records, 2 queues, 796 transactions read, 14,710 events checked in 0.02 s (rocketmq profile)"
+    )
     assert piped(transactional()).splitlines()[-1] == last
     assert last in Page(pages.html(transactional())).text
     assert Page(pages.html(transactional())).text.count("796transactions") == 2, "at the top, and above the charts"

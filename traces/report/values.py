@@ -70,9 +70,10 @@ class SourceRow(Model):
 
 
 class Counts(Model):
-    """How much was judged."""
+    """How much was judged: held against a rule, not only read."""
 
     events: int = 0
+    rules: int = Field(default=0, description="how many rules events were held against")
     traces: int = 0
     queues: int = Field(default=0, description="of stores; the rows below may be fewer")
     by_spec: dict[str, int] = {}

@@ -21,11 +21,11 @@ def sentence(report: Report, sections: Iterable[Section]) -> str:
     """How much was checked, and how, in one sentence."""
     how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
     read = [source.records for source in report.sources if not presentation(source.kind).by_trace]
-    judged = [plural(sum(read), "record"), plural(report.counts.queues, "queue")]
+    seen = [plural(sum(read), "record"), plural(report.counts.queues, "queue")]
     if not read:
-        judged = [plural(report.counts.traces, "trace")]
-    judged += [plural(*section.total) for section in sections if section.total[0]]
-    done = ", ".join([*judged, plural(report.counts.events, "event")])
+        seen = [plural(report.counts.traces, "trace")]
+    seen += [plural(*section.total) for section in sections if section.total[0]]
+    done = f"{', '.join(seen)} read, {plural(report.counts.events, 'event')}"
     told = len(report.violations)
     total = max(report.findings_total, told)
     stories = f" in {plural(told, 'story', 'stories')}" if told != total else ""

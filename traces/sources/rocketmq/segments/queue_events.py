@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -89,11 +90,16 @@ class QueueEvents:
         ]
 
 
-def queue_events(store: StoreDirectory, columns: Columns) -> QueueEvents:
-    """Every message's `append` with the `index` of its entry, by piece."""
+def queue_events(
+    store: StoreDirectory, columns: Columns, wanted: Callable[[str, int], bool] | None = None
+) -> QueueEvents:
+    """Every message's `append` with the `index` of its entry, by piece; of the queues that are `wanted`, or of all."""
     spec = SPECS["queue"]
     pieces = cut(columns.room.rows, int(columns.room.filled[1]), int(columns.room.topics.used[0]))
     subjects = [columns.subject(owner) for owner in pieces.owners]
+    if wanted is not None:
+        chosen = np.array([wanted(*subject) for subject in subjects], np.bool_)
+        pieces, subjects = _only(pieces, chosen), [subjects[at] for at in np.flatnonzero(chosen)]
     bounds = np.zeros(len(subjects) + 1, np.int64)
     np.cumsum(pieces.widths * SLOT, out=bounds[1:])
     entries: Bytes = columns.space.array("entries", (int(bounds[-1]),), np.uint8)
@@ -116,6 +122,15 @@ def load_kernels() -> None:
     names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
     pieces = cut(nothing, 0, 0)
     pair(nothing, pieces, np.zeros(1, np.uint8), pieces.widths, events.action, events.args, *names, extended=False)
+
+
+def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
+    """The chosen pieces."""
+    lengths = np.diff(pieces.starts)
+    order = pieces.order[np.repeat(chosen, lengths)]
+    starts = np.concatenate([[0], np.cumsum(lengths[chosen])])
+    kept = (column[chosen] for column in (pieces.owners, pieces.origins, pieces.widths, pieces.batches))
+    return QueueCut(order, starts, *kept)
 
 
 @njit(nogil=True, cache=True)

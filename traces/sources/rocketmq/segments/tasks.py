@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES
-from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wants_transactions
+from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wants, wants_transactions
 from gapless.traces.sources.rocketmq.transactions.settling import judge_steps, load_transaction_kernels
 from gapless.traces.sources.rocketmq.transactions.terms import Judgement
 
@@ -269,7 +270,8 @@ def _queue_pieces(
 ) -> tuple[Pieces, dict[str, int], dict[str, tuple[int, int, str]]]:
     """Replay a segment's queue events, every piece from the number that its first message claims."""
     of = kernel("queue", options.ignored)
-    events = queue_events(store, columns)
+    all_queues = options.topic is None and options.trace is None
+    events = queue_events(store, columns, None if all_queues else partial(wants, options))
     origins, starts = events.pieces.origins, events.starts
     claims = np.repeat(origins[None], len(of.spec.scalars), axis=0)  # nothing before the first message is missing
     claims[of.spec.scalars.index("start")] = store.start
