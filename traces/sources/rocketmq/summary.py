@@ -12,6 +12,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
+from gapless.traces.report.wording import plural
 from gapless.traces.rules import is_a_need, rules
 from gapless.traces.sources.rocketmq import PROFILE, places
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
@@ -165,7 +166,11 @@ def _not_exercised(judged: JudgedStore) -> list[str]:
     if judged.counters[scan.C_SCHEDULED]:
         found.append("delays of single levels: any start may change them, so delivery times are held to whole seconds")
     if judged.counters[scan.C_UNSURE]:
-        found.append(f"tag codes of {judged.counters[scan.C_UNSURE]:,} messages: their tags are not UTF-8")
+        found.append(
+            f"tag codes of {judged.counters[scan.C_UNSURE]:,} messages: their tags are not UTF-8, or run into the next "
+            "property (docs/rocketmq.md#properties)"
+        )
+    found += [f"{plural(judged.counters[at], *of)}: {why}" for at, of, why in NOT_JUDGED if judged.counters[at]]
     if store.extended:
         found.append("tag codes in consumequeue_ext: gapless does not read it")
     if store.checkpoint is None:
@@ -190,6 +195,28 @@ def _not_exercised(judged: JudgedStore) -> list[str]:
     ):
         found.append(f"{spec}.{action}: a store does not show this step; a trace recorded by a broker does")
     return found
+
+
+NOT_JUDGED = (  # records that only the rules of the log are about
+    (
+        scan.C_OUTSIDE,
+        ("message of type prepared or rolled back", "messages of type prepared or rolled back"),
+        "not judged: they have no number, and consumers never see them (docs/rocketmq.md#raw-flags)",
+    ),
+    (
+        scan.C_NO_FINAL,
+        (
+            "message with the flags of a final and without its half",
+            "messages with the flags of a final and without its half",
+        ),
+        "not judged as finals: a client set the flags, or a broker copied them (docs/rocketmq.md#raw-flags)",
+    ),
+    (
+        scan.C_INNER,
+        ("inner batch", "inner batches"),
+        "not judged against an entry: entries of inner batches are in batchconsumequeue/, which gapless does not read",
+    ),
+)
 
 
 def _promises_not_exercised(judged: JudgedStore) -> Iterator[str]:

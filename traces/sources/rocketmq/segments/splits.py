@@ -132,9 +132,13 @@ class Columns:
         places = self.log[scan.POSITION, begin:] - base
         if self.all_keys is not None:
             records.find_keys(data, places, self.all_keys[:, begin : self.count])
-        while (count := rows.find_rows(data, base, places, self.all_steps, self.step_count)) < 0:
+        while True:
+            count, others = rows.find_rows(data, base, places, self.all_steps, self.step_count)
+            if count >= 0:
+                break
             self.all_steps = _doubled(self.all_steps)
         self.step_count = count
+        self.room.counters[scan.C_NO_FINAL] += others
 
     def subject(self, row: int) -> tuple[str, int]:
         """Topic and queue of one subject; bytes that are not UTF-8 are kept as the file system would keep them."""

@@ -50,7 +50,7 @@ POSITION, SIZE, CLAIMED, KNOWN, FITS, INTACT, SEALED, TIME, LOG_ROWS = range(9)
 SUBJECT, NUMBER, COUNT, PLACE, LENGTH, TAG, LOOSE, MOMENT, ENTRY, QUEUE_ROWS = range(10)
 SURE, SCHEDULED, UNSURE = range(3)
 # Counters.
-C_V2, C_SEALED, C_OUTSIDE, C_SCHEDULED, C_MULTI, C_INNER, C_UNSURE, COUNTERS = range(8)
+C_V2, C_SEALED, C_OUTSIDE, C_SCHEDULED, C_MULTI, C_INNER, C_UNSURE, C_NO_FINAL, COUNTERS = range(9)
 # Per subject: hash, where its topic lies in `names`, the topic's length, its queue id.
 S_HASH, S_AT, S_LENGTH, S_QUEUE, SUBJECT_ROWS = range(5)
 
@@ -275,6 +275,8 @@ def _properties(b: Bytes, r: RecordParts) -> _Routing:
 def _tag_of(b: Bytes, r: RecordParts, named: _Routing, delays: Ints) -> _Tag:
     """The tag code that the record's entry is to have: of a delayed message, when it is to be delivered."""
     code, exact = java_hash(b, named.tags, named.tags_end)
+    for k in range(named.tags, named.tags_end):
+        exact = exact and b[k] != 1  # two properties run together: what a broker makes of it depends on its version
     if named.delay <= 0 or not is_name(b, r.topic, r.topic_end, SCHEDULE):
         return _Tag(code, np.int64(SURE if exact else UNSURE))
     level = named.delay if named.delay < len(delays) else len(delays)  # noqa: FURB136 - mypy cannot read `min` of these

@@ -86,12 +86,13 @@ class _Given(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> int:
+def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tuple[int, int]:
     """Append the rows of the records at `places` of `b`, and say how many rows there are then.
 
-    `b[0]` lies at log position `base`. Returns a negative number where `rows` is too small: nothing else counts then.
+    `b[0]` lies at log position `base`. Says too how many records have the flags of a final and are none. The first
+    number is negative where `rows` is too small: nothing else counts then.
     """
-    n = filled
+    n, others = filled, 0
     for p in places:
         r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
         kind = _kind(b, r)
@@ -100,16 +101,17 @@ def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> int
         said = _properties(b, r)
         names_half = i64(b, r.body - 12) if kind == FINAL else np.int64(-1)
         if kind == FINAL and not _is_final(b, r, said, names_half):
+            others += 1
             continue
         if n >= rows.shape[1]:
-            return np.int64(-1)
+            return np.int64(-1), others
         _put(b, base, p, r, kind, said, names_half, rows, n)
         n += 1
         if kind == OP:
             n = _marks(b, r, said, rows, n - 1)
             if n < 0:
-                return np.int64(-1)
-    return n
+                return np.int64(-1), others
+    return np.int64(n), others
 
 
 @njit(inline="always")
