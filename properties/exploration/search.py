@@ -37,11 +37,13 @@ STATES = 1_000_000  # states that are kept, unless the user allows more
 class BrokenProperty:
     """A property that does not hold: an invariant in the path's last state, or a step property of its last step."""
 
+    holds: Callable[..., bool]
     sentence: str  # the name of the invariant or step property
     otherwise: str
     witness: Mapping[str, int]  # the numbers for which it does not hold
     path: tuple[Call, ...]
     way: tuple[int, ...]  # the numbers of the states along the path, from the one where exploration began
+    states: int  # of how many it tells: of a state, or of those before and after a step
 
 
 @dataclass(frozen=True)
@@ -235,11 +237,13 @@ class _Search:
                 witness = next(numbers for numbers in witnesses if not holds(*states, *numbers))
                 before = self.graph.way(origin[0]) if origin else ()
                 return BrokenProperty(
+                    holds=holds,
                     sentence=holds.__name__,
                     otherwise=(holds.__doc__ or "").strip(),
                     witness=dict(zip(_universal(holds, len(states)), witness, strict=True)),
                     path=(*self.graph.path(before), origin[1]) if origin else (),
                     way=(*before, target),
+                    states=len(states),
                 )
         return None
 

@@ -12,7 +12,8 @@ from rich.table import Table
 from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.search import BrokenProperty, Explored, SearchResult
 from gapless.spec.catalog import Spec, State
-from gapless.traces.replay.notation import call_of, changes, column, told
+from gapless.traces.replay.notation import call_of, changes, column, told, values_told
+from gapless.traces.replay.watched import broken_for
 
 EXIT_CODES: dict[SearchResult, int] = {"holds": 0, "breaks": 1, "unfinished": 3, "vacuous": 3}
 TRAPS = 3  # deadlocks, or terminal sets, that are described
@@ -118,7 +119,8 @@ def story(one: Explored) -> list[str]:
     pairs = zip(broken.path, pairwise(states), strict=True)
     steps = [(called(spec, call), told(changes(before, after))) for call, (before, after) in pairs]
     width = column(steps)
-    here = ", ".join(f"{name}={value}" for name, value in differing(spec.initial, states[-1]).items())
+    looked_at = broken_for(broken.holds, states[-broken.states :], broken.witness)
+    here = values_told(looked_at or differing(spec.initial, states[-1]))
     again = f"gapless explore {spec.name}" + (f" --profile {one.profile}" if one.profile else "")
     return [
         f"{spec.name} breaks {broken.sentence} after {_steps(len(steps))}.",
@@ -137,8 +139,8 @@ def _steps(count: int) -> str:
 
 
 def _sentence(broken: BrokenProperty) -> str:
-    """`an entry is its message, for number=0`."""
-    numbers = ", ".join(f"{name}={value}" for name, value in broken.witness.items())
+    """`an entry is its message, for number = 0`."""
+    numbers = values_told(broken.witness)
     return broken.sentence.replace("_", " ") + (f", for {numbers}" if numbers else "")
 
 
@@ -191,6 +193,6 @@ def _states(count: int) -> str:
 
 
 def _where(one: Explored, state: int) -> str:
-    held = ", ".join(f"{k}={v}" for k, v in differing(one.spec.initial, one.graph.states[state]).items())
+    held = values_told(differing(one.spec.initial, one.graph.states[state]))
     way = ", ".join(called(one.spec, call) for call in one.graph.path(one.graph.way(state)))
     return f"{held or 'all is as in the beginning'}, after {way or 'no step'}."

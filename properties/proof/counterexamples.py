@@ -23,7 +23,8 @@ from gapless.properties.proof.induction import Obligation, Question, ask
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Map, Refused, waived
-from gapless.traces.replay.notation import by_name, call_of, called, changes, told
+from gapless.traces.replay.notation import by_name, call_of, called, changes, of_field, told, values_told
+from gapless.traces.replay.watched import broken_for
 
 WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
 VALUES = (1, 2, 4, 9, 20, 64, 2**32)  # how large its other numbers may be
@@ -282,8 +283,12 @@ def story(result: Result) -> list[str]:
     ]
     lines.append("")
     if broken:
-        at = ", ".join(f"{name}={value}" for name, value in example.free.items())
-        lines.append(f"Now it is not so that {sentence}{f': {at}' if at else ''}.")
+        assert obligation.holds is not None  # noqa: S101 - for the type checker, which does not follow `broken`
+        at = values_told(example.free)
+        lines.append(f"Now it is not so that {sentence}{f', for {at}' if at else ''}.")
+        states = (example.before, example.after)[2 - obligation.states :]
+        here = values_told(broken_for(obligation.holds, states, example.free))
+        lines += [f"Here: {here}."] if here else []
         lines.append(getdoc(obligation.holds) or "")
     return lines
 
@@ -295,12 +300,11 @@ def _arguments(step: Callable[..., State], args: Mapping[str, int]) -> dict[str,
 
 def _state(spec: Spec, state: State) -> str:
     """What a state differs in from the initial one."""
-    parts: list[str] = []
+    held: dict[str, int | str] = {}
     for field in fields(state):
         value, plain = getattr(state, field.name), getattr(spec.initial, field.name)
         if isinstance(value, Map):
-            kind = type(value.default)
-            parts += [f"{field.name}[{key}]={by_name(kind, entry)}" for key, entry in sorted(value.entries.items())]
+            held |= {f"{field.name}[{k}]": of_field(state, field.name, v) for k, v in sorted(value.entries.items())}
         elif value != plain:
-            parts.append(f"{field.name}={called(value)}")
-    return ", ".join(parts) or "nothing in it yet"
+            held[field.name] = called(value)
+    return values_told(held) or "nothing in it yet"

@@ -322,8 +322,8 @@ def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
         "  1. append(number=0, count=1, position=10, size=1, tag=0)   end 0 → 1, positions[0] 0 → 10, sizes[0] 0 → 1",
         "  2. index(number=0, position=0, size=1, tag=0)              indexed 0 → 1, entry_sizes[0] 0 → 1",
         "",
-        "Not so: an entry is its message, for number=0.",
-        "Here: indexed=1, end=1, positions[0]=10, sizes[0]=1, entry_sizes[0]=1.",
+        "Not so: an entry is its message, for number = 0.",
+        "Here: entry_positions[0] = 0, positions[0] = 10.",
         "Otherwise a consumer receives something else than the message it asked for.",
         "Again: gapless explore queue",
     ]
@@ -423,9 +423,9 @@ def test_where_a_spec_comes_to_rest_is_found() -> None:
     assert found.graph.deadlocks == [5]
     assert found.graph.terminal == [[2, 4], [5]]
     assert summary.remarks(found) == [
-        "toy: no step is possible where at=3, after walk(to=1), walk(to=2), walk(to=3).",
-        "toy: 2 states that are never left again, such as where at=5, after leap(to=5).",
-        "toy: a state that is never left again, such as where at=3, after walk(to=1), walk(to=2), walk(to=3).",
+        "toy: no step is possible where at = 3, after walk(to=1), walk(to=2), walk(to=3).",
+        "toy: 2 states that are never left again, such as where at = 5, after leap(to=5).",
+        "toy: a state that is never left again, such as where at = 3, after walk(to=1), walk(to=2), walk(to=3).",
     ]
 
 

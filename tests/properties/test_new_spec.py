@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.support.command_line import ROOT
-from tests.support.toy_spec import TOY
+from tests.support.toy_spec import FENCE, TOY
 
 BOUND = '''"""How far a counter is explored."""
 
@@ -27,6 +27,15 @@ EVENTS = """\
 {"source":"x","spec":"toy","trace":"a","position":0,"action":"add","args":{"more":1,"honest":1}}
 {"source":"x","spec":"toy","trace":"a","position":1,"action":"add","args":{"more":100,"honest":1}}
 """
+FENCED = """\
+{"schema":"gapless-events","version":1}
+{"source":"x","spec":"fence","trace":"a","position":0,"action":"begin","args":{"epoch":1}}
+{"source":"x","spec":"fence","trace":"a","position":1,"action":"work","args":{"number":0,"epoch":1,"kind":2}}
+{"source":"x","spec":"fence","trace":"a","position":2,"action":"finish","args":{"to":2,"kind":2}}
+{"source":"x","spec":"fence","trace":"b","position":0,"action":"begin","args":{"epoch":1}}
+{"source":"x","spec":"fence","trace":"b","position":1,"action":"begin","args":{"epoch":2}}
+{"source":"x","spec":"fence","trace":"b","position":2,"action":"work","args":{"number":0,"epoch":1,"kind":2}}
+"""
 
 
 COMMANDS = """
@@ -34,8 +43,8 @@ import json
 from typer.testing import CliRunner
 from gapless.cli import app
 
-commands = ("explore", "toy"), ("prove", "toy"), ("rules",), ("check", "toy.ndjson")
-ran = {args[0]: CliRunner().invoke(app, args) for args in commands}
+commands = ("explore", "toy"), ("prove", "toy"), ("rules",), ("check", "toy.ndjson"), ("check", "fence.ndjson")
+ran = {" ".join(args): CliRunner().invoke(app, args) for args in commands}
 print(json.dumps({name: (result.exit_code, result.output) for name, result in ran.items()}))
 """
 
@@ -49,6 +58,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]
     (house / "spec/toy.py").write_text(TOY, encoding="utf-8")
     (house / "properties/exploration/bounds/toy.py").write_text(BOUND, encoding="utf-8")
     (house / "toy.ndjson").write_text(EVENTS, encoding="utf-8")
+    (house / "spec/fence.py").write_text(FENCE, encoding="utf-8")
+    (house / "fence.ndjson").write_text(FENCED, encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, "-c", COMMANDS],
         cwd=house,
@@ -65,10 +76,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]
 @pytest.mark.parametrize(
     ("command", "code", "says"),
     [
-        ("explore", 0, "up to three"),
-        ("prove", 0, "toy: add: the_kernel_is_the_spec"),
+        ("explore toy", 0, "up to three"),
+        ("prove toy", 0, "toy: add: the_kernel_is_the_spec"),
         ("rules", 0, "toy/there-is-not-too-much\n  need of add: there is not too much"),
-        ("check", 1, "add at line 3, not so: there is not too much"),
+        ("check toy.ndjson", 1, "add at line 3, not so: there is not too much"),
+        ("check fence.ndjson", 1, "     Here: bits[1] = 0, to = 2, done = 0.\n"),
+        ("check fence.ndjson", 1, "     Here: epoch: asked 1, the state has 2.\n"),
     ],
 )
 def test_a_reader_finds_it(command: str, code: int, says: str, told: dict[str, tuple[int, str]]) -> None:

@@ -1,4 +1,4 @@
-"""A spec of a few lines, with a guard that protects nothing and a field that nobody looks at."""
+"""Specs of a few lines: one with faults on purpose, one with quantifiers and arguments that are called like fields."""
 
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -44,11 +44,79 @@ STEP_PROPERTIES = (the_count_goes_up,)
 '''
 
 
-def toy(folder: Path) -> Spec:
+FENCE = '''"""Work that is done in epochs, and counted up to the first gap."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gapless.spec.language import Map, Number, all_between, implies, replace, require
+
+
+class Kind(IntEnum):
+    NONE = 0
+    SMALL = 1
+    LARGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    epoch: int = 0
+    done: Number = Number(0)
+    bits: Map[Number, int] = Map(0)
+    kind: Map[Number, Kind] = Map(Kind.NONE)
+
+
+def begin(s: State, epoch: int) -> State:
+    require(epoch == s.epoch + 1, "epochs-follow-one-another",
+        because="epochs follow one another", otherwise="two workers believe that the work is theirs")
+    return replace(s, epoch=epoch)
+
+
+def work(s: State, number: Number, epoch: int, kind: Kind) -> State:
+    require(epoch == s.epoch, "worker-is-of-this-epoch",
+        because="the worker is of this epoch", otherwise="a worker that was fenced off goes on")
+    require(implies(s.kind[number] != Kind.NONE, kind == s.kind[number]), "kind-stays",
+        because="the kind stays", otherwise="it is not the same work any more")
+    return replace(s, bits=s.bits.set(number, 1), kind=s.kind.set(number, kind))
+
+
+def finish(s: State, to: Number, kind: Kind) -> State:
+    require(all_between(s.done, to, lambda n: s.bits[Number(n)] == 1), "no-work-before-it-is-missing",
+        because="no work before it is missing", otherwise="it is never done")
+    require(all_between(s.done, to, lambda n: s.kind[Number(n)] <= kind), "work-is-not-larger",
+        because="the work is not larger", otherwise="it does not fit")
+    return replace(s, done=to)
+
+
+def promise(s: State, to: Number) -> State:
+    require(all_between(0, to, lambda n: n < s.done), "what-is-promised-is-done",
+        because="what is promised is done", otherwise="somebody waits for ever")
+    return s
+
+
+def the_end_of_what_is_done_is_a_number(s: State) -> bool:
+    """Otherwise nobody can ask for it."""
+    return 0 <= s.epoch
+
+
+def epochs_never_go_back(before: State, after: State) -> bool:
+    """Otherwise a worker that was fenced off is back."""
+    return before.epoch <= after.epoch
+
+
+INITIAL = State()
+ACTIONS = (begin, work, finish, promise)
+DEVIATIONS = ()
+INVARIANTS = (the_end_of_what_is_done_is_a_number,)
+STEP_PROPERTIES = (epochs_never_go_back,)
+'''
+
+
+def toy(folder: Path, name: str = "toy", text: str = TOY) -> Spec:
     """The spec, in a file of its own."""
-    path = folder / "toy.py"
-    path.write_text(TOY, encoding="utf-8")
-    found = spec_from_file_location("toy", path)
+    path = folder / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    found = spec_from_file_location(name, path)
     assert found is not None
     assert found.loader is not None
     module = module_from_spec(found)

@@ -28,6 +28,7 @@ from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as StoryStep
+from gapless.traces.replay.notation import TURNED_AWAY
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import SourceRow
 from gapless.traces.report.verdict_table import TableRows
@@ -190,10 +191,10 @@ def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:
         "\n"
         "  1. append(number=1, count=1, position=340, size=340, tag=0)   "
         "end 1 → 2, positions[1] 0 → 340, sizes[1] 0 → 340\n"
-        "  2. index(number=1, position=680, size=340, tag=0)             refused\n"
+        "  2. index(number=1, position=680, size=340, tag=0)             not allowed\n"
         "\n"
         "index needs: the entry points at its message.\n"
-        "Here: number=1, position=680, positions[1]=340.\n"
+        "Here: number = 1, position = 680, positions[1] = 340.\n"
         "Otherwise consumers receive another message in its place, one twice, or none.\n"
         "3 of 5 events do not matter to this and are left out.\n"
         f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3 --profile strict"
@@ -259,9 +260,10 @@ def test_a_broker_that_refuses_what_is_allowed_departs(tmp_path: Path) -> None:
     judged = checked(tmp_path, [opened(), append(0, 0), append(1, 340, outcome="refused")])
     assert only_rule(judged) == OF_EVENTS[REFUSED][0]
     (finding,) = judged.findings
-    assert finding.here["end"] == 1
-    assert any(line.startswith("  1. append(number=0,") and line.endswith("end 0 → 1") for line in finding.story)
-    assert any(line.startswith("  2. append(number=1,") and line.endswith("refused") for line in finding.story)
+    assert finding.here == {"number": 1, "count": 1, "end": 1}
+    assert finding.message == "TopicTest/3: the broker refused append at line 4, and the model allows it"
+    assert any(line.startswith("  1. append(number=0,") and "end 0 → 1" in line for line in finding.story)
+    assert any(line.startswith("  2. append(number=1,") and line.endswith(TURNED_AWAY) for line in finding.story)
 
 
 def test_a_broker_may_refuse_what_only_a_deviation_or_an_ignored_rule_allows(tmp_path: Path) -> None:

@@ -53,10 +53,10 @@ def finding(number: int = 77, position: int = 774_437, **changed: Any) -> Findin
             f"queue {trace} departs at {place.file}+{place.offset}.",
             "",
             f"  1. index(number={number - 1}, size=2177)   indexed {number - 1} → {number}",
-            f"  2. index(number={number + 1}, size=1817)   refused",
+            f"  2. index(number={number + 1}, size=1817)   not allowed",
             "",
             "index needs: no entry before it is missing.",
-            f"Here: number={number + 1}, indexed={number}.",
+            f"Here: number = {number + 1}, indexed = {number}.",
             "Otherwise a message is in the log and no consumer ever receives it.",
             f"Again: gapless explain store --trace {trace}",
         ],
@@ -239,10 +239,10 @@ allowed by the rocketmq profile, counted and not judged:
      queue orders/1 departs at consumequeue/orders/1/00000000000000000000+1540.
 
        1. index(number=76, size=2177)   indexed 76 → 77
-       2. index(number=78, size=1817)   refused
+       2. index(number=78, size=1817)   not allowed
 
      index needs: no entry before it is missing.
-     Here: number=78, indexed=77.
+     Here: number = 78, indexed = 77.
      Otherwise a message is in the log and no consumer ever receives it.
      Again: gapless explain store --trace orders/1
 
@@ -438,7 +438,7 @@ def test_an_anomaly_without_a_story_says_so_and_a_violation_tells_what_is_known(
     told = report(findings=[finding(story=[]), anomaly()])
     known = [
         "Needs: no entry before it is missing.",
-        "Here: number=78, indexed=77.",
+        "Here: number = 78, indexed = 77.",
         "Otherwise a message is in the log and no consumer ever receives it.",
     ]
     page = Page(pages.html(told)).text
@@ -608,13 +608,13 @@ def test_json_has_a_key_for_every_kind_of_row_even_if_there_is_none() -> None:
 # The page
 
 
-def test_a_page_tells_every_story_and_marks_the_refused_step() -> None:
+def test_a_page_tells_every_story_and_marks_the_step_that_departs() -> None:
     findings = [finding(n) for n in range(50)]
     page = pages.html(report(findings=findings, findings_total=50))
     stories = re.findall(r'<pre class="story">(.*?)</pre>', page, re.DOTALL)
     told = [unescape(re.sub(r"<[^>]*>", "", story)).rstrip("\n").split("\n") for story in stories]
     assert told == [f.story for f in findings]
-    assert page.count('<span class="refused">  2. index(') == 50
+    assert page.count('<span class="departs">  2. index(') == 50
 
 
 def test_a_page_is_the_same_twice() -> None:

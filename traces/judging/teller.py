@@ -12,8 +12,9 @@ from gapless.traces.judging.columns import First
 from gapless.traces.judging.tallies import Cluster, Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
-from gapless.traces.replay.event_rules import SEEN
-from gapless.traces.replay.exact import story
+from gapless.traces.replay import event_rules
+from gapless.traces.replay.exact import Departure, story
+from gapless.traces.replay.notation import values_told
 from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Where
@@ -138,14 +139,11 @@ class Teller:
             where=self.recorded.steps,
             again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}" + self._asked(),
         )
-        if departure.rule == f"{spec}/{SEEN}":
-            call = 2 + len(departure.steps)  # a title and an empty line come before the steps
-            lines[call] = f"{lines[call].removesuffix('refused')}taken, and then seen otherwise"
         return Finding(
             rule=departure.rule, severity="violation", spec=spec, trace=trace,
             source=shown(self.path),
             position=first.at.position, where=Where(file=file, offset=number),
-            message=f"{trace}: {departure.event[0]} at {kind} {number}, not so: {departure.because}",
+            message=f"{trace}: {_message(departure, f'{kind} {number}')}",
             needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines,
             count=cluster.count,
             traces=list(dict.fromkeys(shown(suspect.at.trace) for suspect in cluster.first)),
@@ -158,6 +156,18 @@ class Teller:
     def _anomaly(self, spec: str, name: str, count: int, first: First) -> Finding:
         place = Where(file=shown(self.recorded.file), offset=self.recorded.place(first.row)[1])
         return anomaly(spec, name, count, source=self.path, trace=first.trace, position=first.position, where=place)
+
+
+def _message(departure: Departure, place: str) -> str:
+    """What is wrong, in one sentence without its end."""
+    action = departure.event[0]
+    match departure.rule.partition("/")[2]:
+        case event_rules.REFUSED:
+            return f"the broker refused {action} at {place}, and the model allows it"
+        case event_rules.SEEN:
+            return f"{action} at {place}, seen otherwise ({values_told(departure.here)})"
+        case _:
+            return f"{action} at {place}, not so: {departure.because}"
 
 
 def anomaly(

@@ -12,22 +12,45 @@ from dataclasses import dataclass, field
 from inspect import signature
 
 from gapless.spec.catalog import SPECS, State, waiving
-from gapless.spec.language import Map, Refused
-from gapless.traces.replay.kernels import Reason, kernel
-from gapless.traces.replay.notation import Change, by_name, call_of, changes, column, told
+from gapless.spec.language import Refused
+from gapless.traces.replay import watched
+from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED
+from gapless.traces.replay.notation import (
+    ASKED,
+    BROKER_REFUSED,
+    NOT_ALLOWED,
+    SEEN_OTHERWISE,
+    SEEN_THERE,
+    TOLD_AS_TAKEN,
+    TURNED_AWAY,
+    Change,
+    by_name,
+    call_of,
+    changes,
+    column,
+    of_field,
+    told,
+    values_told,
+)
 
 REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
 
 Event = tuple[str, tuple[int, ...]]
+Element = tuple[str, int | None]
+"""A field of a state, or what a Map has at a key."""
 
 
 @dataclass(frozen=True)
 class StoryStep:
-    """One step of a story: the event, and what it changed, as (what, before, after)."""
+    """One step of a story: the event, and what it changed, as (what, before, after).
+
+    `number`: of the event in its trace, from 1 · `outcome`: what the broker said became of it.
+    """
 
     number: int
     event: Event
     changes: tuple[Change, ...]
+    outcome: str = "ok"
 
 
 @dataclass(frozen=True)
@@ -35,8 +58,8 @@ class Departure:
     """A refused event: everything that a report needs to tell why, as data.
 
     `rule` is the id of the rule that is broken (SPEC/RULE), `because` what is needed, and `otherwise` what follows
-    from breaking it; `here` the values it looks at; `steps` the accepted events that made those values; `left_out` how
-    many events do not matter.
+    from breaking it; `here` the values it looks at, a counterexample first; `steps` the accepted events that made those
+    values; `left_out` how many events do not matter; `outcome` what the broker said became of the event.
     """
 
     spec: str
@@ -49,6 +72,7 @@ class Departure:
     steps: tuple[StoryStep, ...]
     left_out: int
     state: State
+    outcome: str = "ok"
 
 
 @dataclass
@@ -99,11 +123,8 @@ def _departure(
     spec: str, history: Sequence[tuple[Event, State]], taken: int, state: State, event: Event, refusal: Refused
 ) -> Departure:
     args, rule = named(spec, event), f"{spec}/{refusal.rule}"
-    reason = _reason_of(spec, event[0], rule)
-    looked_at = {(name, _value(key, args, state)) for name, key in reason.fields} if reason else set()
-    steps = _that_made(history, taken, state, looked_at)
-    here = {name: value for name, value in args.items() if not reason or name in reason.arguments}
-    here |= {_label(name, key): _lookup(state, name, key) for name, key in sorted(looked_at, key=str)}
+    reads = watched.refused_for(SPECS[spec].actions[event[0]], state, args)
+    steps = that_made(history, taken, state, elements(reads))
     return Departure(
         spec=spec,
         event=event,
@@ -111,46 +132,55 @@ def _departure(
         rule=rule,
         because=refusal.because,
         otherwise=refusal.otherwise,
-        here=here,
+        here=here_of(spec, reads, args, state),
         steps=steps,
         left_out=taken - len(steps),
         state=state,
     )
 
 
-def _reason_of(spec: str, action: str, rule: str) -> Reason | None:
-    """What the kernel compiler knows of a need: which fields it looks at."""
-    return next((r for r in kernel(spec).reasons if (r.step, r.rule) == (action, rule)), None)
+def elements(reads: watched.Reads) -> set[Element]:
+    """The fields and map elements among what was read."""
+    return {(read.name, read.key) for read in reads if read.of == "field"}
 
 
-def _value(key: str, args: Mapping[str, int], state: State) -> int | None:
-    """The value of a key's source, such as `a_number`: an argument or a field; None for a scalar, which has no key."""
-    if not key:
-        return None
-    kind, _, name = key.partition("_")
-    if kind == "a" and name in args:
-        return args[name]
-    return int(getattr(state, name)) if kind == "s" and hasattr(state, name) else None
+def here_of(spec: str, reads: watched.Reads, args: Mapping[str, int], state: State) -> dict[str, int]:
+    """What was read, by name: first a counterexample, then arguments, then fields.
+
+    An argument that shares its name with a field is told apart from it; where one is named, so is the other.
+    """
+    order = {name: place for place, name in enumerate(args)}
+    fields = sorted((r for r in reads if r.of == "field" and not r.counterexample), key=lambda r: (r.name, r.key or 0))
+    found = [read for read in reads if read.counterexample]
+    asked = sorted((r for r in reads if r.of == "argument" and not r.counterexample), key=lambda r: order[r.name])
+    of, here = SPECS[spec], dict[str, int]()
+    for read in (*found, *asked, *fields):
+        if read.of != "bound" and read.key is None and read.name in args and read.name in of.scalars:
+            here |= {read.name + ASKED: args[read.name], read.name: int(getattr(state, read.name))}
+        elif read.of == "argument" and read.name in of.maps:
+            here[read.name + ASKED] = read.value
+        else:
+            here[read.label] = read.value
+    return here
 
 
-def _label(name: str, key: int | None) -> str:
-    return name if key is None else f"{name}[{key}]"
-
-
-def _lookup(state: State, name: str, key: int | None) -> int:
+def lookup(state: State, name: str, key: int | None) -> int:
+    """What a state has in a field, or at a key of it."""
     value = getattr(state, name)
-    return int(value[key]) if isinstance(value, Map) else int(value)
+    return int(value if key is None else value[key])
 
 
-def _that_made(
-    history: Sequence[tuple[Event, State]], taken: int, state: State, looked_at: set[tuple[str, int | None]]
+def that_made(
+    history: Sequence[tuple[Event, State]], taken: int, state: State, wanted: set[Element]
 ) -> tuple[StoryStep, ...]:
-    """The last step that changed each of the values that the failed need looks at."""
-    wanted = {w for w in looked_at if not isinstance(getattr(state, w[0]), Map) or w[1] is not None}
+    """The last step that changed each of the values that the failed need looks at.
+
+    `history`: the last of the `taken` events that led to `state`, each with the state before it.
+    """
     steps: list[StoryStep] = []
     after = state
     for number, (event, before) in zip(range(taken, 0, -1), reversed(history), strict=False):
-        made = {w for w in wanted if _lookup(before, *w) != _lookup(after, *w)}
+        made = {w for w in wanted if lookup(before, *w) != lookup(after, *w)}
         if made:
             steps.append(StoryStep(number, event, changes(before, after)))
             wanted -= made
@@ -197,13 +227,14 @@ def story(
     def at(event: Event, number: int) -> str:
         return call(departure.spec, event) + (f" at {where(number)}" if where else "")
 
-    calls = [(at(step.event, step.number), told(step.changes)) for step in departure.steps]
-    calls.append((at(departure.event, departure.number), "refused"))
+    calls = [(at(step.event, step.number), _became_of(step)) for step in departure.steps]
+    calls.append((at(departure.event, departure.number), departed(departure)))
     width = column(calls)
     lines = [title, ""]
     lines += [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(calls, 1)]
-    here = ", ".join(f"{k}={_in_words(departure, k, v)}" for k, v in departure.here.items())
-    lines += ["", f"{departure.event[0]} needs: {departure.because}."]
+    here = values_told({name: _in_words(departure, name, value) for name, value in departure.here.items()})
+    of_event = departure.rule.partition("/")[2] in OF_EVENTS
+    lines += ["", f"{'Not so' if of_event else f'{departure.event[0]} needs'}: {departure.because}."]
     lines += [f"Here: {here}."] if here else []
     lines += also
     lines += [f"Otherwise {departure.otherwise}."]
@@ -213,10 +244,24 @@ def story(
     return [*lines, f"Again: {again}"]
 
 
+def _became_of(step: StoryStep) -> str:
+    """What became of a step that led to a departure."""
+    if step.outcome == "refused":
+        return BROKER_REFUSED
+    return told(step.changes) + (f" ({TOLD_AS_TAKEN})" if step.outcome == "unknown" else "")
+
+
+def departed(departure: Departure) -> str:
+    """What became of the step that departs: who took it, and who does not allow it."""
+    rule = departure.rule.partition("/")[2]
+    if rule not in OF_EVENTS:
+        return NOT_ALLOWED
+    return TURNED_AWAY if rule == REFUSED else SEEN_OTHERWISE[departure.outcome]
+
+
 def _in_words(departure: Departure, name: str, value: int) -> int | str:
-    of = SPECS[departure.spec]
-    step = signature(of.actions[departure.event[0]]).parameters
-    if name in step:
-        return by_name(step[name].annotation, value)
-    kept = getattr(of.initial, name.partition("[")[0], value)
-    return by_name(type(kept.default if isinstance(kept, Map) else kept), value)
+    of, field = SPECS[departure.spec], name.removesuffix(SEEN_THERE).partition("[")[0]
+    if hasattr(of.initial, field):
+        return of_field(of.initial, field, value)
+    asked = signature(of.actions[departure.event[0]]).parameters.get(name.removesuffix(ASKED))
+    return by_name(asked.annotation, value) if asked else value

@@ -115,8 +115,10 @@ class Window:
         for effect in reversed(self.effects):
             if effect.reaches(key):
                 return effect.value if isinstance(effect, Put) else self.default
-        if self.empty:
-            return self.default
+        return self.default if self.empty else self.there(key)
+
+    def there(self, key: Any) -> Any:
+        """What lay at `key` before the step."""
         where = text_of(key)
         return Code(
             f"at(windows, {where} - origin, width, {self.column}, {self.default})",
@@ -133,7 +135,11 @@ class Window:
 
     def cleared(self) -> Window:
         """The window emptied, and all writes before that forgotten."""
-        return Window(self.column, self.field, self.default, empty=True)
+        return self.like(empty=True, effects=())
 
     def _then(self, effect: Put | Forget) -> Window:
-        return Window(self.column, self.field, self.default, empty=self.empty, effects=(*self.effects, effect))
+        return self.like(empty=self.empty, effects=(*self.effects, effect))
+
+    def like(self, *, empty: bool, effects: tuple[Put | Forget, ...]) -> Window:
+        """The same Map with other effects."""
+        return Window(self.column, self.field, self.default, empty=empty, effects=effects)

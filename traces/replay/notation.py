@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any
 
 from gapless.spec.catalog import State
@@ -14,6 +15,25 @@ Change = tuple[str, int | str, int | str]
 """What a step changed, from what, to what; a value that has a name is called by it."""
 
 KEYS = 3  # of one Map that are told: a step that forgets a whole Map is understood from these
+ASKED, SEEN_THERE, FOR = " asked", " seen", "for "
+"""In the name of a value: what an event asks for of a field of that name, what a broker saw of it; and in front of the
+variable of a quantifier."""
+
+NOT_ALLOWED = "not allowed"
+BROKER_REFUSED = "the broker refused it, as the model does"
+TOLD_AS_TAKEN = "its outcome is unknown; told as taken"
+TURNED_AWAY = "the broker refused it, and the model allows it"
+SEEN_OTHERWISE = MappingProxyType(
+    {  # by the outcome of the event
+        "ok": "taken, and then seen otherwise",
+        "inferred": "taken, and then seen otherwise",
+        "refused": f"{BROKER_REFUSED}; and then seen otherwise",
+        "unknown": "nobody knows whether it was taken; what the broker saw fits neither",
+    }
+)
+DEPARTING = (NOT_ALLOWED, TURNED_AWAY, *SEEN_OTHERWISE.values())
+"""What became of the step that departs. No two of these say the same of who refused what."""
+
 WIDE = 76  # letters of a call, beyond which what it changed is no longer told in one column
 
 
@@ -46,6 +66,12 @@ def by_name(kind: Any, value: int) -> int | str:
     return value
 
 
+def of_field(state: State, name: str, value: int) -> int | str:
+    """A value of a field, or of an element of a Map, by its name if it has one."""
+    kept = getattr(state, name)
+    return by_name(type(kept.default if isinstance(kept, Map) else kept), value)
+
+
 def call_of(action: str, args: Mapping[str, int | str]) -> str:
     """A step in the notation of stories: `append(number=17, position=40112)`."""
     return f"{action}({', '.join(f'{name}={value}' for name, value in args.items())})"
@@ -59,3 +85,18 @@ def told(changed: tuple[Change, ...]) -> str:
 def column(calls: Sequence[tuple[str, str]]) -> int:
     """How wide the calls of a story are, beside which stands what became of each."""
     return min(max((len(text) for text, _ in calls), default=0), WIDE)
+
+
+def values_told(here: Mapping[str, int | str]) -> str:
+    """Values by name, in a line; what was asked for, or seen, beside what the state has."""
+    told = []
+    for name, value in here.items():
+        field, who = name, ""
+        for kind, said in ((ASKED, "asked"), (SEEN_THERE, "the broker saw")):
+            if name.endswith(kind):
+                field, who = name.removesuffix(kind), f"{said} {value}"
+        if who:
+            told.append(f"{field}: {who}" + (f", the state has {here[field]}" if field in here else ""))
+        elif not {name + ASKED, name + SEEN_THERE} & here.keys():
+            told.append(f"{name} = {value}")
+    return ("; " if any(": " in one for one in told) else ", ").join(told)

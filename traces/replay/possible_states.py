@@ -6,17 +6,30 @@ an unknown outcome, then every state that is still possible is kept; and what th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from dataclasses import replace
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from gapless.spec.catalog import Spec, State, waiving
 from gapless.spec.language import ASSUMED, Refused
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
-from gapless.traces.replay.exact import Departure, Event, StoryStep, named, replay
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.replay.notation import called
+from gapless.traces.replay.exact import (
+    REMEMBERED,
+    Departure,
+    Element,
+    Event,
+    StoryStep,
+    elements,
+    here_of,
+    named,
+    replay,
+    that_made,
+)
+from gapless.traces.replay.notation import SEEN_THERE
+from gapless.traces.replay.watched import allowed_for
 
 STATES = 64  # possible states that are kept for one trace
 
@@ -69,29 +82,49 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
 
     def departure(self, replayed: Replay, events: Iterator[Taken]) -> Departure:
         """Why, as data: the path that leads to the world, and the rule that is broken there."""
-        path = list(replayed.path(events, self.number, self.world))
-        spec, options, event = replayed.spec, replayed.options, self.taken.event
-        if self.rule is None:
-            outcome = replay(
-                spec.name, spec.initial, [*path, event], profile=options.profile, ignored=options.ignored
-            )  # fmt: skip
-            assert outcome.departure is not None  # noqa: S101 - the same functions refused it a moment ago
-            return outcome.departure
-        state, here = self.world.state, self._here(spec)
-        steps = tuple(replayed.makers(path, [name for name in here if name in spec.scalars]))
+        known = list(islice(events, self.number))
+        path = list(replayed.path(known, self.world))
+        departure = self._of_the_need(replayed, path) if self.rule is None else self._of_the_event(replayed, path)
+        steps = [
+            replace(step, number=path[step.number - 1][0], outcome=path[step.number - 1][1].outcome)
+            for step in departure.steps
+        ]
+        steps += replayed.refused_before(known, self.taken.event)
+        return replace(
+            departure,
+            number=self.number + 1,
+            steps=tuple(sorted(steps, key=lambda step: step.number)),
+            left_out=self.number - len(steps),
+            outcome=self.taken.outcome,
+        )
+
+    def _of_the_need(self, replayed: Replay, path: Sequence[tuple[int, Taken]]) -> Departure:
+        """Of a step that was taken, and that a need of the spec does not allow."""
+        spec, options = replayed.spec, replayed.options
+        events = [*(taken.event for _, taken in path), self.taken.event]
+        outcome = replay(spec.name, spec.initial, events, profile=options.profile, ignored=options.ignored)
+        assert outcome.departure is not None  # noqa: S101 - the same functions refused it a moment ago
+        return outcome.departure
+
+    def _of_the_event(self, replayed: Replay, path: Sequence[tuple[int, Taken]]) -> Departure:
+        """Of a step that the broker refused though it is allowed, or after which it saw what cannot be."""
+        assert self.rule is not None  # noqa: S101 - for the type checker: it is a rule of events
+        spec, state, event = replayed.spec, self.world.state, self.taken.event
+        if self.rule == SEEN:
+            differs = {name: seen for name, seen in (self.taken.saw or {}).items() if getattr(state, name) != seen}
+            here = {name: int(getattr(state, name)) for name in differs}
+            here |= {name + SEEN_THERE: seen for name, seen in differs.items()}
+            wanted: set[Element] = {(name, None) for name in differs}
+        else:
+            args = named(spec.name, event)
+            reads = allowed_for(spec.actions[event[0]], state, args)
+            here, wanted = here_of(spec.name, reads, args, state), elements(reads)
+        history, reached = replayed.history([taken.event for _, taken in path])
+        steps = that_made(history, len(path), reached, wanted)
         return Departure(
             spec.name, event, len(path) + 1, f"{spec.name}/{self.rule}", *OF_EVENTS[self.rule],
             here, steps, len(path) - len(steps), state,
         )  # fmt: skip
-
-    def _here(self, spec: Spec) -> dict[str, int]:
-        state = self.world.state
-        if self.rule == SEEN:
-            differs = {name: seen for name, seen in (self.taken.saw or {}).items() if getattr(state, name) != seen}
-            return {name: int(getattr(state, name)) for name in differs} | {f"{n} seen": v for n, v in differs.items()}
-        reasons = [reason for reason in kernel(spec.name).reasons if reason.action == self.taken.event[0]]
-        read = {name for reason in reasons for name, _ in reason.fields}
-        return {name: int(getattr(state, name)) for name in spec.scalars if name in read}
 
 
 class Replay:
@@ -176,30 +209,32 @@ class Replay:
             yield link[0]
             link = link[1]
 
-    def path(self, events: Iterator[Taken], end: int, world: World) -> Iterator[Event]:
-        """The steps that were taken before event number `end`, as `world` has it."""
+    def path(self, known: Sequence[Taken], world: World) -> Iterator[tuple[int, Taken]]:
+        """The events that were taken, as `world` has it, with their numbers from 1."""
         undone, link = set(), world.undone
         while link is not None:
             undone.add(link[0])
             link = link[1]
-        for number, taken in enumerate(events):
-            if number >= end:
-                return
+        for number, taken in enumerate(known):
             if taken.outcome != "refused" and number not in undone:
-                yield taken.event
+                yield number + 1, taken
 
-    def makers(self, path: Sequence[Event], wanted: Sequence[str]) -> list[StoryStep]:
-        """The last step that changed each of the wanted fields."""
-        last: dict[str, StoryStep] = {}
+    def refused_before(self, known: Sequence[Taken], event: Event) -> list[StoryStep]:
+        """The last time that the broker refused the very step that departs, as the model did."""
+        if self._ignores(REFUSED):
+            return []  # then nobody asked the model
+        numbers = [n for n, taken in enumerate(known, 1) if taken.outcome == "refused" and taken.event == event]
+        return [StoryStep(number, event, (), "refused") for number in numbers[-1:]]
+
+    def history(self, path: Sequence[Event]) -> tuple[deque[tuple[Event, State]], State]:
+        """The last events of a path with the state before each, and the state behind it."""
+        found: deque[tuple[Event, State]] = deque(maxlen=REMEMBERED)
         state = self.spec.initial
         with waiving(self.spec.name, self.options.ignored):
-            for number, event in enumerate(path, 1):
-                after, _ = self.spec.step(state, event[0], named(self.spec.name, event), self.options.profile)
-                changes = [(n, called(getattr(state, n)), called(getattr(after, n))) for n in self.spec.scalars]
-                changed = tuple(change for change in changes if change[1] != change[2])
-                last |= {name: StoryStep(number, event, changed) for name, _, _ in changed if name in wanted}
-                state = after
-        return sorted(dict.fromkeys(last.values()), key=lambda step: step.number)
+            for event in path:
+                found.append((event, state))
+                state, _ = self.spec.step(state, event[0], named(self.spec.name, event), self.options.profile)
+        return found, state
 
 
 def _distinct(worlds: list[World], integers: Sequence[str]) -> list[World]:

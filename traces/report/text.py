@@ -24,7 +24,7 @@ FEW_LINES = 24
 FEW_OUTCOMES = 6
 
 STYLES = {"conforms": "green", "departs": "red", "unreadable": "magenta", "inconclusive": "yellow"}
-LINE_STYLES = {"title": "bold", "refused": "bold red", "needs": "yellow", "again": "cyan"}
+LINE_STYLES = {"title": "bold", "departs": "bold red", "needs": "yellow", "again": "cyan"}
 TONES = {"committed": "green", "rolled-back": "blue", "undecided": "yellow", "parked": "magenta", "other": ""}
 ASCII = str.maketrans(
     {"→": "->", "·": "-", "×": "x", "…": "...", "–": "-", "’": "'"}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from gapless.traces.problems import shown
+from gapless.traces.replay.notation import DEPARTING, values_told
 from gapless.traces.report.charts import clipped
 from gapless.traces.report.sections import Section, presentation
 from gapless.traces.report.values import WORST, Finding, Report, SourceRow, VerdictName
@@ -84,20 +85,20 @@ def story_of(finding: Finding) -> list[str]:
     """The story; of a violation that has none, all that is known."""
     if finding.story or finding.severity == "anomaly":
         return finding.story
-    here = ", ".join(f"{name}={value}" for name, value in finding.here.items())
+    here = values_told(finding.here)
     return [f"Needs: {finding.needs}.", *([f"Here: {here}."] if here else []), f"Otherwise {finding.otherwise}."]
 
 
-LineKind = Literal["title", "step", "refused", "needs", "again", ""]
+LineKind = Literal["title", "step", "departs", "needs", "again", ""]
 
 
 def line_kind(number: int, line: str) -> LineKind:
-    """What a line of a story is, so that the eye finds the step that was refused."""
+    """What a line of a story is, so that the eye finds the step that departs."""
     if re.match(r"\s+\d+\. ", line):
-        return "refused" if line.endswith(" refused") else "step"
+        return "departs" if line.endswith(DEPARTING) else "step"
     if line.startswith("Again: "):
         return "again"
-    if re.match(r"\w+ needs: ", line):
+    if re.match(r"(\w+ needs|Not so): ", line):
         return "needs"
     return "title" if number == 0 and " departs at " in line else ""
 

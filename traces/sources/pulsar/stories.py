@@ -34,22 +34,23 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     subject = named(departure.spec, departure.event).get("number")
     steps: deque[StoryStep] = deque(maxlen=STEPS)
     turns: dict[str, StoryStep] = {}
-    path: list[Taken] = []
     for taken, before, after in _path(traces, trace, suspect.at.row, options):
-        path.append(taken)
         about = named(departure.spec, taken.event).get("number")
-        step = StoryStep(taken.row + 1, taken.event, ())
+        step = StoryStep(taken.row + 1, taken.event, (), taken.outcome)
         if taken.event[0] in TURNING and steps:
             turns[taken.event[0]] = replace(step, changes=changes(before, after))
         elif subject is not None and about == subject:
             steps.append(replace(step, changes=changes(before, after)))
-    made = [replace(step, number=path[step.number - 1].row + 1) for step in departure.steps]
+    rows = [taken.row for taken in traces.taken(trace)]
+    made = [replace(step, number=rows[step.number - 1] + 1) for step in departure.steps]
     if subject is None:
         chosen = made
     else:
         told = {step.number: step for step in (*made, *turns.values(), *steps)}
         chosen = [told[number] for number in sorted(told)]
-    return replace(departure, number=suspect.at.row + 1, steps=tuple(chosen), left_out=len(path) - len(chosen))
+    return replace(
+        departure, number=suspect.at.row + 1, steps=tuple(chosen), left_out=departure.number - 1 - len(chosen)
+    )
 
 
 def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[Taken, State, State]]:

@@ -1,0 +1,369 @@
+"""What a story names: the first counterexample, what was asked beside what there is, and who refused a step.
+
+Text, page and JSON tell the same of it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from gapless import check
+from gapless.spec.catalog import SPECS, Spec
+from gapless.spec.language import Map, Refused, all_between, reader
+from gapless.traces.events import schema
+from gapless.traces.replay import watched
+from gapless.traces.replay.exact import Departure, Event, named, replay, story
+from gapless.traces.replay.notation import (
+    BROKER_REFUSED,
+    DEPARTING,
+    NOT_ALLOWED,
+    SEEN_OTHERWISE,
+    TOLD_AS_TAKEN,
+    TURNED_AWAY,
+    values_told,
+)
+from gapless.traces.report import html as pages
+from gapless.traces.report import text as texts
+from gapless.traces.report.values import Finding, Report
+from gapless.traces.report.wording import line_kind
+from tests.support.event_files import QUEUE, Told, append, index, opened, step, write
+from tests.support.toy_spec import FENCE, toy
+from tests.support.walks import EVERY_SPEC, Offer, profiles_of, walks
+
+# -- a spec that is nobody's: quantifiers, and an argument that is called like a field ---------------------------------
+
+
+@pytest.fixture
+def fence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spec:
+    spec = toy(tmp_path, "fence", FENCE)
+    monkeypatch.setitem(SPECS, "fence", spec)
+    return spec
+
+
+def departing(spec: Spec, *events: Event) -> Departure:
+    found = replay(spec.name, spec.initial, events, profile="strict").departure
+    assert found is not None
+    return found
+
+
+def here_line(departure: Departure) -> str:
+    lines = story(departure, title="", again="")
+    return next(line for line in lines if line.startswith("Here: "))
+
+
+BEGUN: tuple[Event, ...] = (("begin", (1,)), ("work", (0, 1, 2)), ("work", (2, 1, 1)))
+
+
+def test_a_refused_quantifier_names_its_first_counterexample(fence: Spec) -> None:
+    """Of 0 to 5, number 0 is done and 2 is; 1 is the first that is not, and neither 3 nor 4 is told of."""
+    found = departing(fence, *BEGUN, ("finish", (5, 2)))
+    assert found.here == {"bits[1]": 0, "to": 5, "done": 0}
+    assert next(iter(found.here)) == "bits[1]", "the number that matters comes first"
+    assert here_line(found) == "Here: bits[1] = 0, to = 5, done = 0."
+
+
+def test_it_names_all_that_was_read_there_by_name(fence: Spec) -> None:
+    """Also an argument that shares its name with a map; what has a name is called by it."""
+    found = departing(fence, *BEGUN, ("finish", (1, 1)))
+    assert found.rule == "fence/work-is-not-larger"
+    assert found.here == {"kind[0]": 2, "kind asked": 1, "to": 1, "done": 0}
+    assert here_line(found) == "Here: kind[0] = LARGE; kind: asked SMALL; to = 1; done = 0."
+    assert [s.number for s in found.steps] == [2], "the step that made it so"
+
+
+def test_a_counterexample_that_no_key_names_is_named_itself(fence: Spec) -> None:
+    found = departing(fence, *BEGUN, ("finish", (1, 2)), ("promise", (3,)))
+    assert found.here == {"for n": 1, "done": 1, "to": 3}
+    assert here_line(found) == "Here: for n = 1, done = 1, to = 3."
+
+
+def test_an_argument_that_shares_its_name_with_a_field_is_told_apart(fence: Spec) -> None:
+    found = departing(fence, *BEGUN, ("begin", (2,)), ("work", (1, 1, 1)))
+    assert found.here == {"epoch asked": 1, "epoch": 2}
+    assert story(found, title="It departs.", again="try") == [
+        "It departs.",
+        "",
+        "  1. begin(epoch=2)                        epoch 1 → 2",
+        "  2. work(number=1, epoch=1, kind=SMALL)   not allowed",
+        "",
+        "work needs: the worker is of this epoch.",
+        "Here: epoch: asked 1, the state has 2.",
+        "Otherwise a worker that was fenced off goes on.",
+        "3 of 5 events do not matter to this and are left out.",
+        "Again: try",
+    ]
+
+
+def test_only_what_the_failed_need_looked_at_is_named(fence: Spec) -> None:
+    """Not the epoch, which another need looks at."""
+    found = departing(fence, *BEGUN, ("work", (2, 1, 2)))
+    assert found.rule == "fence/kind-stays"
+    assert here_line(found) == "Here: number = 2; kind: asked LARGE; kind[2] = SMALL."
+
+
+def test_quantifiers_within_quantifiers_name_both() -> None:
+    watch = watched.Watch()
+    bits = watched.WatchedMap(Map(0), "bits", watch, "")
+
+    def holds(a: int) -> bool:
+        return all_between(a, 4, lambda b: bits[10 * a + b] == (0 if a < 2 else 1))
+
+    token = reader.set(watch)
+    try:
+        assert not all_between(0, 4, holds)
+    finally:
+        reader.reset(token)
+    assert [read.label for read in watch.last] == ["for a", "for b", "bits[22]"]
+    assert [read.value for read in watch.last] == [2, 2, 0]
+
+
+# -- the reading ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@EVERY_SPEC
+def test_watched_values_are_read_as_plain_ones_are(spec: Spec) -> None:
+    """Every step of random walks: the same refusal, or the same state."""
+    offers = [offer for profile in profiles_of(spec) for offer in walks(spec, profile)]
+    assert not list(disagreements(spec, offers))
+    for offer in (offer for offer in offers if offer.rule):
+        args = named(spec.name, offer.event)
+        reads = watched.refused_for(spec.actions[offer.event[0]], offer.after, args)
+        assert {read.name for read in reads} <= {*args, *spec.scalars, *spec.maps, "n"}
+
+
+@pytest.mark.slow
+def test_a_reading_that_overlooks_the_first_counterexample_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, whole = SPECS["dispatch"], watched.Watch.all_between
+    monkeypatch.setattr(watched.Watch, "all_between", lambda self, low, *more: whole(self, low + 1, *more))
+    assert list(disagreements(spec, walks(spec, "strict")))
+
+
+def disagreements(spec: Spec, offers: Iterable[Offer]) -> Iterator[Offer]:
+    """The offers at which a step does one thing with plain values, and another with watched ones."""
+    for offer in offers:
+        action, values = offer.event
+        state = offer.after if offer.rule else before(spec, offer)
+        if state is None:
+            continue
+        watch = watched.Watch()
+        args = watch.arguments(named(spec.name, offer.event))
+        if outcome(spec, watch, action, watch.state(state), args) != outcome(spec, None, action, state, values):
+            yield offer
+
+
+def before(spec: Spec, offer: Offer) -> Any:
+    """The state before an offered step, where no deviation leads to it."""
+    state = spec.initial
+    for name, values in offer.path:
+        try:
+            state = spec.actions[name](state, *values)
+        except Refused:
+            return None
+    return state
+
+
+def outcome(spec: Spec, watch: watched.Watch | None, action: str, state: Any, args: Sequence[Any]) -> Any:
+    """The rule that refuses, or the contents of the state after the step."""
+    token = reader.set(watch)
+    try:
+        after = spec.actions[action](state, *args)
+    except Refused as refusal:
+        return refusal.rule
+    finally:
+        reader.reset(token)
+    keys = range(-3, 12)
+    return [
+        [int(value[key]) for key in keys] if f.name in spec.maps else int(watched.plain(value))
+        for f in fields(spec.initial)
+        for value in [getattr(after, f.name)]
+    ]
+
+
+# -- who refused it ------------------------------------------------------------------------------------------------
+
+QUICK = [opened(), append(0, 0), append(1, 340)]
+CASES: dict[str, tuple[list[Told], str, dict[str, int]]] = {
+    "the model does not allow it": (
+        [*QUEUE[:4], index(1, 680)], NOT_ALLOWED, {"number": 1, "position": 680, "positions[1]": 340}
+    ),
+    "a counterexample": (
+        [*QUEUE[:5], step("expire", 2, 100)],
+        NOT_ALLOWED,
+        {"positions[1]": 340, "start asked": 100, "start": 0, "number": 2, "first": 0},
+    ),
+    "the broker alone refuses it": (
+        [opened(), append(0, 0), append(1, 340, outcome="refused")], TURNED_AWAY, {"number": 1, "count": 1, "end": 1}
+    ),
+    "the broker refused it before": (
+        [*QUICK, index(1, 340, outcome="refused"), append(9, 9, outcome="refused"), index(1, 340)],
+        NOT_ALLOWED,
+        {"number": 1, "indexed": 0},
+    ),
+    "it was seen otherwise": (
+        [opened(), append(0, 0, saw={"end": 3})], SEEN_OTHERWISE["ok"], {"end": 1, "end seen": 3}
+    ),
+    "it was refused and seen otherwise": (
+        [opened(), append(7, 0, outcome="refused", saw={"end": 3})],
+        SEEN_OTHERWISE["refused"],
+        {"end": 0, "end seen": 3},
+    ),
+    "nobody knows, and neither was seen": (
+        [opened(), append(0, 0, outcome="unknown", saw={"end": 3})],
+        SEEN_OTHERWISE["unknown"],
+        {"end": 1, "end seen": 3},
+    ),
+    "nobody knew of what made it so": (
+        [opened(), append(0, 0, outcome="unknown"), append(1, 340), append(3, 680)],
+        NOT_ALLOWED,
+        {"number": 3, "end": 2},
+    ),
+}  # fmt: skip
+EVERY_CASE = pytest.mark.parametrize("case", CASES)
+
+
+def judged(folder: Path, told: list[Told]) -> Report:
+    write(folder / "events.ndjson", told)
+    return check([str(folder / "events.ndjson")], profile="strict")
+
+
+def only(report: Report) -> Finding:
+    (finding,) = report.findings
+    return finding
+
+
+def test_who_refused_what_has_a_phrase_of_its_own() -> None:
+    """None ends with another, and none but the broker's own says *refused*."""
+    phrases = [*dict.fromkeys((*DEPARTING, BROKER_REFUSED))]
+    assert not [(one, two) for one in phrases for two in phrases if one != two and one.endswith(two)]
+    assert not any("refused" in one.replace("the broker refused it", "") for one in phrases)
+    assert "refused" not in NOT_ALLOWED
+    for phrase in DEPARTING:
+        assert line_kind(3, f"  1. step()   {phrase}") == "departs"
+    assert line_kind(3, f"  1. step()   {BROKER_REFUSED}") == "step"
+
+
+@EVERY_CASE
+def test_the_step_that_departs_says_who_took_and_who_refused_it(case: str, tmp_path: Path) -> None:
+    told, phrase, here = CASES[case]
+    finding = only(judged(tmp_path, told))
+    assert finding.here == here
+    kinds = [line_kind(number, line) for number, line in enumerate(finding.story)]
+    assert kinds.count("departs") == 1
+    assert finding.story[kinds.index("departs")].endswith(f"   {phrase}")
+    assert not [line for line in finding.story if line.endswith(" refused")]
+    assert ("Not so: " in "\n".join(finding.story)) == (phrase != NOT_ALLOWED)
+
+
+def test_a_step_that_the_broker_refused_before_is_told_and_counted(tmp_path: Path) -> None:
+    """The very same, not any that it refused."""
+    told = only(judged(tmp_path, CASES["the broker refused it before"][0])).story
+    assert told[2:4] == [
+        "  1. index(number=1, position=340, size=340, tag=0)   the broker refused it, as the model does",
+        "  2. index(number=1, position=340, size=340, tag=0)   not allowed",
+    ]
+    assert told[-2] == "4 of 6 events do not matter to this and are left out."
+
+
+def test_the_model_is_not_quoted_where_nobody_asked_it(tmp_path: Path) -> None:
+    write(tmp_path / "events.ndjson", CASES["the broker refused it before"][0])
+    ignored = ["queue/broker-refuses-only-what-is-not-allowed"]
+    found = only(check([str(tmp_path / "events.ndjson")], profile="strict", ignore=ignored))
+    assert not any(BROKER_REFUSED in line for line in found.story)
+
+
+def test_a_step_of_unknown_outcome_is_not_told_as_if_it_were_known(tmp_path: Path) -> None:
+    told = only(judged(tmp_path, [opened(), append(0, 50, outcome="unknown"), append(1, 390), index(0, 9)])).story
+    assert told[2].startswith("  1. append(number=0,")
+    assert told[2].endswith(f"positions[0] 0 → 50, sizes[0] 0 → 340 ({TOLD_AS_TAKEN})")
+
+
+# -- three forms of one report -------------------------------------------------------------------------------------
+
+
+class Stories(HTMLParser):  # the names of its methods are the parser's
+    """The lines of every story of a page, with the class of each."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.stories: list[list[tuple[str, str]]] = []
+        self._within = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: D102 - as HTMLParser has it
+        given = dict(attrs)
+        if tag == "pre" and given.get("class") == "story":
+            self._within = True
+            self.stories.append([])
+        elif tag == "span" and self._within:
+            self.stories[-1].append((given.get("class") or "", ""))
+
+    def handle_data(self, data: str) -> None:  # noqa: D102 - as HTMLParser has it
+        if self._within and self.stories[-1]:
+            kind, text = self.stories[-1][-1]
+            self.stories[-1][-1] = kind, text + data
+
+    def handle_endtag(self, tag: str) -> None:  # noqa: D102 - as HTMLParser has it
+        self._within = self._within and tag != "pre"
+
+
+def every_case(folder: Path) -> Report:
+    """One report with a finding of each case: a trace each, in a file each."""
+    for number, (told, *_) in enumerate(CASES.values()):
+        path = folder / f"{number}.ndjson"
+        schema.write_events(path, [tell(at) for at, tell in enumerate(told)])
+    return check([str(path) for path in sorted(folder.glob("*.ndjson"))], profile="strict")
+
+
+def stories_in(lines: Sequence[str]) -> Iterator[list[str]]:
+    """The stories of a text, each from its title to its last line."""
+    found: list[str] = []
+    for line in lines:
+        if " departs at " in line or found:
+            found.append(line.removeprefix("     "))
+        if line.startswith("     Again: "):
+            yield found
+            found = []
+
+
+def test_text_page_and_json_tell_the_same(tmp_path: Path) -> None:
+    report = every_case(tmp_path)
+    written = json.loads(report.as_json())["findings"]
+    assert len(written) == len(CASES)
+    told = [finding["story"] for finding in written]
+
+    page = Stories(pages.html(report)).stories
+    assert [[line.rstrip("\n") for _, line in lines] for lines in page] == told
+
+    out = io.StringIO()
+    texts.text(report, Console(file=out, width=400, force_terminal=False), verbose=True)
+    assert list(stories_in(out.getvalue().splitlines())) == told
+
+    other = Stories(pages.html(report).replace(BROKER_REFUSED, "refused")).stories
+    assert other != page, "a page of other words is told apart"
+
+    for finding, (_, phrase, here), lines in zip(written, CASES.values(), page, strict=True):
+        assert finding["here"] == here
+        assert f"Here: {values_told(finding['here'])}." in finding["story"]
+        marked = [line.rstrip("\n") for kind, line in lines if kind == "departs"]
+        assert len(marked) == 1
+        assert marked[0].endswith(phrase)
+        assert finding["message"] in out.getvalue()
+
+
+def test_a_finding_without_a_story_says_the_same_of_its_values(tmp_path: Path) -> None:
+    finding = only(judged(tmp_path, CASES["a counterexample"][0]))
+    bare = finding.model_copy(update={"story": []})
+    report = judged(tmp_path, CASES["a counterexample"][0]).model_copy(update={"findings": [bare]})
+    (lines,) = Stories(pages.html(report)).stories
+    said = next(line for line in finding.story if line.startswith("Here: "))
+    assert said in [line.rstrip("\n") for _, line in lines]

@@ -1,0 +1,197 @@
+"""Values that remember where they were read: how a story learns which numbers a need that is not met looked at.
+
+One more reading of a spec's functions: they are called on the values at hand, each of which carries the arguments,
+fields and map elements that it comes from. The last question that a step asks before it refuses is the need that is not
+met; where that is a quantifier, it is what its first counterexample answers with no.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from inspect import signature
+from typing import Any, Literal, NamedTuple
+
+from gapless.spec.catalog import State
+from gapless.spec.language import Map, Refused, reader
+from gapless.traces.replay.fragments import SIGNS, Forget, Put, Window
+from gapless.traces.replay.notation import FOR, of_field
+
+
+class Read(NamedTuple):
+    """One value that was looked at.
+
+    `of`: what it is; `bound` is the variable of a quantifier · `key`: of a Map's element · `counterexample`: whether it
+    was read where a quantifier does not hold · `when`: in which of two states, if there are two.
+    """
+
+    of: Literal["argument", "field", "bound"]
+    name: str
+    key: int | None
+    value: int
+    counterexample: bool = False
+    when: str = ""
+
+    @property
+    def label(self) -> str:
+        """How it is called where no argument can be taken for a field."""
+        told = self.name if self.key is None else f"{self.name}[{self.key}]"
+        return f"{FOR if self.of == 'bound' else ''}{told}{self.when}"
+
+
+Reads = tuple[Read, ...]
+
+
+class Watch:
+    """What is asked while a spec's function runs on watched values, and how quantifiers are read there."""
+
+    def __init__(self) -> None:
+        self.last: Reads = ()  # what the last question looked at
+        self.every: dict[Read, None] = {}  # what all questions looked at, in order
+
+    def ask(self, question: Watched) -> bool:
+        """The answer, which is at hand: only what it looks at is noted."""
+        self.last = question.reads
+        self.every |= dict.fromkeys(question.reads)
+        return bool(question.value)
+
+    def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Watched:
+        """Whether `holds(n)` for every `n` between; if not, what was read at the first for which it does not."""
+        bounds, outside = reads_of(low, high), self.every
+        for n in range(plain(low), plain(high)):
+            self.last, self.every = (), {}
+            if not holds(n):
+                self.every = outside
+                return Watched(0, united(_counterexample(holds, n, self.last), bounds), self)
+        self.every = outside
+        return Watched(1, bounds, self)
+
+    def state(self, state: State, when: str = "") -> State:
+        """The same state, watched; `when` tells two states of one field apart."""
+        found: dict[str, Any] = {}
+        for f in fields(state):
+            value = getattr(state, f.name)
+            if isinstance(value, Map):
+                found[f.name] = WatchedMap(value, f.name, self, when)
+            else:
+                found[f.name] = Watched(value, (Read("field", f.name, None, int(value), when=when),), self)
+        return type(state)(**found)
+
+    def arguments(self, args: Mapping[str, int]) -> list[Watched]:
+        """Arguments, watched."""
+        return [Watched(value, (Read("argument", name, None, int(value)),), self) for name, value in args.items()]
+
+
+def _counterexample(holds: Callable[[Any], Any], n: int, reads: Reads) -> Iterator[Read]:
+    """What was read for this `n`, which is named itself unless a key already says it."""
+    if all(read.key != n for read in reads):
+        yield Read("bound", next(iter(signature(holds).parameters)), None, n, counterexample=True)
+    yield from (read._replace(counterexample=True) for read in reads)
+
+
+def united(*reads: Iterable[Read]) -> Reads:
+    """All of them, each once; what was read at a counterexample first."""
+    every = dict.fromkeys(read for some in reads for read in some)
+    return tuple(read for read in every if read.counterexample or read._replace(counterexample=True) not in every)
+
+
+class Watched:
+    """A value, and what it was read from."""
+
+    __slots__ = ("reads", "value", "watch")
+
+    def __init__(self, value: int, reads: Reads, watch: Watch) -> None:
+        self.value = value
+        self.reads = reads
+        self.watch = watch
+
+    def __bool__(self) -> bool:
+        return self.watch.ask(self)
+
+    def __index__(self) -> int:
+        return int(self.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+def plain(value: Any) -> Any:
+    """The value alone."""
+    return value.value if isinstance(value, Watched) else value
+
+
+def reads_of(*values: Any) -> Reads:
+    """What the watched among the values were read from."""
+    return united(*(value.reads for value in values if isinstance(value, Watched)))
+
+
+def _overloaded(name: str) -> Iterator[Callable[[Watched, Any], Watched]]:
+    apply = getattr(operator, name)
+    yield lambda a, b: Watched(apply(plain(a), plain(b)), reads_of(a, b), a.watch)
+    yield lambda a, b: Watched(apply(plain(b), plain(a)), reads_of(b, a), a.watch)
+
+
+for _name in SIGNS:
+    _forward, _reflected = _overloaded(_name)
+    setattr(Watched, f"__{_name}__", _forward)
+    if hasattr(operator, f"i{_name}"):
+        setattr(Watched, f"__r{_name}__", _reflected)
+
+
+class WatchedMap(Window):
+    """A Map whose elements are watched; what a step writes there carries what was written."""
+
+    def __init__(
+        self, kept: Map[int, int], field: str, watch: Watch, when: str, *, empty: bool = False,
+        effects: tuple[Put | Forget, ...] = (),
+    ) -> None:  # fmt: skip
+        super().__init__(0, field, kept.default, empty=empty, effects=effects)
+        self.kept = kept
+        self.watch = watch
+        self.when = when
+
+    def there(self, key: Any) -> Watched:
+        """The element as the state has it."""
+        value = self.kept[plain(key)]
+        element = Read("field", self.field, int(plain(key)), int(value), when=self.when)
+        return Watched(value, united(reads_of(key), (element,)), self.watch)
+
+    def like(self, *, empty: bool, effects: tuple[Put | Forget, ...]) -> WatchedMap:
+        """The same Map with other effects."""
+        return WatchedMap(self.kept, self.field, self.watch, self.when, empty=empty, effects=effects)
+
+
+def _watching(watch: Watch, function: Callable[..., Any], *args: Any) -> Any:
+    token = reader.set(watch)
+    try:
+        return function(*args)
+    finally:
+        reader.reset(token)
+
+
+def refused_for(step: Callable[..., State], state: State, args: Mapping[str, int]) -> Reads:
+    """What the need of the step that is not met here looks at."""
+    watch = Watch()
+    try:
+        _watching(watch, step, watch.state(state), *watch.arguments(args))
+    except Refused:
+        return watch.last
+    return ()
+
+
+def allowed_for(step: Callable[..., State], state: State, args: Mapping[str, int]) -> Reads:
+    """What all needs of a step look at that may be taken here."""
+    watch = Watch()
+    _watching(watch, step, watch.state(state), *watch.arguments(args))
+    return tuple(watch.every)
+
+
+def broken_for(holds: Callable[..., Any], states: Sequence[State], free: Mapping[str, int]) -> dict[str, int | str]:
+    """By name, what a property looks at where it does not hold: in one state, or in those before and after a step."""
+    watch, when = Watch(), ("",) if len(states) == 1 else (" before", "")
+    seen = [watch.state(state, name) for state, name in zip(states, when, strict=True)]
+    if _watching(watch, holds, *seen, *free.values()):
+        return {}
+    last = states[-1]
+    return {r.label: of_field(last, r.name, r.value) if r.of == "field" else r.value for r in watch.last}
