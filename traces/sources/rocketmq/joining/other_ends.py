@@ -14,6 +14,7 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 
 TAG_CODE = rule("queue/entry-has-the-tag-code-of-its-message").id
 PAGE = 4096  # bytes that a disk takes whole, or not at all
+FEWEST = 64  # zeros at the end of a page that are no accident
 
 
 class OtherEnd(NamedTuple):
@@ -40,48 +41,59 @@ def other_ends(judged: JudgedStore) -> Iterator[OtherEnd]:
         yield OtherEnd(judged.last_record, "the last record is torn: the broker drops it at its next start")
     if judged.stepped_back >= 0 and judged.ends_in_the_past:
         yield OtherEnd(judged.stepped_back, "the records behind that are old bytes of an earlier truncation")
-    if not judged.store.clean and not judged.store.live:
-        yield from _holes(judged)
+    if not judged.store.live:
+        yield from _torn_by_a_power_loss(judged)
 
 
-def _holes(judged: JudgedStore) -> Iterator[OtherEnd]:
-    """The first record that lost a page, if the page need not have been on disk.
+def _torn_by_a_power_loss(judged: JudgedStore) -> Iterator[OtherEnd]:
+    """The first record that departs, if a power loss may have torn it: the broker's next start ends the log there.
+
+    On a store that was started again since, all that lay behind is still there, and no longer part of the log.
 
     Source: docs/rocketmq.md#power-loss.
     """
-    refused = [
-        found for found in judged.breaches if found.spec == "log" and {"position", "size"} <= found.arguments.keys()
-    ]
-    if not refused:
+    store, known = judged.store, judged.store.checkpoint
+    refused = [b for b in judged.breaches if b.spec == "log" and {"position", "size"} <= b.arguments.keys()]
+    if not refused or (store.clean and store.first_life):
         return
-    first = min(refused, key=lambda found: found.position)
-    low, high = first.arguments["position"], first.arguments["position"] + first.arguments["size"]
-    page = _zero_page(judged.store, low, high)
-    known = judged.store.checkpoint
-    after = file_access.header_of(judged.store, high)
+    first = min(refused, key=lambda breach: breach.position)
+    low, size = first.arguments["position"], first.arguments["size"]
+    if store.clean and known is not None and known.recovered:
+        last = file_access.header_of(store, known.recovered)
+        if known.recovered + last.size == low:
+            yield OtherEnd(
+                low,
+                "what lies behind was there when the broker started last",
+                f"the log ended at {low:,} when the broker started last, and no record follows there: either nothing "
+                "was written since, and what lies behind is old, or the first record that was is damaged",
+            )
+        return
+    page = _torn_page(store, low, low + size)
+    after = file_access.header_of(store, low + size)
     if page < 0 or (known is not None and after.known and after.time <= known.log):
         return
     yield OtherEnd(
         low,
-        "its next start drops what lies behind",
-        f"a page of zeros lies at {page:,}, where the checkpoint does not know the log to be on disk: legal after a "
-        "power loss, for pages reach the disk in any order; damage otherwise",
+        "a start drops what lies behind",
+        f"a page that ends in zeros lies at {page:,}, where the checkpoint does not know the log to be on disk: legal "
+        "after a power loss, for pages reach the disk in any order; damage otherwise",
     )
 
 
-def _zero_page(store: StoreDirectory, low: int, high: int) -> int:
-    """The log position of a page of zeros that has a part in `low:high`, or -1."""
+def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
+    """The log position of a page whose end is zeros from somewhere in `low:high` on, or -1: not all of it was written."""
     for file in store.files:
         begin, end = max(low, file.base), min(high, file.base + file.length)
-        if begin >= end:
-            continue
         first = (begin - file.base) // PAGE * PAGE
         size = min(-(-(end - file.base) // PAGE) * PAGE, file.length // PAGE * PAGE) - first
-        if size <= 0:
+        if begin >= end or size <= 0:
             continue
         window = file_access.FileWindow(file)
         window.read(first, first + size)
-        zeros = np.flatnonzero(~window.data[:size].reshape(-1, PAGE).any(axis=1))
-        if len(zeros):
-            return file.base + first + int(zeros[0]) * PAGE
+        written = window.data[:size].reshape(-1, PAGE) != 0
+        zeros = np.where(written.any(axis=1), written[:, ::-1].argmax(axis=1), PAGE)  # at the end of every page
+        pages = file.base + first + np.arange(len(zeros)) * PAGE
+        torn = np.flatnonzero((zeros >= FEWEST) & (pages + PAGE - zeros < high))
+        if len(torn):
+            return int(pages[torn[0]])
     return -1

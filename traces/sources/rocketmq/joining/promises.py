@@ -63,7 +63,7 @@ class Promises:
         position = self.said.sends[POSITION]
         for at in np.flatnonzero((self.lost | ~self.looked_up) & (position >= self.judged.store.start)).tolist():
             self._lost(self.said.sends[:, at], self.said.topics)
-        if self.beyond and not self.judged.store.live:
+        if self.beyond and not self.judged.store.live and not self.judged.store.goes_on:
             self.judged.inconclusive.append(
                 f"{self.beyond:,} acknowledged messages lie beyond the log's end at {self.judged.end:,}, and the "
                 "broker did not stop in order: they are lost, or this is a copy of a running broker, older than its "
@@ -88,7 +88,8 @@ class Promises:
 
     def _lost(self, send: Ints, topics: tuple[str, ...]) -> None:
         """A message was acknowledged, and no record lies where the answer said."""
-        if not self.judged.store.clean and send[POSITION] >= self.judged.end:
+        elsewhere = not self.judged.store.clean or bool(self.judged.store.goes_on)
+        if elsewhere and send[POSITION] >= self.judged.end:
             self.beyond += 1
             return
         topic, queue = topics[int(send[evidence.TOPIC])], int(send[evidence.QUEUE])

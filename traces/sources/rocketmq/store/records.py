@@ -157,6 +157,22 @@ def seal_holds(b: Bytes, p: int, size: int, tables: npt.NDArray[np.uint32]) -> i
 _KEY_NAME = as_bytes(UNIQ_KEY)
 
 
+_RUNS_INTO = as_bytes("CLUSTER")
+
+
+@njit(inline="always")
+def value_end(b: Bytes, low: int, high: int) -> int:
+    """Where the value in `low:high` ends: before the name of a property that runs into it, for want of a separator.
+
+    Source: docs/rocketmq.md#client-batches.
+    """
+    for k in range(low, high):
+        if b[k] == 1:
+            begin = k - len(_RUNS_INTO)
+            return np.int64(begin if begin > low and is_name(b, begin, k, _RUNS_INTO) else high)
+    return np.int64(high)
+
+
 @njit(inline="always")
 def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int]:
     """Of the record at `p`: where its UNIQ_KEY begins and ends, CRC and length of its body. No key is empty."""
@@ -168,7 +184,7 @@ def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int]:
         while w < r.high and b[w] != 2:
             w += 1
         if w - k > 9 and b[k] == 85 and is_name(b, k, k + 8, _KEY_NAME) and b[k + 8] == 1:  # U
-            begin, end = np.int64(k + 9), np.int64(w)
+            begin, end = np.int64(k + 9), value_end(b, k + 9, w)
         k = w + 1
     return begin, end, np.int64(u32(b, p + 8)), np.int64(i32(b, r.body - 4))
 

@@ -21,6 +21,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     SYS_TRANSACTION,
     RecordParts,
     parts,
+    value_end,
 )
 
 HALF, FINAL, PARKED, OP, MARK = range(5)
@@ -167,7 +168,7 @@ def _properties(b: Bytes, r: RecordParts) -> _Given:
             elif length == 6 and is_name(b, k, v, _GROUP):
                 kept = grouped = True
             elif length == 8 and is_name(b, k, v, _UNIQ_KEY):
-                key = digest(b, v + 1, w)
+                key = digest(b, v + 1, value_end(b, v + 1, w))
                 kept = True
             elif length == 8 and is_name(b, k, v, _REAL_QUEUE):
                 real_queue = number_in(b, v + 1, w)
