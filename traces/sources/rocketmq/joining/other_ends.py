@@ -81,7 +81,7 @@ def _torn_by_a_power_loss(judged: JudgedStore) -> Iterator[OtherEnd]:
 
 
 def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
-    """The log position of a page whose end is zeros from somewhere in `low:high` on, or -1: not all of it was written."""
+    """The log position of a page that is zeros from somewhere in `low:high` on to its end, or -1."""
     for file in store.files:
         begin, end = max(low, file.base), min(high, file.base + file.length)
         first = (begin - file.base) // PAGE * PAGE
