@@ -175,8 +175,8 @@ def _allowed(report: Report, *, verbose: bool) -> list[Text]:
 def _hazards(report: Report) -> list[Text]:
     """What the broker's next start will break, told like what is broken."""
     lines: list[Text] = []
-    for finding in report.hazards:
-        told = list(_finding("!", finding, _place(report, finding)))
+    for number, finding in enumerate(report.hazards, 1):
+        told = list(_finding(f"h{number}", finding, _place(report, finding)))
         lines += [Text("hazard: sound now, and broken by the broker's next start", "bold yellow"), *told[1:]]
     return lines
 

@@ -42,6 +42,11 @@ def recording(name: str) -> Path:
     return room / Path(name).name / "store"
 
 
+def recording_as_left(name: str) -> Path:
+    """The folder of a recording, with all that lies beside its store."""
+    return recording(name).parent
+
+
 @cache
 def recording_with_client(name: str) -> Path:
     """A folder with the `store/` of a recording, its `client.ndjson`, and its `broker.conf` if it has one.

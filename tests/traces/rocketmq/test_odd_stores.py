@@ -1,0 +1,239 @@
+"""Stores that brokers wrote in settings and situations that are not everyday: each is judged right, and says why."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gapless import Report, check
+from tests.support.command_line import gapless
+from tests.support.rocketmq.recordings import RECORDINGS, recording_as_left
+from tests.support.rocketmq.stores import log_files
+
+SKIPPED = "queue/entry-points-at-its-message"
+MISSING = "queue/every-message-has-its-entry"
+NUMBERS = "queue/numbers-of-a-queue-follow-one-another"
+BEYOND = "beyond the log's end"
+
+DELETED = ("conforms", "no file: their topics were deleted", "")
+IN_ROCKSDB = ("inconclusive", "consumequeue/, a RocksDB database", "")
+OTHER_QUEUES = ("conforms", "batchconsumequeue/ is not judged", "")
+OTHER_LIMITS = ("conforms", "", "")
+IN_DLEDGER = ("inconclusive", "the log goes on in dledger-n0/data", "")
+A_HOLE = ("inconclusive", "legal after a power loss", "")
+SOUND = ("conforms", "", "")
+
+EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
+    "topic_purged": DELETED,
+    "topics_gone_4.8.0": DELETED,
+    "topics_gone_4.9.7": DELETED,
+    "topics_gone_5.3.3": DELETED,
+    "topics_gone_5.5.0": DELETED,
+    "slave_topic_made_anew": ("departs", "", SKIPPED),
+    "rocksdb_queues": IN_ROCKSDB,
+    "rocksdb_fresh_5.3.3": IN_ROCKSDB,
+    "rocksdb_switched_5.3.3": IN_ROCKSDB,
+    "rocksdb_switched_5.5.0": IN_ROCKSDB,
+    "batch_queue_plain_messages": OTHER_QUEUES,
+    "batchcq_5.3.3": OTHER_QUEUES,
+    "settings_lowered": OTHER_LIMITS,
+    "settings_lowered_4.9.7": OTHER_LIMITS,
+    "settings_lowered_5.5.0": OTHER_LIMITS,
+    "dledger_moved_4.9.7": IN_DLEDGER,
+    "dledger_moved_5.3.3": IN_DLEDGER,
+    "hole_before_4.9.7": A_HOLE,
+    "hole_before_5.5.0": A_HOLE,
+    "hole_after_4.9.7": A_HOLE,
+    "hole_after_5.5.0": ("inconclusive", "the log ended at 24,480 when the broker started last", ""),
+    "client_batch_4.8.0": SOUND,
+    "client_batch_4.9.7": SOUND,
+    "client_batch_5.5.0": SOUND,
+    "topics_torn_before_5.5.0": ("conforms", "topics.json.bak is used", ""),
+    "skipped_first_before_4.9.7": ("departs", "", MISSING),
+    "skipped_first_before_5.3.3": ("departs", "", MISSING),
+    "skipped_first_before_5.5.0": ("departs", "", MISSING),
+    "skipped_first_4.9.7": SOUND,
+    "skipped_first_5.3.3": ("departs", "", SKIPPED),
+    "skipped_first_5.5.0": ("departs", "", SKIPPED),
+    "ghosts_before_4.9.7": ("inconclusive", BEYOND, ""),
+    "ghosts_before_5.3.3": ("inconclusive", BEYOND, ""),
+    "ghosts_before_5.5.0": ("inconclusive", BEYOND, ""),
+    "ghosts_after_4.9.7": ("departs", "", NUMBERS),
+    "ghosts_after_5.3.3": ("departs", "", NUMBERS),
+    "ghosts_after_5.5.0": ("departs", "", NUMBERS),
+    "foreign_slot_before_4.9.7": SOUND,
+    "foreign_slot_before_5.3.3": SOUND,
+    "foreign_slot_before_5.5.0": SOUND,
+    "foreign_slot_after_clean_4.9.7": ("departs", "", NUMBERS),
+    "foreign_slot_after_clean_5.3.3": ("departs", "", NUMBERS),
+    "foreign_slot_after_clean_5.5.0": ("departs", "", NUMBERS),
+    "slot_over_end_before_4.9.7": SOUND,
+    "slot_over_end_after_clean_4.9.7": ("departs", "", MISSING),
+}
+
+
+def checked(name: str) -> Report:
+    """The report of an odd store, with the settings and the client log beside it."""
+    return check(recording_as_left(f"odd/{name}"))
+
+
+def test_every_odd_store_is_expected_to_be_something() -> None:
+    assert {path.name.removesuffix(".tar.xz") for path in (RECORDINGS / "odd").glob("*.tar.xz")} == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_odd_store_is_judged_right(name: str) -> None:
+    verdict, words, rule = EXPECTED[name]
+    report = checked(name)
+    assert report.verdict == verdict, (report.sources[0].reasons, [found.message for found in report.violations])
+    assert {found.rule for found in report.violations} >= ({rule} if rule else set())
+    (source,) = report.sources
+    assert any(words in line for line in (*source.reasons, *source.notes))
+
+
+# -- what is foretold --------------------------------------------------------------------------------------------------
+
+FORETOLD = {  # what the next start breaks, and the store after it: queue, the next message's number
+    "ghosts_before": ("ghosts_after", {"orders/0": 17, "orders/3": 16}),
+    "foreign_slot_before": ("foreign_slot_after_clean", {"orders/1": 4}),
+}
+
+
+@pytest.mark.parametrize("version", ["4.9.7", "5.3.3", "5.5.0"])
+@pytest.mark.parametrize("before", FORETOLD)
+def test_what_the_next_start_breaks_is_foretold_and_comes_true(before: str, version: str) -> None:
+    after, numbers = FORETOLD[before]
+    (hazard,) = checked(f"{before}_{version}").hazards
+    assert (hazard.traces, hazard.count) == (list(numbers), len(numbers))
+    queue = hazard.trace
+    assert f"the next message of the queue gets number {numbers[queue]}" in " ".join(hazard.story)
+    (found,) = checked(f"{after}_{version}").violations
+    assert (found.rule, found.traces) == (NUMBERS, list(numbers))
+    assert found.here["number"] == numbers[found.trace]
+
+
+def test_a_slot_that_reaches_beyond_the_log_is_foretold() -> None:
+    """On 4.9.7 dispatch then begins behind the log's end, and the next message is lost to its queue."""
+    (hazard,) = checked("slot_over_end_before_4.9.7").hazards
+    assert hazard.trace == "orders/6"
+    assert {found.rule for found in checked("slot_over_end_after_clean_4.9.7").violations} == {MISSING, NUMBERS}
+
+
+def test_a_hazard_changes_no_verdict_and_stands_in_every_form(tmp_path: Path) -> None:
+    store, page, data = (
+        recording_as_left("odd/foreign_slot_before_5.5.0"),
+        tmp_path / "page.html",
+        tmp_path / "data.json",
+    )
+    ran = gapless("check", store, "--report", page, "--json", data)
+    assert ran.exit_code == 0
+    assert "hazard: sound now, and broken by the broker's next start" in ran.stdout
+    (finding,) = [found for found in json.loads(data.read_text())["findings"] if found["severity"] == "hazard"]
+    assert json.loads(data.read_text())["findings_total"] == 0
+    for line in filter(None, finding["story"]):
+        assert line in ran.stdout
+    assert "sound now, and broken by the broker's next start" in page.read_text()
+    assert gapless("explain", store, "--trace", "orders/1").stdout.startswith(
+        "queue orders/1 will depart at the broker's"
+    )
+
+
+def test_slots_behind_the_end_that_no_start_takes_are_no_hazard(tmp_path: Path) -> None:
+    """A slot that points at the log's end or behind it is not taken, nor what lies behind a slot of zeros."""
+    folder = tmp_path / "store"
+    shutil.copytree(recording_as_left("odd/skipped_first_4.9.7") / "store", folder)
+    end = check(folder).marks[-1].high if check(folder).marks[-1].kind == "log" else 0
+    end = end or next(mark.high for mark in check(folder).marks if mark.kind == "log")
+    (queue,) = (folder / "consumequeue/orders/0").iterdir()
+    slots = bytearray(queue.read_bytes())
+    good = bytes(slots[:20])
+    for at, data in ((13, bytes(20)), (14, good)):
+        slots[20 * at : 20 * at + 20] = data
+    queue.write_bytes(slots)
+    assert not check(folder).hazards
+    slots[20 * 13 : 20 * 14] = good
+    queue.write_bytes(slots)
+    (hazard,) = check(folder).hazards
+    assert "slots 13 to 14" in hazard.message
+    slots[20 * 14 : 20 * 15] = end.to_bytes(8, "big") + good[8:]
+    queue.write_bytes(slots)
+    (hazard,) = check(folder).hazards
+    assert "in slot 13" in hazard.message
+
+
+# -- stories that name a cause -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["5.3.3", "5.5.0"])
+def test_a_message_that_a_clean_start_skipped_is_told_with_its_cause(version: str) -> None:
+    (found,) = checked(f"skipped_first_{version}").violations
+    story = " ".join(found.story)
+    assert "Message 7 has no entry, and those behind it stand a slot too early" in story
+    assert "skips the first record without an entry (docs/rocketmq.md#recovery-clean)" in story
+
+
+def test_a_story_about_a_topic_made_anew_says_so() -> None:
+    (found,) = checked("slave_topic_made_anew").violations
+    assert "The topic was deleted and made anew: its numbers start again at 0 with the message at 32360." in found.story
+
+
+# -- where the log lies ------------------------------------------------------------------------------------------------
+
+
+def parted(folder: Path, separator: str) -> tuple[Path, str]:
+    """A store whose log lies in two folders outside of it, and the setting that says so."""
+    shutil.copytree(recording_as_left("midlife") / "store", folder / "store")
+    rooms = [folder / "disk1" / "log", folder / "disk2" / "log"]
+    for room in rooms:
+        room.mkdir(parents=True)
+    for at, file in enumerate(log_files(folder / "store")):
+        file.rename(rooms[at % 2] / file.name)
+    (folder / "store/commitlog").rmdir()
+    return folder / "store", separator.join(map(str, rooms))
+
+
+@pytest.mark.parametrize("separator", [",", ":"])
+def test_a_log_in_several_folders_is_read_from_all_of_them(separator: str, tmp_path: Path) -> None:
+    store, paths = parted(tmp_path, separator)
+    (tmp_path / "broker.conf").write_text(f"storePathCommitLog={paths}\n")
+    whole, report = check(recording_as_left("midlife") / "store"), check(store)
+    assert (
+        (report.verdict, report.counts.events)
+        == (whole.verdict, whole.counts.events)
+        == ("conforms", whole.counts.events)
+    )
+    assert any(str(tmp_path / "disk2" / "log") in note for note in report.sources[0].notes)
+    shutil.rmtree(tmp_path / "disk2")
+    (refused,) = check(store).sources
+    assert refused.verdict == "unreadable"
+    assert "disk2/log: no such directory, and broker.conf says that files of the log lie there" in refused.reasons[0]
+
+
+def test_a_log_elsewhere_needs_somebody_who_says_where(tmp_path: Path) -> None:
+    store, paths = parted(tmp_path, ",")
+    (refused,) = check(store).sources
+    assert refused.verdict == "unreadable"
+    assert "there is no commitlog/ in it; if the log lies elsewhere, a broker.conf" in refused.reasons[0]
+    (tmp_path / "other.conf").write_text(f"storePathCommitLog={paths}\n")
+    assert check(store, config=tmp_path / "other.conf").verdict == "conforms"
+
+
+def test_a_copy_is_read_where_it_is_whatever_its_settings_say_of_another_machine(tmp_path: Path) -> None:
+    shutil.copytree(recording_as_left("odd/topic_purged"), tmp_path / "copy")
+    config = tmp_path / "copy/broker.conf"
+    config.write_text(f"{config.read_text()}\nstorePathCommitLog=/nowhere/store/commitlog\n")
+    assert check(tmp_path / "copy").verdict == "conforms"
+    other = tmp_path / "other"
+    shutil.copytree(recording_as_left("normal") / "store/commitlog", other)
+    config.write_text(f"{config.read_text()}\nstorePathCommitLog={other}\n")
+    report = check(tmp_path / "copy")
+    assert (report.verdict, report.sources[0].records) == ("conforms", 130)
+    assert any("commitlog/ in the store is read, not" in note for note in report.sources[0].notes)
+
+
+def test_settings_are_read_as_java_reads_them(tmp_path: Path) -> None:
+    shutil.copytree(recording_as_left("odd/topic_purged"), tmp_path / "copy")
+    config = tmp_path / "copy/broker.conf"
+    config.write_bytes("# é and ü\nbrokerName=caf\xe9\n".encode("latin-1") + config.read_bytes())
+    assert check(tmp_path / "copy").verdict == "conforms"
