@@ -210,8 +210,9 @@ def _found() -> Iterator[Spec]:
 
 
 SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}
+STRICT = "strict"  # the profile of the design itself, which allows no broker's deviations
 PROFILES = tuple(
-    dict.fromkeys(("strict", *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
+    dict.fromkeys((STRICT, *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
 )
 """Whose deviations a check may allow: no broker's, or those of one that a deviation names."""
 
