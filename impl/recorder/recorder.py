@@ -106,6 +106,13 @@ class Recorder:
             self._row(r.SETTLE, queue.index, upto)
         self.take()
 
+    def rested(self, queues: Sequence[ConsumeQueue]) -> None:
+        """The store has come to rest by a clean stop: all that was promised is done. It may be opened again."""
+        self._row(r.REST, 0, 0)
+        for queue in queues:
+            self._row(r.REST_QUEUE, queue.index, 0)
+        self.take()
+
     # -- steps of the log --------------------------------------------------------------------------------------------
 
     # An append is the row `append_row` on the tape: its place. What is true of its bytes is read from them.
