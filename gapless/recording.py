@@ -149,7 +149,7 @@ def _summary(trial: Trial, folder: Path, traces: Path) -> list[str]:
         *lines,
         "To check both:",
         f"  gapless check {store} --profile strict",
-        f"  gapless check {traces} --profile strict",
+        f"  gapless check {traces}",
     ]
 
 

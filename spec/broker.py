@@ -358,6 +358,26 @@ def nobody_is_asked_about_what_is_decided(before: State, after: State) -> bool:
     return implies(before.checks < after.checks, before.phase == Phase.PREPARED)
 
 
+def the_transaction_is_decided_or_set_aside(s: State) -> bool:
+    """Otherwise it is left undecided: nobody asks its producer any more, and no consumer ever sees its message."""
+    return s.phase != Phase.PREPARED
+
+
+def an_op_names_what_was_decided(s: State) -> bool:
+    """Otherwise a half that was decided is asked about again after the next start."""
+    return implies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK, s.op != NOWHERE)
+
+
+def consumers_see_what_was_committed(s: State) -> bool:
+    """Otherwise the message was promised, and no consumer ever receives it."""
+    return implies(s.phase == Phase.COMMITTED, 0 < s.visible)
+
+
+def every_record_is_on_disk(s: State) -> bool:
+    """Otherwise what was decided can still be lost."""
+    return s.flushed == s.end
+
+
 INITIAL = State()
 ACTIONS = (open, prepare, answer, run, check, commit, roll_back, mark, park, flush, dispatch, crash)
 INVARIANTS = (
@@ -385,4 +405,10 @@ STEP_PROPERTIES = (
     a_flushed_half_is_not_forgotten,
     a_crash_invents_nothing,
     nothing_flushed_is_lost,
+)
+AT_REST = (
+    the_transaction_is_decided_or_set_aside,
+    an_op_names_what_was_decided,
+    consumers_see_what_was_committed,
+    every_record_is_on_disk,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
@@ -22,12 +22,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 from gapless.spec import __path__ as folder
 from gapless.spec import deviations, language
 from gapless.spec.deviations import __path__ as beside
-from gapless.spec.language import APPLIES, ASSUMED, Deviation, Map, Refused, waived
+from gapless.spec.language import APPLIES, ASSUMED, Deviation, Map, Refused, require, waived
 
 State = Any
 """A frozen dataclass of integers and Maps; each spec has its own."""
 
 Step = Callable[..., State]
+Holds = Callable[[State], bool]
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,17 @@ class Spec:
 
     @cached_property
     def actions(self) -> Mapping[str, Callable[..., State]]:
-        """Every action by name, in the order of `ACTIONS`; an event's code is its index here."""
-        return {action.__name__: action for action in self.module.ACTIONS}
+        """Every action by name, in the order of `ACTIONS`; an event's code is its index here.
+
+        A spec that says what holds at rest has one more, `end`, the last: it claims that the system is at rest.
+        """
+        claim = [_end(self.at_rest)] if self.at_rest else []
+        return {action.__name__: action for action in (*self.module.ACTIONS, *claim)}
+
+    @property
+    def at_rest(self) -> tuple[Holds, ...]:
+        """What holds once the system has come to rest: nothing is pending, nothing undecided, every slot is free."""
+        return tuple(getattr(self.module, "AT_REST", ()))
 
     @cached_property
     def codes(self) -> Mapping[str, int]:
@@ -117,8 +127,7 @@ class Spec:
             state(_name_of(deviation.step), kind, said(deviation.step), otherwise, deviation.seen)
         for kind, group in (("invariant", self.module.INVARIANTS), ("step property", self.module.STEP_PROPERTIES)):
             for holds in group:
-                otherwise = {"": (getdoc(holds) or "").removeprefix("Otherwise ").rstrip(".")}
-                state(_name_of(holds), kind, said(holds), otherwise, "docs/design.md#specs")
+                state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, "docs/design.md#specs")
         return found
 
     @cached_property
@@ -195,10 +204,14 @@ def spec_from(module: ModuleType, deviating: ModuleType | None = None) -> Spec:
     """The spec that a module states, with what real brokers do instead. Raises ValueError where it states none."""
     if missing := [name for name in ("INITIAL", *STATED) if not hasattr(module, name)]:
         raise ValueError(f"{module.__name__} is no spec: it has no {' and no '.join(missing)}")
+    if hasattr(module, "AT_REST") and END in (action.__name__ for action in module.ACTIONS):
+        raise ValueError(f"{module.__name__} has an action {END}, and AT_REST, of which that action is made: rename it")
     return Spec(module, deviating)
 
 
 STATED = ("ACTIONS", "INVARIANTS")
+END = "end"
+"""The action that claims rest: all that the spec says of it must hold. It changes nothing, and all may begin again."""
 
 
 def _found() -> Iterator[Spec]:
@@ -210,8 +223,9 @@ def _found() -> Iterator[Spec]:
 
 
 SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}
+STRICT = "strict"  # the profile of the design itself, which allows no broker's deviations
 PROFILES = tuple(
-    dict.fromkeys(("strict", *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
+    dict.fromkeys((STRICT, *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
 )
 """Whose deviations a check may allow: no broker's, or those of one that a deviation names."""
 
@@ -238,6 +252,33 @@ def waiving(spec: str, rules: frozenset[str]) -> Iterator[None]:
 @cache
 def _of_spec(spec: str, rules: frozenset[str]) -> frozenset[str]:
     return frozenset(name for whose, _, name in (rule.partition("/") for rule in rules) if whose == spec)
+
+
+# -- at rest -------------------------------------------------------------------------------------------------------
+
+def _end(at_rest: Sequence[Holds]) -> Step:
+    """The action that AT_REST makes: each property is a need, and its name and docstring are the need's sentences."""
+
+    def end(s: State) -> State:
+        for holds, need in zip(at_rest, stated, strict=True):
+            require(holds(s), need.rule, because=need.because, otherwise=need.otherwise)
+        return s
+
+    end.__doc__ = "The system has come to rest. What follows is its next beginning.\n\nSource: docs/design.md#at-rest."
+    end.__dict__["at_rest"] = tuple(at_rest)
+    stated = tuple(_claimed(holds) for holds in at_rest)
+    return end
+
+
+def _at_rest(step: Step) -> tuple[Holds, ...]:
+    """The properties that an action `end` is made of; none of any other."""
+    found: tuple[Holds, ...] = step.__dict__.get("at_rest", ())
+    return found
+
+
+def _claimed(holds: Holds) -> Need:
+    """What holds at rest, as a need."""
+    return Need(_name_of(holds), said(holds), _otherwise(holds))
 
 
 # -- rules, as they stand in the text ------------------------------------------------------------------------------
@@ -269,8 +310,14 @@ def _name_of(function: Callable[..., Any]) -> str:
     return "-".join(words[1:] if words[0] in ("the", "a", "an") else words)
 
 
+def _otherwise(holds: Callable[..., Any]) -> str:
+    """What goes wrong where a property does not hold: its docstring."""
+    return (getdoc(holds) or "").removeprefix("Otherwise ").rstrip(".")
+
+
 def needs(step: Step) -> Iterator[Need]:
     """What a step needs, itself and by the functions that it calls, in the order of the text."""
+    yield from map(_claimed, _at_rest(step))
     for function in made_of(step):
         for call in _calls(function):
             said = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg in SAID}
@@ -287,8 +334,8 @@ SAID = ("because", "otherwise")
 
 
 def made_of(step: Step) -> Iterator[Step]:
-    """The functions of specs that a step is made of, itself first, each once."""
-    found, waiting = dict[Step, None](), [step]
+    """The functions of specs that a step is made of, each once: itself first, or what holds at rest."""
+    found, waiting = dict[Step, None](), list(_at_rest(step) or (step,))
     while waiting:
         function = waiting.pop(0)
         if function not in found:

@@ -159,6 +159,16 @@ def what_the_op_cursor_passes_is_consumed(before: State, after: State, number: N
     )
 
 
+def every_half_is_done_with(s: State) -> bool:
+    """Otherwise a half is left that nobody decided, or that is asked about again after the next start."""
+    return s.half_cursor == s.half_end
+
+
+def every_op_is_done_with(s: State) -> bool:
+    """Otherwise ops are read again after each start, and there are ever more of them."""
+    return s.op_cursor == s.op_end
+
+
 INITIAL = State()
 ACTIONS = (open, half, resolve, advance, op, consume_op, advance_ops)
 INVARIANTS = (
@@ -174,3 +184,4 @@ STEP_PROPERTIES = (
     what_the_op_cursor_passes_is_consumed,
     what_was_passed_stays_as_it_was,
 )
+AT_REST = (every_half_is_done_with, every_op_is_done_with)

@@ -358,6 +358,16 @@ def an_ignored_request_leaves_nothing_behind(before: State, after: State, number
     )
 
 
+def no_transaction_is_active(s: State) -> bool:
+    """Otherwise it is left undecided, and consumers wait for ever behind its messages."""
+    return s.active == 0
+
+
+def no_request_to_begin_is_left(s: State) -> bool:
+    """Otherwise a client waits for a transaction that never begins."""
+    return s.admitted == 0
+
+
 INITIAL = State()
 ACTIONS = (
     open,
@@ -399,3 +409,4 @@ STEP_PROPERTIES = (
     what_the_table_holds_is_counted,
     an_ignored_request_leaves_nothing_behind,
 )
+AT_REST = (no_transaction_is_active, no_request_to_begin_is_left)

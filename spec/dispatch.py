@@ -205,6 +205,16 @@ def what_the_queue_was_built_for_never_changes(before: State, after: State) -> b
     return implies(before.lives > 0, after.overlap == before.overlap and after.start == before.start)
 
 
+def every_message_is_visible(s: State) -> bool:
+    """Otherwise a message is in the log and no consumer ever receives it."""
+    return s.committed == s.scanned
+
+
+def every_entry_is_on_disk(s: State) -> bool:
+    """Otherwise a start that trusts the queues finds entries missing."""
+    return s.flushed == s.committed
+
+
 INITIAL = State()
 ACTIONS = (open, scan, take, write, commit, flush, crash)
 INVARIANTS = (
@@ -225,3 +235,4 @@ STEP_PROPERTIES = (
     a_new_life_begins_where_the_safe_entries_end,
     what_the_queue_was_built_for_never_changes,
 )
+AT_REST = (every_message_is_visible, every_entry_is_on_disk)

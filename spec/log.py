@@ -197,6 +197,11 @@ def the_file_size_never_changes(before: State, after: State) -> bool:
     return implies(before.file_size > 0, after.file_size == before.file_size)
 
 
+def every_record_is_on_disk(s: State) -> bool:
+    """Otherwise a message that was taken can still be lost."""
+    return s.flushed == s.end
+
+
 INITIAL = State()
 ACTIONS = (open, append, roll, flush, acknowledge, crash, checkpoint, refer)
 INVARIANTS = (positions_are_ordered, the_log_ends_in_its_last_file, a_file_has_room, the_newest_time_is_a_bound)
@@ -206,3 +211,4 @@ STEP_PROPERTIES = (
     the_clock_never_steps_back,
     the_file_size_never_changes,
 )
+AT_REST = (every_record_is_on_disk,)

@@ -157,6 +157,11 @@ def ops_are_never_unwritten(before: State, after: State) -> bool:
     return before.ops <= after.ops
 
 
+def no_half_waits_for_its_op(s: State) -> bool:
+    """Otherwise a half that was decided is asked about again."""
+    return s.count == 0
+
+
 INITIAL = State()
 ACTIONS = (open, enqueue, write, tick, stop, crash)
 INVARIANTS = (what_waits_has_bytes, nobody_waits_too_long, all_is_counted_from_zero, a_half_is_named_once)
@@ -167,3 +172,4 @@ STEP_PROPERTIES = (
     the_settings_never_change,
     ops_are_never_unwritten,
 )
+AT_REST = (no_half_waits_for_its_op,)

@@ -206,6 +206,16 @@ def a_lost_connection_frees_no_permit(before: State, after: State) -> bool:
     return implies(before.cuts < after.cuts, after.held == before.held)
 
 
+def no_permit_is_held(s: State) -> bool:
+    """Otherwise a permit is lost, and in the end every caller waits."""
+    return s.held == 0
+
+
+def nobody_waits(s: State) -> bool:
+    """Otherwise a caller waits for ever."""
+    return s.waiting == 0
+
+
 INITIAL = State()
 ACTIONS = (open, tick, wait, acquire, reply, time_out, late_reply, disconnect, rest)
 INVARIANTS = (
@@ -223,3 +233,4 @@ STEP_PROPERTIES = (
     all_who_wait_are_counted,
     a_lost_connection_frees_no_permit,
 )
+AT_REST = (no_permit_is_held, nobody_waits)

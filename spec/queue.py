@@ -228,6 +228,11 @@ def what_leaves_the_queue_has_left_the_log(before: State, after: State, number: 
     )
 
 
+def every_message_has_its_entry(s: State) -> bool:
+    """Otherwise a message is in the log and no consumer ever receives it."""
+    return s.indexed == s.end
+
+
 INITIAL = State()
 ACTIONS = (open, find_file, append, index, outlive, expire, rebuild, settle, account, acknowledge)
 INVARIANTS = (numbers_are_ordered, an_entry_is_its_message, entries_have_messages)
@@ -237,3 +242,4 @@ STEP_PROPERTIES = (
     what_left_the_queue_stays_away,
     what_leaves_the_queue_has_left_the_log,
 )
+AT_REST = (every_message_has_its_entry,)

@@ -186,6 +186,11 @@ def the_ring_never_changes_its_size(before: State, after: State) -> bool:
     return implies(before.slots > 0, after.slots == before.slots)
 
 
+def every_batch_is_dispatched(s: State) -> bool:
+    """Otherwise its messages are in the log and no consumer ever receives them."""
+    return s.next == s.cut
+
+
 INITIAL = State()
 ACTIONS = (open, cut, decode, dispatch, truncate)
 INVARIANTS = (
@@ -203,3 +208,4 @@ STEP_PROPERTIES = (
     a_new_service_begins_with_nothing,
     the_ring_never_changes_its_size,
 )
+AT_REST = (every_batch_is_dispatched,)

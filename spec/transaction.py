@@ -384,6 +384,16 @@ def an_outcome_is_final(before: State, after: State) -> bool:
     )
 
 
+def the_transaction_is_decided_or_set_aside(s: State) -> bool:
+    """Otherwise it is left undecided: nobody asks its producer any more, and no consumer ever sees its message."""
+    return s.phase != Phase.PREPARED
+
+
+def an_op_names_what_was_decided(s: State) -> bool:
+    """Otherwise a half that was decided is asked about again after the next start."""
+    return implies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK, 0 < s.marks[s.newest])
+
+
 INITIAL = State()
 ACTIONS = (
     open,
@@ -420,3 +430,4 @@ INVARIANTS = (
     a_producer_is_told_the_truth,
 )
 STEP_PROPERTIES = (what_was_seen_stays_seen, a_producer_is_asked_step_by_step, an_outcome_is_final)
+AT_REST = (the_transaction_is_decided_or_set_aside, an_op_names_what_was_decided)

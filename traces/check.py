@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gapless.spec.catalog import PROFILES, SPECS
+from gapless.spec.catalog import PROFILES, SPECS, STRICT
 from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
@@ -50,13 +51,14 @@ def check(
     """Hold recordings against the specs, and report.
 
     `paths`: store directories, or folders that hold a `store/`, recordings of coordinators, files of events ·
-    `profile`: whose deviations count as anomalies; default: chosen by the kind of source · `config`: a broker.conf,
-    for what a store does not say · `client`: a client log, for what producers were promised; without them, those
-    beside a store are used · `topic`: judge only this topic's queues · `trace`: judge only this trace, such as
-    `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its rules · `jobs`:
-    processes, default: chosen by input size; with Spark, tasks that are started together · `engine`: who does the
-    work; `auto` is `local` · `master`: the Spark cluster; without it, the active session, or `local[*]` · `split`:
-    bytes that one task reads · `verdicts`: a directory to make, for the verdict of every trace in Parquet files.
+    `profile`: whose deviations count as anomalies; default: chosen by the kind of source, or said by a file of events
+    · `config`: a broker.conf, for what a store does not say · `client`: a client log, for what producers were
+    promised; without them, those beside a store are used · `topic`: judge only this topic's queues · `trace`: judge
+    only this trace, such as `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its
+    rules · `jobs`: processes, default: chosen by input size; with Spark, tasks that are started together · `engine`:
+    who does the work; `auto` is `local` · `master`: the Spark cluster; without it, the active session, or `local[*]`
+    · `split`: bytes that one task reads · `verdicts`: a directory to make, for the verdict of every trace in Parquet
+    files.
     Raises UsageError; what is wrong with an input is in the report.
     """
     if isinstance(paths, str | os.PathLike):
@@ -86,7 +88,7 @@ def check(
                 each.run(beside, runs, table.rows(f"{number:03d}") if table else None)
         if table and tasks and tasks[-1].interrupted:
             table.discard()
-        return _report(tasks, options, runs.name, time.perf_counter() - began)
+        return _report(tasks, runs.name, time.perf_counter() - began)
 
 
 def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:
@@ -162,11 +164,16 @@ class InputCheck:
 
     def __init__(self, given: Input, options: Options, profile: str | None) -> None:
         self.given = given
-        own = given.source.profile if given.source else None
-        self.options = replace(options, profile=profile or own or options.profile)
+        own = given.source.profile if given.source else ""
+        self.options = replace(options, profile=profile or own)
         self.kind = given.source.kind if given.source else "unknown"
         self.parts = Parts()
         self.interrupted = ""
+
+    @property
+    def profile(self) -> str:
+        """By which it was judged; empty where nobody said, and it could not be read."""
+        return self.parts.profile or self.options.profile
 
     def prepare(self) -> None:
         """Load what is needed whatever the input holds."""
@@ -271,14 +278,14 @@ def _told(error: OSError) -> str:
 # -- what it comes to ----------------------------------------------------------------------------------------------
 
 
-def _report(checks: Sequence[InputCheck], options: Options, engine: str, seconds: float) -> Report:
+def _report(checks: Sequence[InputCheck], engine: str, seconds: float) -> Report:
     parts, inputs = [one.parts for one in checks], [one.source for one in checks]
     held = [one.judged() for one in checks]
     events = _added(counts for _, counts in held)
     coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}
     return Report(
         verdict=worst(row.verdict for row in inputs),
-        profile=", ".join(dict.fromkeys(one.options.profile for one in checks)) or options.profile,
+        profile=", ".join(dict.fromkeys(filter(None, map(attrgetter("profile"), checks)))) or STRICT,
         engine=engine,
         sources=inputs,
         counts=Counts(

@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from gapless.traces.engines.engine import Progress
+from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_event_file
-from gapless.traces.options import Options
+from gapless.traces.events.writing import coming_from
 from gapless.traces.problems import Unreadable, UsageError, shown
 from gapless.traces.sources.registry import expected, recognised
 from gapless.traces.sources.source import Beside
 
 
-def export(path: Path, out: Path, *, config: Path | None = None, progress: Progress | None = None) -> tuple[int, str]:
-    """Write the very events that a check of `path` judges to `out`: how many, and the profile that `check` needs.
+def export(path: Path, out: Path, *, config: Path | None = None, progress: Progress | None = None) -> int:
+    """Write the very events that a check of `path` judges to `out`, and say how many.
 
-    The profile is empty where it is the one that event files have by default. Raises UsageError for a suffix that is no
-    form, Unreadable, NothingThere, OSError.
+    The file says which kind of source they come from, and which profile judges them; a file of events becomes one of
+    the other form, and says what it said. Raises UsageError for a suffix that is no form, Unreadable, NothingThere,
+    OSError.
     """
     if not is_event_file(out):
         raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
@@ -25,7 +27,7 @@ def export(path: Path, out: Path, *, config: Path | None = None, progress: Progr
         raise Unreadable(f"{shown(path)}: {expected(path)}")
     source, found = known
     try:
-        events = source.export(path, found, out, Beside(config), progress)
+        with coming_from(Origin(source.kind, source.profile)):
+            return source.export(path, found, out, Beside(config), progress)
     except KeyboardInterrupt:
         raise Unreadable(f"{shown(path)}: interrupted; nothing was written") from None
-    return events, "" if source.profile == Options().profile else source.profile

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Options:
     """What a check was asked for: it travels to every worker."""
 
-    profile: str = "rocketmq"
+    profile: str = "rocketmq"  # whose deviations count as anomalies; a check always says which
     topic: str | None = None  # judge only this topic's queues
     trace: str | None = None  # judge only this trace, by the name that its source gives it
     ignored: frozenset[str] = frozenset()  # ids of rules that may be broken

@@ -16,13 +16,13 @@ def trace(
     out: Annotated[Path, typer.Option(help="A file that ends in .parquet or .ndjson.", show_default=False)],
     config: ConfigOption = None,
 ) -> None:
-    """Write the events of a store or a recording, for queries or to check them again elsewhere."""
+    """Write the events of a store, a recording or another file of events, for queries or to check them elsewhere."""
     from gapless.traces.export import export
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
 
     try:
         with progress_bar() as progress:
-            events, profile = export(path, out, config=config, progress=progress)
+            events = export(path, out, config=config, progress=progress)
     except (UsageError, Unreadable) as error:
         raise failed(str(error)) from None
     except NothingThere as error:
@@ -30,4 +30,4 @@ def trace(
         raise typer.Exit(3) from None
     except OSError as error:
         raise failed(f"{shown(error.filename or path)}: {error.strerror}") from None
-    print(f"{events:,} events in {out}{f'; to check them: --profile {profile}' if profile else ''}")
+    print(f"{events:,} events in {out}")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from gapless.impl.records.record import Ints
 
-APPEND = 8
+APPEND = 9
 """The kind of the row that `append_row` makes, among those of `recorder/rows.py`."""
 
 append_row = partial(struct.Struct("2q8x2q24x").pack, APPEND)

@@ -61,6 +61,7 @@ LOG: Steps = {
     r.ACKNOWLEDGE: ("acknowledge", _arguments(to=r.A)),
     r.CRASH: ("crash", _arguments(kept=r.A)),
     r.CHECKPOINT: ("checkpoint", _arguments(time=r.A)),
+    r.REST: ("end", {}),
 }
 _MESSAGE = _arguments(number=r.A, count=_one, position=r.B, size=r.C, tag=r.D)
 _ENTRY = _arguments(number=r.A, position=r.B, size=r.C, tag=r.D)
@@ -73,6 +74,7 @@ QUEUE: Steps = {
     r.COMMIT: ("index", _ENTRY),
     r.EXPIRE: ("expire", _arguments(number=r.A, start=r.B)),
     r.SETTLE: ("settle", _arguments(upto=r.A)),
+    r.REST_QUEUE: ("end", {}),
 }
 _NUMBER = _arguments(number=r.A)
 DISPATCH: Steps = {
@@ -83,6 +85,7 @@ DISPATCH: Steps = {
     r.WRITE: ("write", _NUMBER),
     r.COMMIT: ("commit", _arguments(to=r.A)),
     r.FLUSH_QUEUE: ("flush", _arguments(to=r.A)),
+    r.REST_QUEUE: ("end", {}),
 }
 STEPS = {"log": LOG, "queue": QUEUE, "dispatch": DISPATCH}
 WORDS = Vocabulary({spec: {name: list(values) for name, values in steps.values()} for spec, steps in STEPS.items()})

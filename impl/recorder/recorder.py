@@ -27,10 +27,12 @@ from gapless.impl.recorder.spool import Spool
 from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import DELAYS, Ints
 from gapless.traces.events import writing
+from gapless.traces.events.event import Origin
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ORIGIN = Origin("gapless-store", "strict")  # what we record is the design, and deviates from it nowhere
 EVERY = 0.1  # seconds between two looks at the tape
 AT_ONCE = 1 << 14  # rows that are taken off the tape at once
 MOST = 1 << 20  # rows on the tape beyond which whoever writes to it must help
@@ -102,6 +104,13 @@ class Recorder:
         """Every message before `upto` has its entry, and no file is closed yet."""
         for queue in queues:
             self._row(r.SETTLE, queue.index, upto)
+        self.take()
+
+    def rested(self, queues: Sequence[ConsumeQueue]) -> None:
+        """The store has come to rest by a clean stop: all that was promised is done. It may be opened again."""
+        self._row(r.REST, 0, 0)
+        for queue in queues:
+            self._row(r.REST_QUEUE, queue.index, 0)
         self.take()
 
     # -- steps of the log --------------------------------------------------------------------------------------------
@@ -215,7 +224,7 @@ class Recorder:
         self._over.set()
         self._thread.join()
         try:
-            self.count = writing.write(self.path, self.batches(), as_events.WORDS)
+            self.count = writing.write(self.path, self.batches(), as_events.WORDS, origin=ORIGIN)
         except OSError as error:
             raise RecordingFailed(f"{self.path}: cannot be written ({error.strerror or error})") from error
         finally:

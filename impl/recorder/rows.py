@@ -35,6 +35,7 @@ KIND, SUBJECT, A, B, C, D, E, F = range(WIDTH)
     FLUSH,  # to
     ACKNOWLEDGE,  # to
     CHECKPOINT,  # time
+    REST,  # the log is at rest
     FOUND,  # as APPEND: a record that was there when the log was opened
     MEET,  # as FOUND, in a later session of the log, whose trace has it already
 ) = range(APPEND)
@@ -51,7 +52,8 @@ KIND, SUBJECT, A, B, C, D, E, F = range(WIDTH)
     WRITE,  # numbers from, up to, overlap
     COMMIT,  # to, and as INDEX: the entries that it makes visible
     FLUSH_QUEUE,  # to
-) = range(APPEND + 1, 20)
+    REST_QUEUE,  # the queue is at rest
+) = range(APPEND + 1, 22)
 """What a row records. From FOUND on its subject is a queue: its index on the tape, its number in a recording."""
 
 KINDS = 0xFF  # of the column KIND, the part that says it

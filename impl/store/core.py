@@ -359,6 +359,8 @@ class Core:
                 self.recorder.settled(self.log.end, self.queues.all)
             self.log.segments.delete_from(self.log.end)
             folder.mark_stopped(self.disk)
+            if self.recorder is not None:
+                self.recorder.rested(self.queues.all)
         finally:
             self.abandon()
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import networkx as nx
 import numpy as np
 
-from gapless.spec.catalog import State
+from gapless.spec.catalog import END, State
 
 
 class Call(NamedTuple):
@@ -70,9 +70,13 @@ class StateGraph:
 
     @property
     def deadlocks(self) -> list[int]:
-        """States in which no step was accepted."""
+        """States in which no step was accepted, but for the claim that all has come to rest."""
         ranges = enumerate(pairwise(self.starts))
-        return [n for n, (start, end) in ranges if start == end and not self.open_ended(n)]
+        return [
+            n
+            for n, (start, end) in ranges
+            if not self.open_ended(n) and all(call.action == END for call in self.calls[start:end])
+        ]
 
     @cached_property
     def terminal(self) -> list[list[int]]:

@@ -1,8 +1,8 @@
 """Every state of a spec within a bound, breadth first, by calling the plain functions; nothing is sampled.
 
 Every state is checked against the invariants when it is first met, every pair of states that a step joins against the
-step properties. The search is breadth first, so the first property found broken has a shortest path; the search ends
-there.
+step properties. Where states are never left again, the system has come to rest: one of them must be as `AT_REST`
+says. The search is breadth first, so the first property found broken has a shortest path; the search ends there.
 """
 
 from __future__ import annotations
@@ -144,6 +144,7 @@ class _Search:
         weak = any(self.stand_ins.values())
         self.invariants = self.universal(spec.invariants(weak=weak), 1)
         self.step_properties = self.universal(spec.step_properties(weak=weak), 2)
+        self.at_rest = self.universal(() if weak else spec.at_rest, 1)
 
     def universal(self, properties: Sequence[Callable[..., bool]], states: int) -> Properties:
         """Properties of so many states, each with the numbers that it is checked for."""
@@ -172,6 +173,15 @@ class _Search:
                     return broken
             graph.starts.append(len(graph.targets))
         self.complete = True
+        return self.come_to_rest()
+
+    def come_to_rest(self) -> BrokenProperty | None:
+        """What does not hold at rest, of states that are never left again: nobody goes on there, and work is left."""
+        graph = self.graph
+        for states in graph.terminal if self.at_rest else ():
+            unrest = [self.judge(self.at_rest, (graph.states[n],), graph.met[n], n) for n in states]
+            if all(unrest):
+                return unrest[0]
         return None
 
     def leave(self, source: int) -> BrokenProperty | None:

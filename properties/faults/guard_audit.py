@@ -85,9 +85,8 @@ def audit(spec: Spec) -> Iterator[Guard]:
 
 def steps(spec: Spec) -> list[_AuditedStep]:
     """The actions and deviations of a spec."""
-    return [
-        _AuditedStep(spec, step) for step in (*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations))
-    ]
+    every = (*spec.actions.values(), *(deviation.step for deviation in spec.deviations))
+    return [_AuditedStep(spec, step) for step in every]
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class _AuditedStep:
     @property
     def weak(self) -> bool:
         """Whether it is a deviation."""
-        return self.step not in self.spec.module.ACTIONS
+        return self.step not in self.spec.actions.values()
 
     @cached_property
     def obligations(self) -> Sequence[Sequence[Obligation]]:

@@ -126,7 +126,7 @@ def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:
         case ast.FunctionDef(name=name):
             return name in steps
         case ast.Assign(targets=[ast.Name(id=name)]):
-            return name in {"ACTIONS", "DEVIATIONS"}
+            return name in {"ACTIONS", "DEVIATIONS", "AT_REST"}
     return False
 
 
@@ -137,7 +137,7 @@ def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:
 def behind_steps(spec: Spec) -> dict[str, frozenset[str]]:
     """Of every function that steps are made of: the names of the actions and deviations that call it."""
     used: dict[str, set[str]] = {}
-    for step in (*spec.module.ACTIONS, *(deviation.step for deviation in spec.deviations)):
+    for step in (*spec.actions.values(), *(deviation.step for deviation in spec.deviations)):
         for function in made_of(step):
             if function.__module__ in (module.__name__ for module in _stating(spec)):
                 used.setdefault(function.__name__, set()).add(step.__name__)

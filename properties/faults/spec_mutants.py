@@ -126,7 +126,7 @@ def obligations(spec: Spec, names: frozenset[str]) -> Iterator[Obligation]:
     for weak in (False, True) if spec.deviations else (False,):
         steps = [step for step in theory(spec, weak, None).steps if step.__name__ in names]
         for obligation in induction.inductive(spec, weak=weak, only=steps):
-            if not (weak and obligation.invariant == CAN_HAPPEN and obligation.steps[0] in spec.module.ACTIONS):
+            if not (weak and obligation.invariant == CAN_HAPPEN and obligation.steps[0] in spec.actions.values()):
                 yield obligation  # an action that can happen by the design can happen
     for more in (induction.exclusive, liveness.obligations, cut_anywhere.obligations):
         yield from (o for o in more(spec) if names & set(o.step.split()))

@@ -25,6 +25,7 @@ from gapless.properties.machines import as_spec
 from gapless.properties.machines.ground_truth import ENTRY, GroundTruth
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.spec import dispatch as spec
+from gapless.spec.catalog import END, SPECS
 from gapless.spec.language import Number, Refused
 from gapless.traces.replay.notation import changes
 
@@ -379,9 +380,15 @@ class DispatchRefinement(GroundTruth):
                 raise Mismatch(f"{queue.name}: {told}")
 
     def everything_is_visible(self) -> None:
-        """When no actor has anything left to do, every message is visible."""
+        """When no actor has anything left to do, every message is visible; once all is flushed, all is at rest."""
         if self.stopped:
             return
+        self.flush_queues()
+        for queue, model in zip(self.queues, self.models, strict=True):
+            try:
+                SPECS["dispatch"].actions[END](model)
+            except Refused as refused:
+                raise Mismatch(f"{queue.name} is not at rest in the end: {refused}") from refused
         for q, queue in enumerate(self.queues):
             due = self.ends_before(q, self.core.limit)
             expect(queue.committed == due, f"{queue.name}: {queue.committed} of {due} messages are visible in the end")

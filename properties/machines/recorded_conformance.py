@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from gapless.impl.recorder.recorder import Recorder
+from gapless.impl.recorder.recorder import ORIGIN, Recorder
 from gapless.traces.check import check
 from gapless.traces.events import schema
 
@@ -30,10 +30,10 @@ def require_conformance(recorder: Recorder) -> Counter[str]:
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recorded.parquet"
-        events = schema.write(path, recorder.batches())
+        events = schema.write(path, recorder.batches(), origin=ORIGIN)
         if not events:
             return Counter([NOTHING])
-        report = check(path, profile="strict", engine="local", jobs=1)
+        report = check(path, engine="local", jobs=1)
     if report.verdict != CONFORMS:
         reasons = [reason for source in report.sources for reason in source.reasons]
         stories = [

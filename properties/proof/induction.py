@@ -94,7 +94,7 @@ class Theory:
     def steps(self) -> tuple[Step, ...]:
         """Every step that may be taken."""
         deviations = self.spec.deviations if self.weak else ()
-        return (*self.spec.module.ACTIONS, *(deviation.step for deviation in deviations))
+        return (*self.spec.actions.values(), *(deviation.step for deviation in deviations))
 
     # -- what Z3 is asked ------------------------------------------------------------------------------------------
 

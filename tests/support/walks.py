@@ -172,7 +172,7 @@ def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
 
 def of_dispatch(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     """The same for one queue and its workers: `drawn` chooses among the numbers that are not visible."""
-    some = state.committed + abs(drawn[0]) % 3
+    some = state.committed + abs(drawn[0] if drawn else 0) % 3
     gap = next(n for n in count(state.committed) if state.bits[n] == 0)
     return {
         ("open", "overlap"): lambda: drawn[1] % 2,

@@ -179,7 +179,7 @@ def test_broken_traces_depart_with_place_and_story(
     assert (finding.where.file, finding.where.offset, finding.position) == (f"events{suffix}", number, row)
     assert SPECS[finding.spec].rules[finding.rule].because == rule
     assert finding.story[0].endswith(f"departs at events{suffix}, {line} {number}.")
-    again = f"gapless explain {tmp_path}/events{suffix} --trace {finding.trace} --profile strict"
+    again = f"gapless explain {tmp_path}/events{suffix} --trace {finding.trace}"
     assert finding.story[-1] == f"Again: {again}"
     assert len(finding.story) <= 25
 
@@ -197,7 +197,7 @@ def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:
         "Here: number = 1, position = 680, positions[1] = 340.\n"
         "Otherwise consumers receive another message in its place, one twice, or none.\n"
         "3 of 5 events do not matter to this and are left out.\n"
-        f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3 --profile strict"
+        f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3"
     )
     assert finding.message == "TopicTest/3: index at line 6, not so: the entry points at its message"
 
@@ -477,7 +477,7 @@ def test_the_example_of_the_essay_is_as_it_says(tmp_path: Path, monkeypatch: pyt
     lines, story, *_ = re.findall(r"```(?:json|text)\n(.*?)```", essay, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     Path("example.ndjson").write_text(lines, encoding="utf-8")
-    (finding,) = check_events(Path("example.ndjson"), Options()).findings
+    (finding,) = check_events(Path("example.ndjson"), Options(profile="strict")).findings
     assert "\n".join(finding.story) + "\n" == story
 
 

@@ -28,6 +28,17 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 TAKEN = np.array([outcome in {"ok", "inferred"} for outcome in OUTCOMES])
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a file says of all its events: where they come from, and how to judge them. Empty: it does not say."""
+
+    kind: str = ""  # of source, such as `rocketmq-store`: for people
+    profile: str = ""  # whose known deviations are anomalies, unless the user names a profile
+
+
+UNSAID = Origin()
+
+
 class NoEvent(Exception):  # noqa: N818 - it names a finding.
     """A row or a line that is no event: how many come before it, and what is wrong."""
 

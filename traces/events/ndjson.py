@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from gapless.traces.events.event import NAME, VERSION, NoEvent, Vocabulary, parsed, rows, text_of
+from gapless.traces.events.event import NAME, VERSION, NoEvent, Origin, Vocabulary, parsed, rows, text_of
 from gapless.traces.events.parquet import check_version
 from gapless.traces.problems import Unreadable, shown
 
 HEADER = {"schema": NAME, "version": VERSION}
+ORIGIN = tuple(field.name for field in fields(Origin))  # what else it may say
 BLOCK = 4 << 20  # bytes that are read at once
 LONGEST = 1 << 20  # bytes: a longer line is no event
 
 
 def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int | None, int]]:
     """Whole lines behind the header, about `size` bytes of them: the first byte, the one behind the last, bytes."""
-    low, end = _check_header(path, file), file.seek(0, os.SEEK_END)
+    _header(path, file)
+    low, end = file.tell(), file.seek(0, os.SEEK_END)
     while low + size < end and (high := _line_from(file, low + size)) < end:
         yield low, high, high - low
         low = high
@@ -42,7 +45,9 @@ def read(
 
     Raises Unreadable; NoEvent with the number of the event in the file.
     """
-    low = low or _check_header(path, file)
+    if not low:
+        _header(path, file)
+        low = file.tell()
     file.seek(low)
     row = 0
     try:
@@ -69,8 +74,14 @@ def _events_before(file: BinaryIO, low: int) -> int:
     return sum(file.read(min(BLOCK, low - at)).count(b"\n") for at in range(0, low, BLOCK)) - 1
 
 
-def _check_header(path: Path, file: BinaryIO) -> int:
-    """Where the first event begins. Raises Unreadable."""
+def origin(path: Path, file: BinaryIO) -> Origin:
+    """What the header says of all events. Raises Unreadable."""
+    header = _header(path, file)
+    return Origin(**{key: header[key] for key in ORIGIN if header.get(key) is not None})
+
+
+def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
+    """What the first line says; the file stands where the first event begins. Raises Unreadable."""
     line = file.readline(LONGEST)
     try:
         header = parsed(line)
@@ -81,13 +92,25 @@ def _check_header(path: Path, file: BinaryIO) -> int:
             f"{shown(path)}, line 1: expected {text_of(HEADER)}, as every file of events begins (traces/README.md)"
         )
     check_version(path, str(header.get("version", "unknown")))
-    return file.tell()
+    if strange := [key for key in header if key not in (*HEADER, *ORIGIN)]:
+        raise Unreadable(
+            f"{shown(path)}, line 1: the header has a key {strange[0]!r}, expected schema, version, and perhaps "
+            f"{' and '.join(ORIGIN)} (traces/README.md)"
+        )
+    for key in ORIGIN:
+        if not isinstance(header.get(key), str | None) or header.get(key) == "":
+            raise Unreadable(
+                f"{shown(path)}, line 1: {key} is {text_of(header[key])}, expected a name, or no {key} at all "
+                "(traces/README.md)"
+            )
+    return header
 
 
-def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary) -> int:
+def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary, of: Origin) -> int:
     """Write batches of the vocabulary's schema; returns how many events they hold."""
     count = 0
-    file.write(f"{text_of(HEADER)}\n".encode())
+    said = {key: value for key, value in asdict(of).items() if value}
+    file.write(f"{text_of(HEADER | said)}\n".encode())
     for batch in batches:
         file.writelines(f"{text_of(row)}\n".encode() for row in rows(batch, vocabulary))
         count += batch.num_rows

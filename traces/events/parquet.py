@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from gapless.traces.events.event import NAME, ROWS, VERSION, NoEvent, Vocabulary
+from gapless.traces.events.event import NAME, ROWS, VERSION, NoEvent, Origin, Vocabulary
 from gapless.traces.problems import Unreadable, shown
+
+ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the keys of the metadata that say it
+
+
+def origin(path: Path, file: BinaryIO) -> Origin:
+    """What the metadata says of all events. Raises Unreadable."""
+    with _explained(path):
+        metadata = _opened(path, file).schema_arrow.metadata or {}
+    said = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
+    if strange := [key for key in said if key.startswith(NAME) and key not in (NAME, *ORIGIN.values())]:
+        raise Unreadable(
+            f"{shown(path)}: its metadata has a key {shown(strange[0])}, expected {NAME}, and perhaps "
+            f"{' and '.join(ORIGIN.values())} (traces/README.md)"
+        )
+    return Origin(**{name: said[key] for name, key in ORIGIN.items() if said.get(key)})
 
 
 def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int, int]]:
@@ -85,14 +101,15 @@ def check_version(path: Path, version: str) -> None:
         )
 
 
-def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary) -> int:
+def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary, of: Origin) -> int:
     """Write batches of the vocabulary's schema; returns how many events they hold."""
     count = 0
+    said = {ORIGIN[name]: value for name, value in asdict(of).items() if value}
     names = ["source", "spec", "trace", "action", "outcome"]
     integers = ("position", *(f"args.{name}" for name in vocabulary.arguments))
     with parquet.ParquetWriter(
         file,
-        vocabulary.schema,
+        vocabulary.schema.with_metadata({NAME: str(VERSION)} | said),
         compression="zstd",
         use_dictionary=names,  # type: ignore[arg-type]  # the stubs know only all columns, or none
         column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from gapless.traces.events import ndjson, parquet
-from gapless.traces.events.event import NoEvent
+from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import is_parquet
 from gapless.traces.events.schema import Event, from_lines, sound, to_events
 from gapless.traces.problems import Unreadable, shown
@@ -41,6 +41,12 @@ def stretches(path: Path, size: int) -> list[EventStretch]:
         bounds = list(cut(path, file, size))
     last = len(bounds) - 1
     return [EventStretch(n, low, high, held, n == 0, n == last) for n, (low, high, held) in enumerate(bounds)]
+
+
+def origin(path: Path) -> Origin:
+    """What a file says of all its events. Raises Unreadable."""
+    with _opened(path) as file:
+        return parquet.origin(path, file) if is_parquet(path) else ndjson.origin(path, file)
 
 
 def read(path: Path, stretch: EventStretch | None = None) -> Iterator[pa.RecordBatch]:

@@ -34,6 +34,7 @@ from gapless.traces.events.event import (
     ROWS,
     Ints,
     NoEvent,
+    Origin,
     Outcome,
     Vocabulary,
     argument,
@@ -291,9 +292,9 @@ def _why_wrong(batch: pa.RecordBatch, at: int) -> str:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def write(path: Path, batches: Iterable[pa.RecordBatch]) -> int:
+def write(path: Path, batches: Iterable[pa.RecordBatch], *, origin: Origin | None = None) -> int:
     """`writing.write`, of batches of `SCHEMA`. Raises ValueError where one of them holds what is no event."""
-    return writing.write(path, _checked(batches), ALL)
+    return writing.write(path, _checked(batches), ALL, origin=origin)
 
 
 def _checked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -306,7 +307,8 @@ def _checked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         before += batch.num_rows
 
 
-def write_events(path: Path, events: Iterable[Event]) -> int:
+def write_events(path: Path, events: Iterable[Event], *, origin: Origin | None = None) -> int:
     """Write events, and say how many: `write`, for objects."""
     one_by_one = iter(events)
-    return write(path, (from_events(group) for group in iter(lambda: list(islice(one_by_one, ROWS)), [])))
+    groups = (from_events(group) for group in iter(lambda: list(islice(one_by_one, ROWS)), []))
+    return write(path, groups, origin=origin)

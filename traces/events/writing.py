@@ -5,24 +5,39 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from gapless.traces.events import ndjson, parquet
-from gapless.traces.events.event import Vocabulary
+from gapless.traces.events.event import UNSAID, Origin, Vocabulary
 from gapless.traces.events.files import is_parquet
 
+_origin: ContextVar[Origin] = ContextVar("origin", default=UNSAID)
 
-def write(path: Path, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary) -> int:
+
+@contextmanager
+def coming_from(origin: Origin) -> Iterator[None]:
+    """Within, files say that their events come from there: a source that writes its events need not know how."""
+    token = _origin.set(origin)
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
+def write(
+    path: Path, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary, *, origin: Origin | None = None
+) -> int:
     """Write batches of the vocabulary's schema; returns how many events they hold. The suffix of `path` says the form.
 
-    The file appears whole or not at all.
+    `origin`: what the file says of all events; default: as `coming_from` has it. The file appears whole or not at all.
     """
     write_form = parquet.write if is_parquet(path) else ndjson.write
     with _whole(path) as file:
-        return write_form(file, batches, vocabulary)
+        return write_form(file, batches, vocabulary, _origin.get() if origin is None else origin)
 
 
 @contextmanager

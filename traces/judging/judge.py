@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gapless.spec.catalog import END
 from gapless.spec.language import ASSUMED
 from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.batches import Batch, slices
@@ -81,6 +82,8 @@ class Judge:
                 verdicts.verdict[strange] = verdict_table.VERDICTS.index("inconclusive")
                 chosen[strange] = False
         tally.traces = int(chosen.sum())
+        resting = np.unique(traces.of[traces.action == traces.spec.codes.get(END, -1)])
+        tally.rested = int(chosen[resting].sum())
         return chosen
 
     def _compiled(

@@ -51,12 +51,12 @@ class Cluster:
 class Tally:
     """Traces of one spec in numbers.
 
-    `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of them
-    that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those that
-    nobody saw, by action · `anomalies`: by deviation · `clusters`: by the rule that is broken · `unopened`: traces
-    that do not begin as they must · `given_up`: traces with too many possible states · `unpromised`:
-    traces in which an assumption does not hold · `falls`: the first event that
-    stands behind a later one.
+    `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of
+    them that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those
+    that nobody saw, by action · `anomalies`: by deviation · `clusters`: by the rule that is broken · `unopened`:
+    traces that do not begin as they must · `rested`: traces that claim to have come to rest · `given_up`: traces with
+    too many possible states · `unpromised`: traces in which an assumption does not hold · `falls`: the first event
+    that stands behind a later one.
     """
 
     begins: int
@@ -67,6 +67,7 @@ class Tally:
     inferred: dict[str, int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
     clusters: dict[str, Cluster] = field(default_factory=dict)
+    rested: int = 0
     unopened: Seen | None = None
     given_up: Seen | None = None
     unpromised: Seen | None = None
@@ -77,6 +78,7 @@ class Tally:
         self.begins = min(self.begins, other.begins + rows)
         self.asked += other.asked
         self.traces += other.traces
+        self.rested += other.rested
         self.events += other.events
         self.cover(other.covered)
         for action, count in other.inferred.items():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapless.spec.catalog import SPECS, Spec
+from gapless.spec.catalog import END, SPECS, Spec
 from gapless.traces.judging.columns import First
 from gapless.traces.judging.tallies import Cluster, Tally
 from gapless.traces.options import Options
@@ -80,16 +80,21 @@ class Teller:
         kind, number = self.recorded.place(first.row)
         return f"{kind} {number}"
 
-    def _not_exercised(self, spec: Spec, tally: Tally) -> list[str]:
-        return [
-            f"{spec.name}.{action}: no such step in {shown(self.recorded.file)}"
-            for action in spec.actions
-            if tally.traces and action not in tally.covered
-        ] + [
-            f"{spec.name}.{action}: every such step in {shown(self.recorded.file)} is inferred, and none was seen"
-            for action, count in tally.inferred.items()
-            if tally.covered.get(action, 0) <= count
-        ]
+    def _not_exercised(self, spec: Spec, tally: Tally) -> Iterator[str]:
+        file = shown(self.recorded.file)
+        for action in spec.actions:
+            if tally.traces and action not in (*tally.covered, END):
+                yield f"{spec.name}.{action}: no such step in {file}"
+        for action, count in tally.inferred.items():
+            if tally.covered.get(action, 0) <= count:
+                yield f"{spec.name}.{action}: every such step in {file} is inferred, and none was seen"
+        if spec.at_rest and tally.rested < tally.traces:
+            which = "some traces" if tally.rested else "no trace"
+            says = "do not say that they have" if tally.rested else "says that it has"
+            yield (
+                f"{spec.name}.{END}: {which} in {file} {says} come to rest: whether anything is lost or left undecided "
+                "in the end was not asked"
+            )
 
     def _nothing(self, parts: Parts) -> Iterator[str]:
         """Why nothing was checked. Vacuity is not conformance."""

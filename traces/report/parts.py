@@ -16,13 +16,15 @@ if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
 class Parts:
     """What one recording adds to a report.
 
-    `unreadable` says why it cannot be judged at all, `reasons` why not everything was. `rows` are the source's own
-    rows by name, each a model of its own; `listed` counts the rows that tasks wrote into the verdict table, and
-    `verdicts` are those still to be written.
+    `profile` is the one that it was judged by, where that is for the recording to say. `unreadable` says why it
+    cannot be judged at all, `reasons` why not everything was. `rows` are the source's own rows by name, each a model
+    of its own; `listed` counts the rows that tasks wrote into the verdict table, and `verdicts` are those still to be
+    written.
     """
 
     bytes: int = 0
     records: int = 0
+    profile: str = ""
     clean: bool | None = None
     live: bool = False
     unreadable: str = ""

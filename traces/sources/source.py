@@ -56,7 +56,7 @@ class Source(Protocol):
     presentation: Presentation
     """How reports show it."""
     profile: str
-    """Whose deviations count as anomalies, unless the user names a profile."""
+    """Whose deviations count as anomalies, unless the user names a profile. Empty: each recording says itself."""
     warms: frozenset[str]
     """The specs whose kernels `warm` compiles."""
     beside: frozenset[str]
@@ -75,6 +75,7 @@ class Source(Protocol):
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
         """Open what `recognise` found; the report calls it `path`, and tasks write verdicts into `table`.
 
+        `options.profile` is empty where each recording says itself by which it is judged: then `Parts.profile` tells.
         Raises Unreadable, NothingThere.
         """
 

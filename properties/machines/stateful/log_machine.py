@@ -7,6 +7,7 @@ not. In the end, the checker replays what the log recorded (`recorded_conformanc
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -130,7 +131,9 @@ class LogMachine(RuleBasedStateMachine):
         self.both(lambda s: log.refer(s, position), lambda: self._core().log.at(position))
 
     def teardown(self) -> None:
-        """What was recorded conforms."""
+        """The store stops in order, and says that it is at rest. What was recorded conforms."""
+        if self.core is not None and sys.exc_info()[0] is None:  # otherwise the machine has failed already
+            self.core.close(self.now)
         require_conformance(self.recorder)
 
     # -- both sides --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from gapless.traces.check import check
-from gapless.traces.events import reading
+from gapless.traces.events import reading, schema
 from gapless.traces.report.values import Finding, Report
 from tests.support.command_line import gapless
 from tests.support.pulsar_recordings import (
@@ -124,7 +124,7 @@ def test_text_json_and_page_tell_what_the_coordinator_did(tmp_path: Path) -> Non
 def test_exported_events_get_the_same_verdict(tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"events.{suffix}"
     assert gapless("trace", recording("broker-timeouts"), "--out", out).exit_code == 0
-    direct, again = check(recording("broker-timeouts")), check(out, profile="pulsar")
+    direct, again = check(recording("broker-timeouts")), check(out)
     assert (again.verdict, again.coverage, again.anomalies) == (direct.verdict, direct.coverage, direct.anomalies)
     assert {event.trace for event in reading.read_events(out)} == {"tc0", "cli"}
 
@@ -146,13 +146,15 @@ def test_the_file_of_a_recording_names_it_too(tmp_path: Path) -> None:
     assert check(recording("coord-limit") / "trace.ndjson").coverage == check(recording("coord-limit")).coverage
     events = tmp_path / "trace.ndjson"  # a name that events may have, too
     gapless("trace", recording("coord-limit"), "--out", events)
-    assert check(events, profile="pulsar").sources[0].kind == "event-trace"
+    assert check(events).sources[0].kind == "event-trace"
 
 
 def test_each_source_is_judged_by_the_profile_of_its_broker(tmp_path: Path) -> None:
-    out = tmp_path / "events.parquet"
+    out, foreign = tmp_path / "events.parquet", tmp_path / "foreign.ndjson"
     gapless("trace", recording("coord-limit"), "--out", out)
-    assert check([recording("coord-limit"), out]).profile == "pulsar, rocketmq"
+    schema.write_events(foreign, reading.read_events(out))
+    assert check([recording("coord-limit"), out]).profile == "pulsar"
+    assert check([recording("coord-limit"), foreign]).profile == "pulsar, strict"
 
 
 # -- damage --------------------------------------------------------------------------------------------------------

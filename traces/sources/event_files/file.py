@@ -9,23 +9,26 @@ read once more, and that trace is put together too. Only a stretch is held as co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gapless.spec.catalog import PROFILES, STRICT
 from gapless.traces.engines.engine import Engine
 from gapless.traces.events import reading
+from gapless.traces.events.event import Origin
+from gapless.traces.events.files import is_parquet
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.judging.columns import Hashes, Packed
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.judging.teller import Recorded, Teller
 from gapless.traces.options import Options
-from gapless.traces.problems import Unreadable
+from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.report.parts import Parts
-from gapless.traces.sources.event_files import PROFILE
 from gapless.traces.sources.event_files.stretches import (
     NO_HASHES,
     StretchResult,
@@ -50,7 +53,9 @@ class EventFile:
     def __init__(self, name: Path, path: Path, options: Options, table: TableRows | None) -> None:
         self.name = name
         self.path = path
-        self.options = options
+        self.origin = reading.origin(path)
+        self.profile = options.profile or profile_of(path, self.origin)
+        self.options = replace(options, profile=self.profile)
         self.table = table
         self.splits = reading.stretches(path, options.split or STRETCH)
         self.judged: dict[int, StretchResult] = {}
@@ -92,10 +97,21 @@ class EventFile:
     def _parts(self, *, interrupted: bool) -> Parts:
         records = sum(judged.records for judged in self.judged.values())
         place = partial(reading.place, self.path)
-        recorded = Recorded(self.name, self.path.stat().st_size, records, self.path.name, place, PROFILE)
+        own = self.origin.profile or STRICT
+        recorded = Recorded(self.name, self.path.stat().st_size, records, self.path.name, place, own)
         parts = Teller(recorded, self.options, self.options.trace).parts(self._tallies(), interrupted=interrupted)
+        parts.profile = self.profile
+        parts.notes += self._notes()
         parts.listed = sum(judged.listed for judged in (*self.judged.values(), *self.joined))
         return parts
+
+    def _notes(self) -> list[str]:
+        """Whose events they are, and by which profile they are judged where nobody says."""
+        if self.origin.kind:
+            return [f"its events come from: {self.origin.kind}"]
+        if self.origin.profile:
+            return []
+        return [f"it does not say by which profile it is to be judged: judged by {self.profile}"]
 
     def _scattered(self) -> tuple[Hashes, list[EventStretch]]:
         """The traces that occur in several stretches, and the stretches that must be read again for them."""
@@ -136,6 +152,20 @@ class EventFile:
             for name, tally in judged.tallies.items():
                 total.setdefault(name, Tally(tally.begins)).add(tally, 0)
         return dict(sorted(total.items(), key=lambda item: item[1].begins))
+
+
+def profile_of(path: Path, said: Origin) -> str:
+    """The profile that a file is judged by unless the user names one: what it says; strict where it does not.
+
+    Raises Unreadable where it names one that nobody knows.
+    """
+    if said.profile and said.profile not in PROFILES:
+        where = "its metadata" if is_parquet(path) else "line 1"
+        raise Unreadable(
+            f"{shown(path)}, {where}: no such profile: {shown(said.profile)}, expected one of {', '.join(PROFILES)}; "
+            "name one with --profile, which wins over what a file says"
+        )
+    return said.profile or STRICT
 
 
 def _judge_again(work: StretchTask, shared: Hashes, stretch: EventStretch) -> tuple[StretchResult, Sequence[Packed]]:

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from gapless.traces.engines.engine import Progress
 from gapless.traces.events.files import is_event_file
 from gapless.traces.options import Options
-from gapless.traces.problems import UsageError
 from gapless.traces.report.sections import Presentation
-from gapless.traces.sources.event_files import PROFILE
 from gapless.traces.sources.source import Beside, Recording
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ class EventFiles:
 
     kind = "event-trace"
     presentation = Presentation("event trace", "event")
-    profile = PROFILE
+    profile = ""  # each file says its own
     warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
     expected_folder = ""
@@ -43,7 +41,9 @@ class EventFiles:
 
     def export(self, path: Path, found: Path, out: Path, beside: Beside, progress: Progress | None) -> int:  # noqa: ARG002 - as `Source` says
         """As `Source` says."""
-        raise UsageError(f"{found} holds events already: nothing is to be written to {out}")
+        from gapless.traces.events import reading, schema  # noqa: PLC0415 - see above
+
+        return schema.write(out, reading.read(found), origin=reading.origin(found))
 
     def warm(self) -> None:
         """As `Source` says."""

@@ -1,0 +1,184 @@
+"""What an event `end` claims: the system has come to rest, and nothing is lost, left undecided or never written."""
+
+from pathlib import Path
+
+import pytest
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.check import check
+from gapless.traces.events import schema
+from gapless.traces.report.values import Report
+from tests.support.command_line import gapless
+from tests.support.event_files import Told, append, index, opened, step
+
+Call = tuple[str, *tuple[int, ...]]
+
+REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
+    "log": (
+        [("open", 0, 1024), ("append", 0, 100, 0, 1, 1, 1, 1, 9), ("flush", 100)],
+        {"every-record-is-on-disk": [("open", 0, 1024), ("append", 0, 100, 0, 1, 1, 1, 1, 9)]},
+    ),
+    "queue": (
+        [("open", 0, 0), ("append", 0, 1, 0, 340, 0), ("index", 0, 0, 340, 0)],
+        {"every-message-has-its-entry": [("open", 0, 0), ("append", 0, 1, 0, 340, 0)]},
+    ),
+    "dispatch": (
+        [("open", 0, 1), ("scan", 0), ("take", 0), ("write", 0), ("commit", 1), ("flush", 1)],
+        {
+            "every-message-is-visible": [("open", 0, 1), ("scan", 0), ("take", 0), ("write", 0)],
+            "every-entry-is-on-disk": [("open", 0, 1), ("scan", 0), ("take", 0), ("write", 0), ("commit", 1)],
+        },
+    ),
+    "ring": (
+        [("open", 2), ("cut", 0), ("decode", 0), ("dispatch", 0)],
+        {"every-batch-is-dispatched": [("open", 2), ("cut", 0), ("decode", 0)]},
+    ),
+    "transaction": (
+        [("open", 0, 0, 0), ("prepare", 7, 40), ("commit", 7, 40, 90, 1, 0), ("mark", 7)],
+        {
+            "transaction-is-decided-or-set-aside": [("open", 0, 0, 0), ("prepare", 7, 40)],
+            "op-names-what-was-decided": [("open", 0, 0, 0), ("prepare", 7, 40), ("commit", 7, 40, 90, 1, 0)],
+        },
+    ),
+    "checkpoint": (
+        [
+            ("open", 0, 0),
+            ("half", 0),
+            ("resolve", 0),
+            ("advance", 1),
+            ("op", 0, 1),
+            ("consume_op", 0),
+            ("advance_ops", 1),
+        ],
+        {
+            "every-half-is-done-with": [("open", 0, 0), ("half", 0), ("resolve", 0)],
+            "every-op-is-done-with": [("open", 0, 0), ("op", 0, 0), ("consume_op", 0)],
+        },
+    ),
+    "op_batch": (
+        [("open", 4096, 3000), ("enqueue", 7, 2, 1), ("write", 1, 2, 2, 1, 1)],
+        {"no-half-waits-for-its-op": [("open", 4096, 3000), ("enqueue", 7, 2, 1)]},
+    ),
+    "coordinator": (
+        [("open", 2), ("admit",), ("begin", 0, 0, 9), ("decide", 0, 3), ("finish", 0, 5)],
+        {
+            "no-transaction-is-active": [("open", 2), ("admit",), ("begin", 0, 0, 9), ("decide", 0, 3)],
+            "no-request-to-begin-is-left": [("open", 2), ("admit",)],
+        },
+    ),
+    "permits": (
+        [("open", 1, 0), ("acquire", 0), ("wait", 1), ("reply", 0), ("acquire", 1), ("reply", 1)],
+        {
+            "no-permit-is-held": [("open", 1, 0), ("acquire", 0)],
+            "nobody-waits": [("open", 1, 0), ("acquire", 0), ("wait", 1), ("reply", 0)],
+        },
+    ),
+    "broker": (
+        [
+            *(("open", 0), ("prepare", 0, 0, 1, 1), ("flush", 1), ("answer",), ("run",), ("commit", 1, 1)),
+            *(("flush", 2), ("dispatch", 1), ("mark", 2), ("flush", 3)),
+        ],
+        {
+            "transaction-is-decided-or-set-aside": [("open", 0), ("prepare", 0, 0, 1, 1), ("flush", 1)],
+            "op-names-what-was-decided": [("open", 0), ("prepare", 0, 0, 1, 1), ("flush", 1), ("roll_back",)],
+            "consumers-see-what-was-committed": [
+                *(("open", 0), ("prepare", 0, 0, 1, 1), ("flush", 1), ("answer",), ("run",), ("commit", 1, 1)),
+                *(("mark", 2), ("flush", 3)),
+            ],
+            "every-record-is-on-disk": [("open", 0), ("prepare", 0, 0, 1, 1), ("roll_back",), ("mark", 1)],
+        },
+    ),
+}
+"""Of each spec, a trace that ends at rest; and for each property at rest, one that does not."""
+BROKEN = [(spec, rule) for spec, (_, broken) in REST.items() for rule in broken]
+
+
+MADE = "end 1 → 2, positions[1] 0 → 340, sizes[1] 0 → 340"
+
+
+def told(spec: str, calls: list[Call], *, trace: str = "one") -> list[Told]:
+    return [step(action, *args, spec=spec, trace=trace) for action, *args in calls]
+
+
+def checked(path: Path, events: list[Told]) -> Report:
+    file = path / "events.ndjson"
+    schema.write_events(file, [event(at) for at, event in enumerate(events)])
+    return check(file)
+
+
+def test_every_spec_that_says_what_holds_at_rest_has_its_traces() -> None:
+    said = {name: {need.id.partition("/")[2] for need in spec.rules.values()} for name, spec in SPECS.items()}
+    assert set(REST) == {name for name, spec in SPECS.items() if spec.at_rest}
+    for name, (_, broken) in REST.items():
+        assert len(broken) == len(SPECS[name].at_rest)
+        assert set(broken) <= said[name]
+
+
+@pytest.mark.parametrize("spec", REST)
+def test_a_trace_that_ends_at_rest_conforms(tmp_path: Path, spec: str) -> None:
+    found = checked(tmp_path, told(spec, [*REST[spec][0], ("end",)]))
+    assert found.verdict == "conforms", [finding.story for finding in found.findings]
+    assert found.coverage[f"{spec}.end"] == 1
+    assert not [line for line in found.not_exercised if line.startswith(f"{spec}.end")]
+
+
+@pytest.mark.parametrize(("spec", "rule"), BROKEN)
+def test_what_is_left_at_the_end_is_told(tmp_path: Path, spec: str, rule: str) -> None:
+    calls = REST[spec][1][rule]
+    assert checked(tmp_path, told(spec, calls)).verdict == "conforms"  # so far: it may still come
+    found = checked(tmp_path, told(spec, [*calls, ("end",)]))
+    (finding,) = found.findings
+    assert (found.verdict, finding.rule, finding.where.offset) == ("departs", f"{spec}/{rule}", 2 + len(calls))
+    assert finding.message.startswith(f"one: end at line {2 + len(calls)}, not so: ")
+    assert f"end needs: {finding.needs}." in finding.story
+    assert f"Otherwise {finding.otherwise}." in finding.story
+    assert check(tmp_path / "events.ndjson", ignore=[finding.rule]).verdict == "conforms"
+
+
+def test_the_story_of_a_message_that_was_lost(tmp_path: Path) -> None:
+    lost = [opened(), append(0, 0), append(1, 340), index(0, 0), step("end")]
+    (finding,) = checked(tmp_path, lost).findings
+    assert finding.story == [
+        "queue TopicTest/3 departs at events.ndjson, line 6.",
+        "",
+        f"  1. append(number=1, count=1, position=340, size=340, tag=0)   {MADE}",
+        "  2. index(number=0, position=0, size=340, tag=0)               indexed 0 → 1, entry_sizes[0] 0 → 340",
+        "  3. end()                                                      refused",
+        "",
+        "end needs: every message has its entry.",
+        "Here: end=2, indexed=1.",
+        "Otherwise a message is in the log and no consumer ever receives it.",
+        "2 of 5 events do not matter to this and are left out.",
+        f"Again: gapless explain {tmp_path}/events.ndjson --trace TopicTest/3",
+    ]
+
+
+def test_a_system_may_begin_again_and_come_to_rest_again(tmp_path: Path) -> None:
+    again = [opened(), append(0, 0), index(0, 0), step("end"), append(1, 340), index(1, 340), step("end")]
+    found = checked(tmp_path, again)
+    assert (found.verdict, found.coverage["queue.end"]) == ("conforms", 2)
+    assert checked(tmp_path, again[:5]).verdict == "conforms"  # it goes on, and has not said that it is at rest
+    assert checked(tmp_path, [*again[:5], step("end")]).verdict == "departs"
+
+
+def test_who_does_not_say_that_all_came_to_rest_is_not_asked(tmp_path: Path) -> None:
+    one, other = ([*told("queue", REST["queue"][0], trace=name)] for name in ("A/0", "B/0"))
+    end = step("end", trace="A/0")
+    says = "come to rest: whether anything is lost or left undecided in the end was not asked"
+    unasked = [line for line in checked(tmp_path, [*one, *other]).not_exercised if "queue.end" in line]
+    assert unasked == [f"queue.end: no trace in events.ndjson says that it has {says}"]
+    unasked = [line for line in checked(tmp_path, [*one, end, *other]).not_exercised if "queue.end" in line]
+    assert unasked == [f"queue.end: some traces in events.ndjson do not say that they have {says}"]
+
+
+@pytest.mark.parametrize("outcome", ["unknown", "refused"])
+def test_a_claim_that_nobody_surely_made_accuses_nobody(tmp_path: Path, outcome: str) -> None:
+    """A store that refused to stop is right where something is left; whether one that died did stop, nobody knows."""
+    left = [opened(), append(0, 0), step("end", outcome=outcome)]
+    assert checked(tmp_path, left).verdict == "conforms"
+
+
+def test_the_rules_of_rest_are_listed() -> None:
+    listed = gapless("rules").stdout
+    assert "transaction/transaction-is-decided-or-set-aside" in listed
+    assert "the transaction is decided or set aside" in listed
