@@ -41,18 +41,19 @@ def _of_steps() -> Mapping[str, frozenset[str]]:
 
 
 def judged(coverage: Mapping[str, int], ignored: frozenset[str]) -> tuple[frozenset[str], dict[str, int]]:
-    """The rules that were held against something, and how many events by spec were held against any.
+    """The rules that were held against something, and how many events by spec were held against none.
 
     A step that was taken was held against all its needs, but for those that do not count.
     """
     held: set[str] = set()
-    events: dict[str, int] = {}
+    unheld: dict[str, int] = {}
     for step, count in coverage.items():
         if count and (left := _of_steps().get(step, frozenset()) - ignored):
             held |= left
+        else:
             spec = step.partition(".")[0]
-            events[spec] = events.get(spec, 0) + count
-    return frozenset(held), events
+            unheld[spec] = unheld.get(spec, 0) + count
+    return frozenset(held), unheld
 
 
 def established(rule: Rule) -> str:

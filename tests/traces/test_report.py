@@ -492,7 +492,7 @@ def test_transactions_are_named_in_the_sentence_where_there_are_any() -> None:
     assert last in Page(pages.html(transactional())).text
     assert Page(pages.html(transactional())).text.count("796transactions") == 2, "at the top, and above the charts"
     one = transactional(transactions=[transactions(transactions=1)])
-    assert "2 queues, 1 transaction, 14,710" in piped(one)
+    assert "2 queues, 1 transaction read, 14,710" in piped(one)
 
 
 def test_a_store_without_transactions_says_nothing_of_them() -> None:
@@ -581,7 +581,7 @@ def test_a_section_of_any_source_is_told_on_a_page_and_in_a_pipe(tidal: Report) 
     assert told.startswith("store: a sea, 4,897 waves, 4.0 MiB, clean: conforms\n")
     assert "\nharbour  metres  most\nBrest         8  of 9\n" in told
     assert "\nBrest: 8 m\n  small  2    100%\n  a moon is up\n\nBrest: 8 m\n" in told
-    assert "conforms: 3 traces, 3 tides, 14,710 events" in told
+    assert "conforms: 3 traces, 3 tides read, 14,710 events" in told
     page = Page(pages.html(tidal)).text
     for words in ("Tides twice a day Brest 7waves Waves 2 waves", "Words Brest: 8 m Depths", "3tides"):
         assert words in page

@@ -58,7 +58,10 @@ def test_a_source_of_somebody_else_is_checked_by_both_engines(engine: str, insta
     found = checked(installed, file, "--engine", engine, "--report", str(tmp_path / "page.html"))
     assert (found["verdict"], found["profile"], found["engine"]) == ("departs", "strict", engine)
     assert found["sources"][0]["kind"] == "toy-csv"
-    assert found["counts"] | {"by_spec": None} == {"events": 6, "traces": 2, "queues": 0, "by_spec": None}
+    assert found["counts"] | {"by_spec": None, "rules": 0} == {
+        **{"events": 6, "traces": 2, "queues": 0},
+        **{"by_spec": None, "rules": 0},
+    }
     (finding,) = found["findings"]
     assert (finding["rule"], finding["trace"]) == ("queue/entry-points-at-its-message", "b/1")
     assert finding["where"] == {"file": "steps.csv", "offset": 6}
