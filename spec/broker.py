@@ -56,7 +56,7 @@ def prepare(s: State, number: Number, position: Position, group: int, queue: int
     Source: docs/proposals.md#invisible-half (the original topic and queue are kept).
     """
     require(0 <= number, "numbers-begin-at-0", because="numbers begin at 0", otherwise="a half can never be asked for")
-    after = transaction.prepare(_transaction(s), number, position)
+    after = transaction.prepare(_transaction(s), number, position, True)  # noqa: FBT003
     return replace(_with(_written(s, position), after), group=group, asked=group, meant=queue, went=queue)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Map, Number, greatest, implies, replace, require
+from gapless.spec.language import Map, Number, applies, greatest, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +12,7 @@ class State:
     opened: int = 0  # 1 once the batcher runs
     max_size: int = 0  # bytes: a body that has reached this is full; 0 where that is not known
     interval: int = 0  # ms that an entry may wait; 0 where that is not known
+    restarted: int = 0  # 1 where the broker may have been set otherwise in an earlier life
     clock: int = 0  # ms
     since: int = 0  # ms, when the first that waits came
     count: int = 0  # entries that wait
@@ -30,6 +31,15 @@ def open(s: State, max_size: int, interval: int) -> State:  # noqa: A001 - the s
     require(s.opened == 0 and s.count == 0, "batcher-is-new",
         because="the batcher is new", otherwise="two batchers are taken for one")
     return replace(s, opened=1, max_size=max_size, interval=interval)
+
+
+def restart(s: State) -> State:
+    """The broker has been started again since, or set otherwise while it ran: `max_size` is its limit of today.
+
+    Source: docs/rocketmq.md#settings-at-run-time.
+    """
+    applies(s.ops == 0 and s.count == 0)
+    return replace(s, restarted=1)
 
 
 def enqueue(s: State, number: Number, length: int, known: bool) -> State:
@@ -163,7 +173,7 @@ def no_half_waits_for_its_op(s: State) -> bool:
 
 
 INITIAL = State()
-ACTIONS = (open, enqueue, write, tick, stop, crash)
+ACTIONS = (open, restart, enqueue, write, tick, stop, crash)
 INVARIANTS = (what_waits_has_bytes, nobody_waits_too_long, all_is_counted_from_zero, a_half_is_named_once)
 STEP_PROPERTIES = (
     an_op_is_full_or_takes_all,

@@ -7,7 +7,7 @@ names the version that it was asked about. Maps are by half number.
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Map, Number, Position, implies, replace, require
+from gapless.spec.language import Map, Number, Position, applies, implies, replace, require
 
 NOWHERE = Position(-1)  # the position of a version that is not in the log
 NOBODY = Number(-1)  # the number of a version that is not there
@@ -30,6 +30,7 @@ class State:
     start: Position = Position(0)  # where the log begins: versions below have expired
     max_checks: int = 0  # how often a half is put back at most; 0 where that is not known
     witnessed: int = 0  # 1 where all that producers asked for is known
+    restarted: int = 0  # 1 where the broker may have been set otherwise in an earlier life
     phase: int = Phase.ABSENT
     newest: Number = NOBODY  # the newest version
     checks: int = 0  # the counter of the newest version: how often the half was put back
@@ -54,6 +55,15 @@ def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  
     return replace(s, start=start, max_checks=max_checks, witnessed=witnessed)
 
 
+def restart(s: State) -> State:
+    """The broker has been started again since, or set otherwise while it ran: `max_checks` is its limit of today.
+
+    Source: docs/rocketmq.md#settings-at-run-time.
+    """
+    applies(s.phase == Phase.ABSENT)
+    return replace(s, restarted=1)
+
+
 def ask_to_commit(s: State, number: Number) -> State:
     """The producer asks to commit version `number`; whether it was heard is not known.
 
@@ -70,16 +80,19 @@ def ask_to_roll_back(s: State, number: Number) -> State:
     return replace(s, rollbacks_asked=s.rollbacks_asked.set(number, s.rollbacks_asked[number] + 1))
 
 
-def prepare(s: State, number: Number, position: Position) -> State:
-    """The half is in the log, where no consumer looks.
+def prepare(s: State, number: Number, position: Position, marked: bool) -> State:
+    """The half is in the log, where no consumer looks; `marked` says that it carries the marker of a half.
 
-    Source: docs/rocketmq-transactions.md#prepare; TransactionalMessageBridge.parseHalfMessageInner.
+    Source: docs/rocketmq-transactions.md#prepare, #tx1; TransactionalMessageBridge.parseHalfMessageInner.
     """
     require(s.phase == Phase.ABSENT, "half-is-the-first-of-its-transaction",
         because="the half is the first of its transaction",
         otherwise="one message is prepared twice, and can be committed twice")
     require(0 <= position, "half-has-its-place-in-the-log",
         because="the half has its place in the log", otherwise="no decision can ever name it")
+    require(marked, "half-carries-its-marker",
+        because="the half carries its marker",
+        otherwise="a message that nobody prepared waits for a decision, and its producer is asked for one")
     return replace(
         s,
         phase=Phase.PREPARED,
@@ -397,6 +410,7 @@ def an_op_names_what_was_decided(s: State) -> bool:
 INITIAL = State()
 ACTIONS = (
     open,
+    restart,
     ask_to_commit,
     ask_to_roll_back,
     prepare,

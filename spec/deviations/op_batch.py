@@ -1,7 +1,7 @@
 """What RocketMQ does with its ops that the design forbids."""
 
 from gapless.spec import op_batch
-from gapless.spec.language import Deviation, Number, applies, replace
+from gapless.spec.language import Deviation, Number, applies, implies, replace
 from gapless.spec.op_batch import State
 
 ROCKETMQ = frozenset({"rocketmq"})
@@ -14,11 +14,24 @@ def enqueue_again(s: State, number: Number, length: int, known: bool) -> State:
     return replace(after, named=s.named.set(number, s.named[number] + 1))
 
 
+def _of_an_earlier_life(s: State) -> State:
+    """The state without its limit, if an earlier life of the broker may have had another."""
+    return replace(s, max_size=0) if s.restarted > 0 else s
+
+
 def write_one_alone(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
     """A broker older than the batches writes one op for each half, and no comma in it."""
     applies(not listed)
     applies(count == 1)
-    return op_batch.write(s, count, size, last, legible, True)  # noqa: FBT003
+    after = op_batch.write(_of_an_earlier_life(s), count, size, last, legible, True)  # noqa: FBT003
+    return replace(after, max_size=s.max_size)
+
+
+def write_to_another_size(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
+    """The limit was another when the op was written."""
+    applies(s.restarted > 0)
+    after = op_batch.write(_of_an_earlier_life(s), count, size, last, legible, listed)
+    return replace(after, max_size=s.max_size)
 
 
 def wait_for_another_interval(s: State, time: int) -> State:
@@ -34,13 +47,30 @@ def stop_with_entries_waiting(s: State) -> State:
     return op_batch.crash(s)
 
 
+def an_op_of_one_life_is_full_or_takes_all(before: State, after: State) -> bool:
+    """Otherwise a decided half waits for nothing, and is asked about again."""
+    return implies(before.restarted == 0, op_batch.an_op_is_full_or_takes_all(before, after))
+
+
+def a_body_of_one_life_is_bounded(before: State, after: State) -> bool:
+    """Otherwise one op grows until no broker can store it."""
+    return implies(before.restarted == 0, op_batch.a_body_is_bounded(before, after))
+
+
 DEVIATIONS = (
     Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "docs/rocketmq-transactions.md#n5: ops repeat a half"),
     Deviation(write_one_alone, op_batch.write, ROCKETMQ,
         "docs/rocketmq-transactions.md#ops: brokers up to 5.0 write one op for each half"),
+    Deviation(write_to_another_size, op_batch.write, ROCKETMQ,
+        "docs/rocketmq.md#settings-at-run-time: transactionOpMsgMaxSize was changed"),
     Deviation(wait_for_another_interval, op_batch.tick, ROCKETMQ,
         "docs/rocketmq-transactions.md#op-interval: up to twice the interval; apache/rocketmq#10199"),
     Deviation(stop_with_entries_waiting, op_batch.stop, ROCKETMQ,
         "docs/rocketmq-transactions.md#op-stop: what is younger than the interval is lost in a stop"),
 )
-GIVEN_UP = (op_batch.a_half_is_named_once,)
+GIVEN_UP = (
+    op_batch.a_half_is_named_once,
+    op_batch.an_op_is_full_or_takes_all,
+    op_batch.a_body_is_bounded,
+)
+STEP_PROPERTIES = (an_op_of_one_life_is_full_or_takes_all, a_body_of_one_life_is_bounded)

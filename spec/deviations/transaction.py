@@ -7,10 +7,15 @@ from gapless.spec.transaction import Phase, State
 ROCKETMQ = frozenset({"rocketmq"})
 
 
-def prepare_again(s: State, number: Number, position: Position) -> State:
+def _of_an_earlier_life(s: State) -> State:
+    """The state without its limit, if an earlier life of the broker may have had another."""
+    return replace(s, max_checks=0) if s.restarted > 0 else s
+
+
+def prepare_again(s: State, number: Number, position: Position, marked: bool) -> State:
     """The producer sends a half once more under the same key, as clients do that were not answered."""
     applies(s.phase > Phase.ABSENT)
-    return _opened_again(s, transaction.prepare(replace(s, phase=Phase.ABSENT), number, position))
+    return _opened_again(s, transaction.prepare(replace(s, phase=Phase.ABSENT), number, position, marked))
 
 
 def _opened_again(before: State, after: State) -> State:
@@ -29,8 +34,9 @@ def put_back_while_immune(
 ) -> State:
     """The half is immune to checks for a time: it is put back, a check is used up, and nobody is asked."""
     applies(not asked)
-    begin = replace(s, phase=Phase.PREPARED, newest=parent)
-    return replace(transaction.check(begin, number, parent, position, times, True, same), phase=s.phase)  # noqa: FBT003
+    begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=parent)
+    after = transaction.check(begin, number, parent, position, times, True, same)  # noqa: FBT003
+    return replace(after, phase=s.phase, max_checks=s.max_checks)
 
 
 def put_back_after_a_decision(
@@ -38,8 +44,9 @@ def put_back_after_a_decision(
 ) -> State:
     """The check service has not seen the op, or the op was lost: it asks about a transaction that is decided."""
     applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
-    begin = replace(s, phase=Phase.PREPARED, newest=parent)
-    return replace(transaction.check(begin, number, parent, position, times, asked, same), phase=s.phase)
+    begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=parent)
+    after = transaction.check(begin, number, parent, position, times, asked, same)
+    return replace(after, phase=s.phase, max_checks=s.max_checks)
 
 
 def put_back_after_parking(
@@ -47,8 +54,8 @@ def put_back_after_parking(
 ) -> State:
     """Another version of the half was set aside, and this one is still asked about."""
     applies(s.phase == Phase.PARKED)
-    begin = replace(s, phase=Phase.PREPARED, newest=parent)
-    return transaction.check(begin, number, parent, position, times, asked, same)
+    begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=parent)
+    return replace(transaction.check(begin, number, parent, position, times, asked, same), max_checks=s.max_checks)
 
 
 def put_back_an_old_version(
@@ -56,7 +63,18 @@ def put_back_an_old_version(
 ) -> State:
     """The half cursor was behind after a restart: a version that was put back before is put back again."""
     applies(parent != s.newest)
-    return transaction.check(replace(s, newest=parent), number, parent, position, times, asked, same)
+    begin = replace(_of_an_earlier_life(s), newest=parent)
+    return replace(transaction.check(begin, number, parent, position, times, asked, same), max_checks=s.max_checks)
+
+
+def put_back_beyond_the_limit_of_today(
+    s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
+) -> State:
+    """The limit was another when the half was put back: it has been lowered since."""
+    applies(s.restarted > 0)
+    applies(0 < s.max_checks and s.max_checks < times)
+    after = transaction.check(_of_an_earlier_life(s), number, parent, position, times, asked, same)
+    return replace(after, max_checks=s.max_checks)
 
 
 def resume(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
@@ -172,14 +190,14 @@ def park_after_a_decision(s: State, number: Number, position: Position, times: i
     """The check service has not seen the op, or the op was lost, and the last check is spent."""
     applies(not aged)
     applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
-    return _park_all_the_same(s, number, position, times, same, s)
+    return _park_all_the_same(_of_an_earlier_life(s), number, position, times, same, s)
 
 
 def park_again(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
     """Another version was set aside before, or the half cursor was behind after a restart."""
     applies(not aged)
     applies(s.phase == Phase.PARKED)
-    return _park_all_the_same(s, number, position, times, same, s)
+    return _park_all_the_same(_of_an_earlier_life(s), number, position, times, same, s)
 
 
 def park_an_old_version(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
@@ -187,7 +205,18 @@ def park_an_old_version(s: State, number: Number, position: Position, times: int
     applies(not aged)
     applies(s.phase == Phase.PREPARED)
     applies(number != s.newest)
-    return _park_all_the_same(s, number, position, times, same, s)
+    return _park_all_the_same(_of_an_earlier_life(s), number, position, times, same, s)
+
+
+def park_before_the_limit_of_today(
+    s: State, number: Number, position: Position, times: int, same: bool, aged: bool
+) -> State:
+    """The limit was another when the half was set aside: it has been raised since."""
+    applies(s.restarted > 0)
+    applies(times < s.max_checks)
+    return replace(
+        transaction.park(_of_an_earlier_life(s), number, position, times, same, aged), max_checks=s.max_checks
+    )
 
 
 DEVIATIONS = (
@@ -203,6 +232,8 @@ DEVIATIONS = (
         "docs/rocketmq-transactions.md#n11: another branch was parked first"),
     Deviation(put_back_an_old_version, transaction.check, ROCKETMQ,
         "docs/rocketmq-transactions.md#n11: an older half cursor after a restart"),
+    Deviation(put_back_beyond_the_limit_of_today, transaction.check, ROCKETMQ,
+        "docs/rocketmq.md#settings-at-run-time: transactionCheckMax was lowered"),
     Deviation(resume, transaction.check, ROCKETMQ,
         "docs/rocketmq-transactions.md#resume: admin code 323, RESUME_CHECK_HALF_MESSAGE"),
     Deviation(commit_again, transaction.commit, ROCKETMQ,
@@ -231,6 +262,8 @@ DEVIATIONS = (
     Deviation(park_again, transaction.park, ROCKETMQ, "docs/rocketmq-transactions.md#n11: each branch is parked"),
     Deviation(park_an_old_version, transaction.park, ROCKETMQ,
         "docs/rocketmq-transactions.md#n11: an older half cursor after a restart"),
+    Deviation(park_before_the_limit_of_today, transaction.park, ROCKETMQ,
+        "docs/rocketmq.md#settings-at-run-time: transactionCheckMax was raised"),
 )
 GIVEN_UP = (
     transaction.a_final_is_seen_once,

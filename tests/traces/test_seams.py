@@ -58,10 +58,7 @@ def test_a_source_of_somebody_else_is_checked_by_both_engines(engine: str, insta
     found = checked(installed, file, "--engine", engine, "--report", str(tmp_path / "page.html"))
     assert (found["verdict"], found["profile"], found["engine"]) == ("departs", "strict", engine)
     assert found["sources"][0]["kind"] == "toy-csv"
-    assert found["counts"] | {"by_spec": None, "rules": 0} == {
-        **{"events": 6, "traces": 2, "queues": 0},
-        **{"by_spec": None, "rules": 0},
-    }
+    assert [found["counts"][name] for name in ("events", "traces", "queues")] == [6, 2, 0]
     (finding,) = found["findings"]
     assert (finding["rule"], finding["trace"]) == ("queue/entry-points-at-its-message", "b/1")
     assert finding["where"] == {"file": "steps.csv", "offset": 6}

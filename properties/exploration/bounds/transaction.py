@@ -19,7 +19,7 @@ BOUND = Bound(
         "outlive.times": (-1, 0, 1, 2),
         "other": (0, 1),
         "twice": (0,),
-        **dict.fromkeys(("asked", "same", "aged"), FLAG),
+        **dict.fromkeys(("asked", "same", "aged", "marked"), FLAG),
     },
     worth={
         "open": lambda a: (a.start > 0) + a.max_checks + a.witnessed != 2,  # all but what is between
@@ -39,6 +39,7 @@ WITH_DEVIATIONS = replace(
         and s.finals + most(s.rollbacks) + most(s.commits_told) <= 2
         and most(s.marks) <= 1
         and s.checks <= 1
+        and s.restarted == 0  # without a limit, there is no other one
     ),
     numbers={
         **BOUND.numbers,

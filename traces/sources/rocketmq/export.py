@@ -112,8 +112,7 @@ def _ops(judged: JudgedStore, rows: Ints, given: Terms) -> Iterator[Told]:
     strays = {(b.position, b.arguments["number"]) for b in judged.breaches if b.action == "enqueue"}
     for op in np.flatnonzero(rows[KIND] == OP).tolist():
         trace, place = op_trace(int(rows[NUMBER, op]), int(rows[KEY, op])), int(rows[PLACE, op])
-        yield "op_batch", trace, place, steps.open(max_size=given.max_size, interval=0)
-        for event in events_of_op(op_with_marks(rows, op)):
+        for event in events_of_op(op_with_marks(rows, op), given):
             values = named("op_batch", event)
             is_stray = event[0] == "enqueue" and (place, values["number"]) in strays
             yield "op_batch", trace, place, steps.enqueue(**values | {"known": 0}) if is_stray else event

@@ -279,9 +279,8 @@ class JoinedTransactions:
     def _ops(self) -> None:
         """Exact replay of the ops that a kernel refused, and of those that the op cursor passed too early."""
         for rows in self.bad_ops:
-            events = [STEPS["op_batch"].open(max_size=self.terms.max_size, interval=0), *events_of_op(rows)]
             trace = op_trace(int(rows[NUMBER, 0]), int(rows[KEY, 0]))
-            self._tell_replayed(trace, int(rows[PLACE, 0]), "op_batch", events)
+            self._tell_replayed(trace, int(rows[PLACE, 0]), "op_batch", events_of_op(rows, self.terms))
         for position, number, reach in self.early_ops:
             events = [
                 CURSOR.open(half=self.terms.half_cursor, op=number),

@@ -36,6 +36,7 @@ from gapless.traces.sources.rocketmq.transactions.rows import (
     IMMUNE,
     KEY,
     KIND,
+    LIST,
     MARK,
     NAMES,
     NUMBER,
@@ -143,6 +144,7 @@ class TransactionArguments(NamedTuple):
     half: int
     twice: int
     aged: int
+    marked: int
 
 
 class LineageWork(NamedTuple):
@@ -279,6 +281,7 @@ def _half(w: LineageWork, t: int, r: int, seen: int, n: int) -> None:
     w.source[n] = r
     if times < 0 or (times == 0 and seen == 0):
         w.action[n] = w.codes.prepare
+        args[w.into.marked, n] = rows[LIST, r]
         return
     parent, latest, root = _parent(w, r, seen)
     args[w.into.times, n] = times

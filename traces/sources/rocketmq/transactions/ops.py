@@ -52,14 +52,15 @@ def op_with_marks(rows: Ints, op: int) -> Ints:
     return rows[:, op : op + 1 + max(int(rows[COUNT, op]), 0)]
 
 
-def events_of_op(rows: Ints) -> list[Event]:
-    """One op as the exact replay takes it: `rows` are its own and those of its marks."""
+def events_of_op(rows: Ints, given: Terms) -> list[Event]:
+    """One op as the exact replay takes it, from its opening on: `rows` are its own and those of its marks."""
     op, marks = rows[:, 0], rows[:, 1:].T.tolist()
     steps = STEPS["op_batch"]
+    opened = [steps.open(max_size=given.max_size, interval=0), *([steps.restart()] if given.restarted else [])]
     entries = [steps.enqueue(number=mark[NAMES], length=mark[SIZE], known=1) for mark in marks]
     last = marks[-1][SIZE] if marks else 0
     written = steps.write(count=len(marks), size=op[SIZE], last=last, legible=op[COUNT] >= 0, listed=op[LIST])
-    return [*entries, written]
+    return [*opened, *entries, written]
 
 
 def strays(rows: Ints) -> Iterator[tuple[int, int, int, int]]:
@@ -210,7 +211,7 @@ def judge_ops(rows: Ints, terms: Terms) -> Judgement:
     starts, reach = np.zeros(len(ops) + 1, np.int64), np.zeros(len(ops), np.int64)
     names = building.codes(of.spec, OpCodes), building.rows(of.spec, OpArguments)
     _op_events(rows, ops, *names, starts, events.action, events.args, reach)
-    state = building.states(of.spec, len(ops), opened=1, max_size=terms.max_size)
+    state = building.states(of.spec, len(ops), opened=1, max_size=terms.max_size, restarted=int(terms.restarted))
     replayed = of.replay(starts, events.action, events.args, state, widths=counts, profile=terms.profile)
     totals.covered["op_batch"] = covered(of, replayed)
     for number, deviation in enumerate(of.spec.deviations):

@@ -32,7 +32,8 @@ HALF, FINAL, PARKED, OP, MARK = range(5)
 # that a half keeps for life, EXTRA of what only its first version has. TARGET: topic and queue that the message is for.
 # FIRST: the number of the version that was put back first while immune, or -1. IMMUNE: up to which age nobody is asked
 # about the half, in ms, or -1. SIZE: of an op's body, or a mark's entry, in bytes. COUNT: entries of an op, or -1 where
-# it cannot be read; of a mark, its place among them. LIST: the numbers of an op end in a comma.
+# it cannot be read; of a mark, its place among them. LIST: the numbers of an op end in a comma; a half
+# carries its marker.
 (
     KIND, KEY, PLACE, NUMBER, NAMES, TIMES, CONTENT, EXTRA, TARGET, BORN, TIME, FIRST, IMMUNE, SIZE, COUNT, LIST,
     COLUMNS,
@@ -52,6 +53,7 @@ _HALF_MARKER = as_bytes(names.HALF_MARKER)
 _CRC = as_bytes(names.PROPERTY_CRC)
 _MULTI_OFFSET = as_bytes(names.MULTI_OFFSET)
 _WAIT = as_bytes(names.WAIT)
+_TRUE = as_bytes("true")
 _GROUP = as_bytes("PGROUP")
 _ID = as_bytes("__transactionId__")
 _IMMUNITY = as_bytes("CHECK_IMMUNITY_TIME_IN_SECONDS")
@@ -81,6 +83,7 @@ class _Given(NamedTuple):
     real_queue: int
     immune: int  # s
     marked: bool  # it has a property that only halves and their copies have
+    half: bool  # it carries the marker of a half
     grouped: bool  # it names a group of producers
     tagged: bool  # its tag is that of an op
     total: int  # digest of those that a half keeps for life
@@ -150,7 +153,7 @@ def _is_final(b: Bytes, r: RecordParts, said: _Given, names_half: int) -> bool:
 def _properties(b: Bytes, r: RecordParts) -> _Given:
     key, times, first = np.int64(0), np.int64(-1), np.int64(-1)
     real_topic, real_queue, immune = np.int64(0), np.int64(-1), np.int64(-1)
-    marked, grouped, tagged, total = False, False, False, uint64(0)
+    marked, half, grouped, tagged, total = False, False, False, False, uint64(0)
     k, e = r.low, r.high
     while k < e:
         w = k
@@ -174,6 +177,7 @@ def _properties(b: Bytes, r: RecordParts) -> _Given:
                 real_queue = number_in(b, v + 1, w)
             elif length == 8 and is_name(b, k, v, _HALF_MARKER):
                 marked = True
+                half = is_name(b, v + 1, w, _TRUE)
             elif length == 10 and is_name(b, k, v, _REAL_TOPIC):
                 real_topic = digest(b, v + 1, w)
             elif length == 17 and is_name(b, k, v, _ID):
@@ -190,7 +194,7 @@ def _properties(b: Bytes, r: RecordParts) -> _Given:
             if kept:  # a sum, for the order of properties is the order of a hash table
                 total += _mixed(uint64(digest(b, k, v)), uint64(digest(b, v + 1, w)))
         k = w + 1
-    return _Given(key, times, first, real_topic, real_queue, immune, marked, grouped, tagged, total)
+    return _Given(key, times, first, real_topic, real_queue, immune, marked, half, grouped, tagged, total)
 
 
 @njit(inline="always")
@@ -223,7 +227,7 @@ def _put(
     rows[IMMUNE, n] = said.immune * 1000 if 0 <= said.immune < 2**31 else -1
     rows[SIZE, n] = body
     rows[COUNT, n] = 0
-    rows[LIST, n] = 1
+    rows[LIST, n] = np.int64(kind != HALF or said.half)
 
 
 @njit(inline="always")

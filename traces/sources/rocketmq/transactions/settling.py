@@ -216,6 +216,7 @@ class Lineages:
         state = building.states(
             self.of.spec, len(starts) - 1,
             start=given.start, max_checks=given.max_checks, witnessed=int(given.witnessed),
+            restarted=int(given.restarted),
         )  # fmt: skip
         return self.of.replay(starts, action, args, state, widths=widths, profile=given.profile)
 
@@ -240,6 +241,9 @@ class Lineages:
         numbers = rows[NUMBER, rows[KIND] == HALF]
         events = [steps.open(start=given.start, max_checks=given.max_checks, witnessed=given.witnessed)]
         positions = [int(rows[PLACE, 0])]
+        if given.restarted:
+            events.append(steps.restart())
+            positions.append(positions[0])
         for at in range(int(self.starts[transaction]), int(self.starts[transaction + 1])):
             event = self.columns.at(at)
             values = named("transaction", event)

@@ -36,6 +36,7 @@ class Terms:
     ignored: frozenset[str]
     client: Ints = field(default_factory=lambda: NO_CLIENT, compare=False)
     witnessed: bool = False
+    restarted: bool = False  # the settings need not be those of all records
     listed: bool = False  # every transaction and op is wanted by itself
     only: int = 0  # the key of the one transaction that is wanted
 
@@ -45,13 +46,15 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
     cursors = store.cursors
     still = cursors is not None and not store.live
     hours = number_set(store.settings, "fileReservedTime") or KEPT_HOURS
+    max_checks, max_size = (number_set(store.settings, f"transaction{name}") for name in ("CheckMax", "OpMsgMaxSize"))
     return Terms(
         start=store.start,
         half_cursor=cursors.half if still and cursors and cursors.half is not None else -1,
         op_cursor=cursors.op if still and cursors and cursors.op is not None and store.clean else -1,
-        max_checks=number_set(store.settings, "transactionCheckMax"),
-        max_size=number_set(store.settings, "transactionOpMsgMaxSize"),
+        max_checks=max_checks,
+        max_size=max_size,
         aged_ms=hours * 3_600_000,
+        restarted=bool(max_checks or max_size) and not store.settings_held,
         profile=options.profile,
         ignored=options.ignored,
         client=evidence.said if evidence else NO_CLIENT,
