@@ -243,7 +243,7 @@ def who_waits_is_woken(s: permits.State) -> bool:
 
 LOG = ("open", (0, 100))
 RECORD = (1, 1, 1, 1)  # known, fits, intact, sealed
-HALF = (("open", (0, 0, 0)), ("prepare", (0, 40)))
+HALF = (("open", (0, 0, 0)), ("prepare", (0, 40, 1)))
 QUEUE = (("open", (0, 0)), ("append", (0, 1, 0, 91, 0)))
 TWO_SCANNED = (("open", (0, 1)), ("scan", (0,)), ("scan", (1,)))
 

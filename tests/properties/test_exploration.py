@@ -34,9 +34,9 @@ PINNED = {
     "queue": (809, 15_399, 2_084, 173_935),
     "dispatch": (4_471, 26_928, 3_142, 223_550),
     "ring": (742, 2_115, 230, 24_486),
-    "transaction": (3_632, 19_440, 8_352, 504_848),
+    "transaction": (3_632, 19_440, 11_984, 523_008),
     "checkpoint": (2_439, 15_461, 3_486, 90_243),
-    "op_batch": (758, 4_681, 281, 69_736),
+    "op_batch": (1_516, 10_878, 562, 140_988),
     "half_cache": (3_687, 15_159, 9_383, 202_785),
     "coordinator": (14_397, 95_112, 11_860, 662_262),
     "permits": (5_647, 36_693, 12_098, 152_469),
@@ -45,9 +45,9 @@ PINNED = {
 PINNED_WITH_DEVIATIONS = {
     "log": (199, 2_590, 81, 121_623),
     "queue": (3_185, 87_079, 6_610, 1_124_626),
-    "transaction": (3_122, 77_804, 12_042, 747_380),
+    "transaction": (5_204, 134_221, 23_238, 1_350_572),
     "checkpoint": (2_769, 18_173, 4_044, 110_718),
-    "op_batch": (4_520, 37_707, 5_737, 779_428),
+    "op_batch": (9_040, 86_829, 11_482, 2_188_970),
     "coordinator": (7_490, 46_775, 6_263, 362_582),
     "permits": (2_715, 16_638, 6_165, 67_304),
 }
@@ -451,7 +451,7 @@ def test_where_a_spec_comes_to_rest_it_is_as_it_says() -> None:
     story = summary.story(found)
     assert story[0] == "toy breaks it_has_arrived after 3 steps."
     assert story[-4:] == [
-        "Not so: it has arrived.", "Here: at=3.", "Otherwise nobody meets it.", "Again: gapless explore toy",
+        "Not so: it has arrived.", "Here: at = 3.", "Otherwise nobody meets it.", "Again: gapless explore toy",
     ]  # fmt: skip
 
 

@@ -132,7 +132,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "ring-has-room-for-the-batch",
         [("open", (1,)), ("cut", (0,)), ("cut", (1,)), ("decode", (0,)), ("decode", (1,))],
     ),
-    "transaction": ("decision-came-before-the-op", [("open", (0, 0, 0)), ("prepare", (0, 7)), ("mark", (0,))]),
+    "transaction": ("decision-came-before-the-op", [("open", (0, 0, 0)), ("prepare", (0, 7, 1)), ("mark", (0,))]),
     "checkpoint": (
         "half-cursor-stays-within-the-halves-of-the-log",
         [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],

@@ -6,7 +6,9 @@ from gapless.properties.exploration.bounds import FLAG, Bound, most, one_wrong
 
 BOUND = Bound(
     says="two versions of the half, one check, every question asked once",
-    within=lambda s: most(s.commits_asked) <= 1 and most(s.rollbacks_asked) <= 1 and s.checks <= 1,
+    within=lambda s: (
+        most(s.commits_asked) <= 1 and most(s.rollbacks_asked) <= 1 and s.checks <= 1 and s.restarted == 0
+    ),
     numbers={
         "start": (0, 10),
         "max_checks": (0, 1),
@@ -39,12 +41,12 @@ WITH_DEVIATIONS = replace(
         and s.finals + most(s.rollbacks) + most(s.commits_told) <= 2
         and most(s.marks) <= 1
         and s.checks <= 1
-        and s.restarted == 0  # without a limit, there is no other one
+        and (s.restarted == 0 if s.max_checks == 0 else s.restarted == 1 or s.phase == 0)  # the limit is another one
     ),
     numbers={
         **BOUND.numbers,
         "start": (10,),
-        "max_checks": (0,),
+        "max_checks": (0, 1),
         "witnessed": (0,),
         "position": (10, 20),
         "outlive.times": (0, 1),
@@ -55,6 +57,7 @@ WITH_DEVIATIONS = replace(
     },
     worth={
         **BOUND.worth,
+        "open": lambda _: True,
         "check": lambda a: a.parent < a.number and a.position == 20 and one_wrong(a.asked, a.same),
         "park": lambda a: a.position == 10 and one_wrong(a.same, a.aged),
         "commit": lambda a: a.position == 10 and one_wrong(a.same, 1 - a.twice),
