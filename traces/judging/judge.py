@@ -7,7 +7,7 @@ The compiled kernel replays every trace in which all steps were taken and nothin
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,12 @@ from gapless.traces.judging.batches import Batch, slices
 from gapless.traces.judging.columns import First, Traces
 from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import replay
+from gapless.traces.replay.exact import call, replay
 from gapless.traces.replay.kernels import EXACT, Ints, Replayed, kernel
 from gapless.traces.replay.possible_states import Departs, Replay, TooMany, Unpromised
 from gapless.traces.report import verdict_table
+
+NAMED = 24  # steps that one story names
 
 
 class Judge:
@@ -102,7 +104,9 @@ class Judge:
         found = batch.replay(of, self.options.profile)
         _count(traces, tally, batch, found, 1)
         unpromised = [why for why, reason in enumerate(of.reasons, 1) if reason.rule.endswith(f"/{ASSUMED}")]
-        by_exact_replay = np.isin(found.bad_why, [EXACT, *unpromised])
+        takes_over = {f"{traces.spec.name}/{takeover.rule}" for takeover in traces.spec.takeovers}
+        going_on = [why for why, reason in enumerate(of.reasons, 1) if reason.rule in takes_over]
+        by_exact_replay = np.isin(found.bad_why, [EXACT, *unpromised, *going_on])
         undecided = batch.traces[by_exact_replay]
         if len(undecided):  # they are replayed from their beginning: what was counted of them is taken back
             exact[undecided] = True
@@ -117,7 +121,7 @@ class Judge:
     def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts) -> list[Suspect]:
         """Replay one trace through the plain functions."""
         replayed = Replay(traces.spec, self.options)
-        suspects = []
+        suspects: list[Suspect] = []
         for taken in traces.taken(trace):
             tally.events += 1
             at = First(taken.row, taken.position, traces.name(trace))
@@ -125,9 +129,12 @@ class Judge:
                 replayed.take(taken)
             except Departs as departs:
                 told = departs.departure(replayed, traces.taken(trace))
+                if not suspects:
+                    verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
                 suspects.append(Suspect(at, replace(told, state=None), departs.also))
-                verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
-                break
+                if taken.outcome == "refused" or not replayed.take_over(taken, told.rule):
+                    break
+                tally.taken_over[told.event[0]] = tally.taken_over.get(told.event[0], 0) + 1
             except TooMany:
                 tally.given_up = added(tally.given_up, 1, at)
                 verdicts.give_up(trace)
@@ -141,7 +148,7 @@ class Judge:
         tally.cover(replayed.covered)
         for name, taken in replayed.deviations():
             tally.deviate(name, 1, First(taken.row, taken.position, traces.name(trace)))
-        return suspects
+        return _with_others(suspects)
 
     # -- those that depart -----------------------------------------------------------------------------------------
 
@@ -174,6 +181,27 @@ class Judge:
             if outcome.departure:
                 return events[number:], Suspect(at, replace(outcome.departure, state=None))
         return events[:0], None
+
+
+def _with_others(suspects: list[Suspect]) -> list[Suspect]:
+    """The departures of one trace; the first that breaks a rule names the others, behind which the model went on."""
+    alike: dict[str, list[Suspect]] = {}
+    for suspect in suspects:
+        alike.setdefault(suspect.departure.rule if suspect.departure else "", []).append(suspect)
+    for some in alike.values():
+        if some[1:]:
+            some[0] = replace(some[0], also=(*some[0].also, _others(some[1:])))
+    return [suspect for some in alike.values() for suspect in some]
+
+
+def _others(suspects: list[Suspect]) -> str:
+    """Which other steps break the rule, and where."""
+    told = [
+        f"position {position}: {', '.join(call(d.spec, d.event) for d in (s.departure for s in some) if d)}"
+        for position, some in groupby(suspects[:NAMED], key=lambda suspect: suspect.at.position)
+    ]
+    more = len(suspects) - NAMED
+    return f"So are others, each taken over as claimed: at {'; at '.join(told)}{f'; and {more:,} more' * (more > 0)}."
 
 
 def _count(traces: Traces, tally: Tally, batch: Batch, found: Replayed, sign: int) -> None:

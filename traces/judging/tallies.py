@@ -53,10 +53,11 @@ class Tally:
 
     `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of
     them that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those
-    that nobody saw, by action · `anomalies`: by deviation · `clusters`: by the rule that is broken · `unopened`:
-    traces that do not begin as they must · `rested`: traces that claim to have come to rest · `given_up`: traces with
-    too many possible states · `unpromised`: traces in which an assumption does not hold · `falls`: the first event
-    that stands behind a later one.
+    that nobody saw, by action · `taken_over`: those that were refused, and are what the broker claims from then on ·
+    `anomalies`: by deviation · `clusters`: by the rule that is broken · `unopened`: traces that do not begin as they
+    must · `rested`: traces that claim to have come to rest · `given_up`: traces with too many possible states ·
+    `unpromised`: traces in which an assumption does not hold · `falls`: the first event that stands behind a later
+    one.
     """
 
     begins: int
@@ -65,6 +66,7 @@ class Tally:
     events: int = 0
     covered: dict[str, int] = field(default_factory=dict)
     inferred: dict[str, int] = field(default_factory=dict)
+    taken_over: dict[str, int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     rested: int = 0
@@ -83,6 +85,8 @@ class Tally:
         self.cover(other.covered)
         for action, count in other.inferred.items():
             self.inferred[action] = self.inferred.get(action, 0) + count
+        for action, count in other.taken_over.items():
+            self.taken_over[action] = self.taken_over.get(action, 0) + count
         for name, seen in other.anomalies.items():
             self.deviate(name, seen[0], _moved(seen[1], rows))
         for rule, cluster in other.clusters.items():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import signature
+from typing import NamedTuple
 
 from gapless.spec.catalog import SPECS, State, waiving
 from gapless.spec.language import Map, Refused
@@ -18,16 +19,22 @@ from gapless.traces.replay.notation import Change, by_name, call_of, changes, co
 
 REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
 
+CLAIMED = " (refused, and taken over as claimed)"
+
 Event = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class StoryStep:
-    """One step of a story: the event, and what it changed, as (what, before, after)."""
+    """One step of a story: the event, and what it changed, as (what, before, after).
+
+    `claimed`: the step was refused, and the model took over what the broker claims.
+    """
 
     number: int
     event: Event
     changes: tuple[Change, ...]
+    claimed: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,14 @@ class Outcome:
     departure: Departure | None = None
 
 
+class PastStep(NamedTuple):
+    """A step that was taken, or taken over, and the state before it."""
+
+    event: Event
+    before: State
+    claimed: bool = False
+
+
 def named(spec: str, event: Event) -> dict[str, int]:
     """An event's arguments by name."""
     action, args = event
@@ -74,19 +89,30 @@ def replay(
     *,
     profile: str,
     ignored: frozenset[str] = frozenset(),
+    beyond: bool = False,
 ) -> Outcome:
-    """Take every event from `state` on, up to the first that is refused."""
+    """Take every event from `state` on, up to the first that is refused; or `beyond` those that can be taken over.
+
+    Then the departure is that of the last event, if that is refused.
+    """
     outcome = Outcome(state)
-    history: deque[tuple[Event, State]] = deque(maxlen=REMEMBERED)
+    history: deque[PastStep] = deque(maxlen=REMEMBERED)
     number = 0
     with waiving(spec, ignored):
         for event in events:
+            args, outcome.departure = named(spec, event), None
             try:
-                after, deviation = SPECS[spec].step(outcome.state, event[0], named(spec, event), profile)
+                after, deviation = SPECS[spec].step(outcome.state, event[0], args, profile)
             except Refused as refusal:
                 outcome.departure = _departure(spec, history, number, outcome.state, event, refusal)
-                return outcome
-            history.append((event, outcome.state))
+                claimed = SPECS[spec].taken_over(outcome.state, event[0], args, refusal.rule) if beyond else None
+                if claimed is None:
+                    return outcome
+                history.append(PastStep(event, outcome.state, claimed=True))
+                number += 1
+                outcome.state = claimed
+                continue
+            history.append(PastStep(event, outcome.state))
             number += 1
             outcome.state = after
             outcome.covered[event[0]] = outcome.covered.get(event[0], 0) + 1
@@ -96,7 +122,7 @@ def replay(
 
 
 def _departure(
-    spec: str, history: Sequence[tuple[Event, State]], taken: int, state: State, event: Event, refusal: Refused
+    spec: str, history: Sequence[PastStep], taken: int, state: State, event: Event, refusal: Refused
 ) -> Departure:
     args, rule = named(spec, event), f"{spec}/{refusal.rule}"
     reason = _reason_of(spec, event[0], rule)
@@ -143,16 +169,16 @@ def _lookup(state: State, name: str, key: int | None) -> int:
 
 
 def _that_made(
-    history: Sequence[tuple[Event, State]], taken: int, state: State, looked_at: set[tuple[str, int | None]]
+    history: Sequence[PastStep], taken: int, state: State, looked_at: set[tuple[str, int | None]]
 ) -> tuple[StoryStep, ...]:
     """The last step that changed each of the values that the failed need looks at."""
     wanted = {w for w in looked_at if not isinstance(getattr(state, w[0]), Map) or w[1] is not None}
     steps: list[StoryStep] = []
     after = state
-    for number, (event, before) in zip(range(taken, 0, -1), reversed(history), strict=False):
+    for number, (event, before, claimed) in zip(range(taken, 0, -1), reversed(history), strict=False):
         made = {w for w in wanted if _lookup(before, *w) != _lookup(after, *w)}
         if made:
-            steps.append(StoryStep(number, event, changes(before, after)))
+            steps.append(StoryStep(number, event, changes(before, after), claimed))
             wanted -= made
         if not wanted:
             break
@@ -197,7 +223,7 @@ def story(
     def at(event: Event, number: int) -> str:
         return call(departure.spec, event) + (f" at {where(number)}" if where else "")
 
-    calls = [(at(step.event, step.number), told(step.changes)) for step in departure.steps]
+    calls = [(at(step.event, step.number), told(step.changes) + CLAIMED * step.claimed) for step in departure.steps]
     calls.append((at(departure.event, departure.number), "refused"))
     width = column(calls)
     lines = [title, ""]

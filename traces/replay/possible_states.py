@@ -73,7 +73,7 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         spec, options, event = replayed.spec, replayed.options, self.taken.event
         if self.rule is None:
             outcome = replay(
-                spec.name, spec.initial, [*path, event], profile=options.profile, ignored=options.ignored
+                spec.name, spec.initial, [*path, event], profile=options.profile, ignored=options.ignored, beyond=True
             )  # fmt: skip
             assert outcome.departure is not None  # noqa: S101 - the same functions refused it a moment ago
             return outcome.departure
@@ -133,6 +133,18 @@ class Replay:
         self.number += 1
         if len(self.worlds) > STATES:
             raise TooMany
+
+    def take_over(self, taken: Taken, rule: str) -> bool:
+        """Go on behind an event that departs, with what the broker claims; False where nobody can say what that is."""
+        spec, (action, _) = self.spec, taken.event
+        args, name = named(spec.name, taken.event), rule.partition("/")[2]
+        claimed = [(world, spec.taken_over(world.state, action, args, name)) for world in self.worlds]
+        after = [world._replace(state=state) for world, state in claimed if state is not None]
+        if not after:
+            return False
+        self.worlds = _distinct(after, spec.scalars)
+        self.number += 1
+        return True
 
     def _accepting(self, taken: Taken) -> list[World]:
         """The worlds after the step, where it can be taken."""
@@ -194,12 +206,20 @@ class Replay:
         state = self.spec.initial
         with waiving(self.spec.name, self.options.ignored):
             for number, event in enumerate(path, 1):
-                after, _ = self.spec.step(state, event[0], named(self.spec.name, event), self.options.profile)
+                after = self._after(state, event)
                 changes = [(n, called(getattr(state, n)), called(getattr(after, n))) for n in self.spec.scalars]
                 changed = tuple(change for change in changes if change[1] != change[2])
                 last |= {name: StoryStep(number, event, changed) for name, _, _ in changed if name in wanted}
                 state = after
         return sorted(dict.fromkeys(last.values()), key=lambda step: step.number)
+
+    def _after(self, state: State, event: Event) -> State:
+        """The state after an event of a path."""
+        args = named(self.spec.name, event)
+        try:
+            return self.spec.step(state, event[0], args, self.options.profile)[0]
+        except Refused as refusal:
+            return self.spec.taken_over(state, event[0], args, refusal.rule)
 
 
 def _distinct(worlds: list[World], integers: Sequence[str]) -> list[World]:

@@ -35,10 +35,10 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     steps: deque[StoryStep] = deque(maxlen=STEPS)
     turns: dict[str, StoryStep] = {}
     path: list[Taken] = []
-    for taken, before, after in _path(traces, trace, suspect.at.row, options):
+    for taken, before, after, claimed in _path(traces, trace, suspect.at.row, options):
         path.append(taken)
         about = named(departure.spec, taken.event).get("number")
-        step = StoryStep(taken.row + 1, taken.event, ())
+        step = StoryStep(taken.row + 1, taken.event, (), claimed)
         if taken.event[0] in TURNING and steps:
             turns[taken.event[0]] = replace(step, changes=changes(before, after))
         elif subject is not None and about == subject:
@@ -52,18 +52,22 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     return replace(departure, number=suspect.at.row + 1, steps=tuple(chosen), left_out=len(path) - len(chosen))
 
 
-def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[Taken, State, State]]:
-    """The events before `row` that were taken, and the states before and after each."""
+def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[Taken, State, State, bool]]:
+    """The events before `row` that were taken, the states before and after each, and whether it was taken over."""
     spec, state = traces.spec, traces.spec.initial
     for taken in traces.taken(trace):
         if taken.row >= row:
             return
         if taken.outcome == "refused":
             continue
+        claimed = False
         try:
             with waiving(spec.name, options.ignored):
                 after, _ = spec.step(state, taken.event[0], named(spec.name, taken.event), options.profile)
-        except Refused:  # its outcome is unknown, and it was not taken
-            continue
-        yield taken, state, after
+        except Refused as refusal:
+            after = spec.taken_over(state, taken.event[0], named(spec.name, taken.event), refusal.rule)
+            if after is None or taken.outcome == "unknown":  # it was not taken
+                continue
+            claimed = True
+        yield taken, state, after, claimed
         state = after
