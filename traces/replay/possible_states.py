@@ -43,6 +43,15 @@ class World(NamedTuple):
         """The same, with one deviation more."""
         return self._replace(anomalies=self.anomalies + 1, deviated=((deviation, taken), self.deviated))
 
+    @property
+    def not_done(self) -> frozenset[int]:
+        """The numbers of the events with unknown outcome that did not happen."""
+        numbers, link = set(), self.undone
+        while link is not None:
+            numbers.add(link[0])
+            link = link[1]
+        return frozenset(numbers)
+
     def without(self, number: int) -> World:
         """The same, for event `number` did not happen."""
         return self._replace(undone=(number, self.undone))
@@ -190,10 +199,7 @@ class Replay:
 
     def path(self, events: Iterator[Taken], end: int, world: World) -> Iterator[Event]:
         """The steps that were taken before event number `end`, as `world` has it."""
-        undone, link = set(), world.undone
-        while link is not None:
-            undone.add(link[0])
-            link = link[1]
+        undone = world.not_done
         for number, taken in enumerate(events):
             if number >= end:
                 return
