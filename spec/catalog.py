@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib import import_module
@@ -22,7 +22,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from gapless.spec import __path__ as folder
 from gapless.spec import deviations, language
 from gapless.spec.deviations import __path__ as beside
-from gapless.spec.language import APPLIES, ASSUMED, Deviation, Map, Refused, require, waived
+from gapless.spec.language import APPLIES, ASSUMED, Deviation, Map, Refused, Takeover, require, waived
 
 State = Any
 """A frozen dataclass of integers and Maps; each spec has its own."""
@@ -93,6 +93,19 @@ class Spec:
     def deviations(self) -> tuple[Deviation[Any], ...]:
         """The steps that real brokers take and the design forbids."""
         return self._instead("DEVIATIONS")
+
+    @cached_property
+    def takeovers(self) -> tuple[Takeover[Any], ...]:
+        """How a reader goes on behind a broken rule, where one can."""
+        return self._instead("TAKEOVERS")
+
+    def taken_over(self, state: State, action: str, args: Mapping[str, int], rule: str) -> State | None:
+        """The state as the broker claims it, after an action that was refused for a rule; None where nobody can say."""
+        for takeover in self.takeovers:
+            if takeover.rule == rule and takeover.instead_of is self.actions[action]:
+                with suppress(Refused):
+                    return takeover.step(state, *(args[name] for name in self.parameters[action]))
+        return None
 
     def _instead(self, name: str) -> tuple[Any, ...]:
         return tuple(getattr(self.deviating or self.module, name, ()))

@@ -22,6 +22,7 @@ __all__ = [
     "Number",
     "Position",
     "Refused",
+    "Takeover",
     "all_between",
     "applies",
     "assume",
@@ -189,3 +190,17 @@ class Deviation(Generic[S]):
     instead_of: Callable[..., S]
     profiles: frozenset[str]
     seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover(Generic[S]):
+    """How a reader goes on behind a broken rule: the model takes over what the broker claims, and checks it no more.
+
+    `step` takes the arguments of the action that was refused for `rule`, the id of a rule within the spec. The refusal
+    is a departure all the same. What `step` makes is a state in which nothing that came before is held against what
+    comes later: whatever is refused from there on is a departure in its own right.
+    """
+
+    step: Callable[..., S]
+    instead_of: Callable[..., S]
+    rule: str

@@ -52,6 +52,16 @@ def test_every_step_has_its_obligations(spec: Spec) -> None:
         assert {(induction.INITIAL, sentence, weak) for sentence in initial} <= asked
 
 
+@pytest.mark.parametrize("spec", [spec for spec in SPECS.values() if spec.takeovers], ids=lambda spec: spec.name)
+def test_a_takeover_keeps_what_is_left_of_the_invariants(spec: Spec) -> None:
+    """So what is refused behind it is no echo of what was taken over."""
+    for takeover in spec.takeovers:
+        assert takeover.rule in {need.id.partition("/")[2] for need in spec.rules.values()}
+        asked = [o for o in induction.inductive(spec, weak=True, only=[takeover.step]) if o.states == 1]
+        assert len(asked) == len(spec.invariants(weak=True)) + 1  # and it can happen
+        assert {counterexamples.settled(obligation).verdict for obligation in asked} == {"proved"}
+
+
 # -- what is wrong is refuted, and told ----------------------------------------------------------------------------
 
 

@@ -23,8 +23,12 @@ from gapless.traces.replay.kernels import kernel
 
 Choose = Callable[[Sequence[int]], int]
 SMALL = (0, 1, 2, 3, 8, 9, 40, 100)
-LIKELY = {"broker": 3 * ("prepare", "flush", "answer", "run", "commit", "dispatch")}
-"""Steps that a walk takes more often: consumers see a message in the eighth step at the earliest."""
+LIKELY = {
+    "broker": 3 * ("prepare", "flush", "answer", "run", "commit", "dispatch"),
+    "dispatch": ("scan", "take", "write", "commit"),
+}
+"""Steps that a walk takes more often: consumers see a message in the eighth step of a broker at the earliest, and in
+the fifth of a queue."""
 INT64 = range(-(2**63), 2**63)
 
 

@@ -7,7 +7,7 @@ The compiled kernel replays every trace in which all steps were taken and nothin
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,12 @@ from gapless.traces.judging.batches import Batch, slices
 from gapless.traces.judging.columns import First, Traces
 from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import replay
+from gapless.traces.replay.exact import call, replay
 from gapless.traces.replay.kernels import EXACT, Ints, Replayed, kernel
 from gapless.traces.replay.possible_states import Departs, Replay, TooMany, Unpromised
 from gapless.traces.report import verdict_table
+
+NAMED = 24  # steps that one story names
 
 
 class Judge:
@@ -102,7 +104,9 @@ class Judge:
         found = batch.replay(of, self.options.profile)
         _count(traces, tally, batch, found, 1)
         unpromised = [why for why, reason in enumerate(of.reasons, 1) if reason.rule.endswith(f"/{ASSUMED}")]
-        by_exact_replay = np.isin(found.bad_why, [EXACT, *unpromised])
+        takes_over = {f"{traces.spec.name}/{takeover.rule}" for takeover in traces.spec.takeovers}
+        going_on = [why for why, reason in enumerate(of.reasons, 1) if reason.rule in takes_over]
+        by_exact_replay = np.isin(found.bad_why, [EXACT, *unpromised, *going_on])
         undecided = batch.traces[by_exact_replay]
         if len(undecided):  # they are replayed from their beginning: what was counted of them is taken back
             exact[undecided] = True
@@ -117,17 +121,24 @@ class Judge:
     def _exact(self, traces: Traces, tally: Tally, trace: int, verdicts: _Verdicts) -> list[Suspect]:
         """Replay one trace through the plain functions."""
         replayed = Replay(traces.spec, self.options)
-        suspects = []
+        suspects: list[Suspect] = []
+        moment, same = 0, ""  # the action that departs; other steps end the moment
         for taken in traces.taken(trace):
             tally.events += 1
             at = First(taken.row, taken.position, traces.name(trace))
             try:
                 replayed.take(taken)
+                same = same if taken.event[0] == same else ""
             except Departs as departs:
                 told = departs.departure(replayed, traces.taken(trace))
-                suspects.append(Suspect(at, replace(told, state=None), departs.also))
-                verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
-                break
+                if not suspects:
+                    verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
+                moment += bool(suspects) and told.event[0] != same
+                same = told.event[0]
+                suspects.append(Suspect(at, replace(told, state=None), departs.also, moment))
+                if taken.outcome == "refused" or not replayed.take_over(taken, told.rule):
+                    break
+                tally.taken_over[told.event[0]] = tally.taken_over.get(told.event[0], 0) + 1
             except TooMany:
                 tally.given_up = added(tally.given_up, 1, at)
                 verdicts.give_up(trace)
@@ -141,27 +152,25 @@ class Judge:
         tally.cover(replayed.covered)
         for name, taken in replayed.deviations():
             tally.deviate(name, 1, First(taken.row, taken.position, traces.name(trace)))
-        return suspects
+        return _with_others(suspects)
 
     # -- those that depart -----------------------------------------------------------------------------------------
 
     def _tell(
         self, traces: Traces, tally: Tally, refused: dict[str, list[Ints]], suspects: list[Suspect], verdicts: _Verdicts
     ) -> None:
-        """One cluster for all that break the same rule; of those that a kernel refused, the first is explained."""
+        """One cluster for all that break the same rule, of one trace at one moment; the first of each is explained."""
         for suspect in suspects:
             assert suspect.departure is not None  # noqa: S101 - for the type checker: exact replay explains each
             rule = suspect.departure.rule
-            one = Cluster(1, (suspect,))
-            tally.clusters[rule] = tally.clusters[rule] + one if rule in tally.clusters else one
+            tally.gather((rule, suspect.moment), Cluster(1, (suspect,)))
         for rule, some in refused.items():
             events = np.concatenate(some)
             events = events[np.argsort(traces.row[events], kind="stable")]
             events, first = self._explained(traces, events)
             if first is not None:
                 others = tuple(Suspect(traces.first(event)) for event in events[1:TRACES].tolist())
-                cluster = Cluster(len(events), (first, *others))
-                tally.clusters[rule] = tally.clusters[rule] + cluster if rule in tally.clusters else cluster
+                tally.gather((rule, 0), Cluster(len(events), (first, *others)))
                 verdicts.depart(traces.of[events], traces.position[events], rule)
 
     def _explained(self, traces: Traces, events: Ints) -> tuple[Ints, Suspect | None]:
@@ -174,6 +183,26 @@ class Judge:
             if outcome.departure:
                 return events[number:], Suspect(at, replace(outcome.departure, state=None))
         return events[:0], None
+
+
+def _with_others(suspects: list[Suspect]) -> list[Suspect]:
+    """The departures of one trace; the first of a moment names the others that break the same rule then."""
+    alike: dict[str, list[Suspect]] = {}
+    for suspect in suspects:
+        alike.setdefault(suspect.departure.rule if suspect.departure else "", []).append(suspect)
+    found = []
+    for some in alike.values():
+        for _, group in groupby(some, key=lambda suspect: suspect.moment):
+            first, *others = group
+            found += [replace(first, also=(*first.also, _others(others))) if others else first, *others]
+    return found
+
+
+def _others(suspects: list[Suspect]) -> str:
+    """Which other steps break the rule."""
+    told = ", ".join(call(d.spec, d.event) for d in (suspect.departure for suspect in suspects[:NAMED]) if d)
+    more = len(suspects) - NAMED
+    return f"So are others, each taken over as claimed: {told}{f', and {more:,} more' * (more > 0)}."
 
 
 def _count(traces: Traces, tally: Tally, batch: Batch, found: Replayed, sign: int) -> None:

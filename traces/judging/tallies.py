@@ -25,6 +25,7 @@ class Suspect:
     at: First
     departure: Departure | None = None
     also: tuple[str, ...] = ()
+    moment: int = 0  # departures of a trace between which no other step was taken are of one moment
 
     def moved(self, rows: int) -> Suspect:
         """The same, so many rows further on."""
@@ -52,11 +53,12 @@ class Tally:
     """Traces of one spec in numbers.
 
     `begins`: the first row with an event of the spec · `asked`: traces that a user asked for · `traces`: those of
-    them that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`: those
-    that nobody saw, by action · `anomalies`: by deviation · `clusters`: by the rule that is broken · `unopened`:
-    traces that do not begin as they must · `rested`: traces that claim to have come to rest · `given_up`: traces with
-    too many possible states · `unpromised`: traces in which an assumption does not hold · `falls`: the first event
-    that stands behind a later one.
+    them that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`:
+    those that nobody saw, by action · `taken_over`: those that were refused, and are what the broker claims from
+    then on · `anomalies`: by deviation · `clusters`: by the rule that is broken, and the moment of its trace ·
+    `unopened`: traces that do not begin as they must · `rested`: traces that claim to have come to rest ·
+    `given_up`: traces with too many possible states · `unpromised`: traces in which an assumption does not hold ·
+    `falls`: the first event that stands behind a later one.
     """
 
     begins: int
@@ -65,8 +67,9 @@ class Tally:
     events: int = 0
     covered: dict[str, int] = field(default_factory=dict)
     inferred: dict[str, int] = field(default_factory=dict)
+    taken_over: dict[str, int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
-    clusters: dict[str, Cluster] = field(default_factory=dict)
+    clusters: dict[tuple[str, int], Cluster] = field(default_factory=dict)
     rested: int = 0
     unopened: Seen | None = None
     given_up: Seen | None = None
@@ -83,11 +86,12 @@ class Tally:
         self.cover(other.covered)
         for action, count in other.inferred.items():
             self.inferred[action] = self.inferred.get(action, 0) + count
+        for action, count in other.taken_over.items():
+            self.taken_over[action] = self.taken_over.get(action, 0) + count
         for name, seen in other.anomalies.items():
             self.deviate(name, seen[0], _moved(seen[1], rows))
-        for rule, cluster in other.clusters.items():
-            moved = cluster.moved(rows)
-            self.clusters[rule] = self.clusters[rule] + moved if rule in self.clusters else moved
+        for signature, cluster in other.clusters.items():
+            self.gather(signature, cluster.moved(rows))
         if other.unopened:
             self.unopened = added(self.unopened, other.unopened[0], _moved(other.unopened[1], rows))
         if other.given_up:
@@ -97,6 +101,11 @@ class Tally:
         if other.falls:
             falls = _moved(other.falls, rows)
             self.falls = min(self.falls, falls) if self.falls else falls
+
+    def gather(self, signature: tuple[str, int], cluster: Cluster) -> None:
+        """Add traces, or departures of one, that are told as one."""
+        before = self.clusters.get(signature)
+        self.clusters[signature] = before + cluster if before else cluster
 
     def cover(self, counts: Mapping[str, int]) -> None:
         """Count accepted events by action; what is negative is taken back."""

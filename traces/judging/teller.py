@@ -88,6 +88,11 @@ class Teller:
         for action, count in tally.inferred.items():
             if tally.covered.get(action, 0) <= count:
                 yield f"{spec.name}.{action}: every such step in {file} is inferred, and none was seen"
+        for action, count in tally.taken_over.items():
+            yield (
+                f"{spec.name}.{action}: {count:,} such steps in {file} are refused, and taken over as claimed: what "
+                "came before them is not held against what comes later"
+            )
         if spec.at_rest and tally.rested < tally.traces:
             which = "some traces" if tally.rested else "no trace"
             says = "do not say that they have" if tally.rested else "says that it has"

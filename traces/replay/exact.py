@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import signature
+from typing import NamedTuple
 
 from gapless.spec.catalog import SPECS, State, waiving
 from gapless.spec.language import Refused
@@ -35,6 +36,8 @@ from gapless.traces.replay.notation import (
 
 REMEMBERED = 100_000  # events back from a refusal that a story may tell of: bounds memory, whatever a trace's length
 
+CLAIMED = " (refused, and taken over as claimed)"
+
 Event = tuple[str, tuple[int, ...]]
 Element = tuple[str, int | None]
 """A field of a state, or what a Map has at a key."""
@@ -44,13 +47,15 @@ Element = tuple[str, int | None]
 class StoryStep:
     """One step of a story: the event, and what it changed, as (what, before, after).
 
-    `number`: of the event in its trace, from 1 · `outcome`: what the broker said became of it.
+    `number`: of the event in its trace, from 1 · `outcome`: what the broker said became of it. ·
+    `claimed`: the step was refused, and the model took over what the broker claims.
     """
 
     number: int
     event: Event
     changes: tuple[Change, ...]
     outcome: str = "ok"
+    claimed: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,14 @@ class Outcome:
     departure: Departure | None = None
 
 
+class PastStep(NamedTuple):
+    """A step that was taken, or taken over, and the state before it."""
+
+    event: Event
+    before: State
+    claimed: bool = False
+
+
 def named(spec: str, event: Event) -> dict[str, int]:
     """An event's arguments by name."""
     action, args = event
@@ -98,19 +111,30 @@ def replay(
     *,
     profile: str,
     ignored: frozenset[str] = frozenset(),
+    beyond: bool = False,
 ) -> Outcome:
-    """Take every event from `state` on, up to the first that is refused."""
+    """Take every event from `state` on, up to the first that is refused; or `beyond` those that can be taken over.
+
+    Then the departure is that of the last event, if that is refused.
+    """
     outcome = Outcome(state)
-    history: deque[tuple[Event, State]] = deque(maxlen=REMEMBERED)
+    history: deque[PastStep] = deque(maxlen=REMEMBERED)
     number = 0
     with waiving(spec, ignored):
         for event in events:
+            args, outcome.departure = named(spec, event), None
             try:
-                after, deviation = SPECS[spec].step(outcome.state, event[0], named(spec, event), profile)
+                after, deviation = SPECS[spec].step(outcome.state, event[0], args, profile)
             except Refused as refusal:
                 outcome.departure = _departure(spec, history, number, outcome.state, event, refusal)
-                return outcome
-            history.append((event, outcome.state))
+                claimed = SPECS[spec].taken_over(outcome.state, event[0], args, refusal.rule) if beyond else None
+                if claimed is None:
+                    return outcome
+                history.append(PastStep(event, outcome.state, claimed=True))
+                number += 1
+                outcome.state = claimed
+                continue
+            history.append(PastStep(event, outcome.state))
             number += 1
             outcome.state = after
             outcome.covered[event[0]] = outcome.covered.get(event[0], 0) + 1
@@ -120,7 +144,7 @@ def replay(
 
 
 def _departure(
-    spec: str, history: Sequence[tuple[Event, State]], taken: int, state: State, event: Event, refusal: Refused
+    spec: str, history: Sequence[PastStep], taken: int, state: State, event: Event, refusal: Refused
 ) -> Departure:
     args, rule = named(spec, event), f"{spec}/{refusal.rule}"
     reads = watched.refused_for(SPECS[spec].actions[event[0]], state, args)
@@ -170,19 +194,17 @@ def lookup(state: State, name: str, key: int | None) -> int:
     return int(value if key is None else value[key])
 
 
-def that_made(
-    history: Sequence[tuple[Event, State]], taken: int, state: State, wanted: set[Element]
-) -> tuple[StoryStep, ...]:
+def that_made(history: Sequence[PastStep], taken: int, state: State, wanted: set[Element]) -> tuple[StoryStep, ...]:
     """The last step that changed each of the values that the failed need looks at.
 
     `history`: the last of the `taken` events that led to `state`, each with the state before it.
     """
     steps: list[StoryStep] = []
     after = state
-    for number, (event, before) in zip(range(taken, 0, -1), reversed(history), strict=False):
+    for number, (event, before, claimed) in zip(range(taken, 0, -1), reversed(history), strict=False):
         made = {w for w in wanted if lookup(before, *w) != lookup(after, *w)}
         if made:
-            steps.append(StoryStep(number, event, changes(before, after)))
+            steps.append(StoryStep(number, event, changes(before, after), claimed=claimed))
             wanted -= made
         if not wanted:
             break
@@ -248,7 +270,7 @@ def _became_of(step: StoryStep) -> str:
     """What became of a step that led to a departure."""
     if step.outcome == "refused":
         return BROKER_REFUSED
-    return told(step.changes) + (f" ({TOLD_AS_TAKEN})" if step.outcome == "unknown" else "")
+    return told(step.changes) + CLAIMED * step.claimed + (f" ({TOLD_AS_TAKEN})" if step.outcome == "unknown" else "")
 
 
 def departed(departure: Departure) -> str:

@@ -21,6 +21,7 @@ from gapless.traces.replay.exact import (
     Departure,
     Element,
     Event,
+    PastStep,
     StoryStep,
     elements,
     here_of,
@@ -55,6 +56,15 @@ class World(NamedTuple):
     def deviating(self, deviation: str, taken: Taken) -> World:
         """The same, with one deviation more."""
         return self._replace(anomalies=self.anomalies + 1, deviated=((deviation, taken), self.deviated))
+
+    @property
+    def not_done(self) -> frozenset[int]:
+        """The numbers of the events with unknown outcome that did not happen."""
+        numbers, link = set(), self.undone
+        while link is not None:
+            numbers.add(link[0])
+            link = link[1]
+        return frozenset(numbers)
 
     def without(self, number: int) -> World:
         """The same, for event `number` did not happen."""
@@ -102,7 +112,9 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         """Of a step that was taken, and that a need of the spec does not allow."""
         spec, options = replayed.spec, replayed.options
         events = [*(taken.event for _, taken in path), self.taken.event]
-        outcome = replay(spec.name, spec.initial, events, profile=options.profile, ignored=options.ignored)
+        outcome = replay(
+            spec.name, spec.initial, events, profile=options.profile, ignored=options.ignored, beyond=True
+        )  # fmt: skip
         assert outcome.departure is not None  # noqa: S101 - the same functions refused it a moment ago
         return outcome.departure
 
@@ -167,6 +179,18 @@ class Replay:
         if len(self.worlds) > STATES:
             raise TooMany
 
+    def take_over(self, taken: Taken, rule: str) -> bool:
+        """Go on behind an event that departs, with what the broker claims; False where nobody can say what that is."""
+        spec, (action, _) = self.spec, taken.event
+        args, name = named(spec.name, taken.event), rule.partition("/")[2]
+        claimed = [(world, spec.taken_over(world.state, action, args, name)) for world in self.worlds]
+        after = [world._replace(state=state) for world, state in claimed if state is not None]
+        if not after:
+            return False
+        self.worlds = _distinct(after, spec.scalars)
+        self.number += 1
+        return True
+
     def _accepting(self, taken: Taken) -> list[World]:
         """The worlds after the step, where it can be taken."""
         found = []
@@ -211,10 +235,7 @@ class Replay:
 
     def path(self, known: Sequence[Taken], world: World) -> Iterator[tuple[int, Taken]]:
         """The events that were taken, as `world` has it, with their numbers from 1."""
-        undone, link = set(), world.undone
-        while link is not None:
-            undone.add(link[0])
-            link = link[1]
+        undone = world.not_done
         for number, taken in enumerate(known):
             if taken.outcome != "refused" and number not in undone:
                 yield number + 1, taken
@@ -226,15 +247,24 @@ class Replay:
         numbers = [n for n, taken in enumerate(known, 1) if taken.outcome == "refused" and taken.event == event]
         return [StoryStep(number, event, (), "refused") for number in numbers[-1:]]
 
-    def history(self, path: Sequence[Event]) -> tuple[deque[tuple[Event, State]], State]:
+    def history(self, path: Sequence[Event]) -> tuple[deque[PastStep], State]:
         """The last events of a path with the state before each, and the state behind it."""
-        found: deque[tuple[Event, State]] = deque(maxlen=REMEMBERED)
+        found: deque[PastStep] = deque(maxlen=REMEMBERED)
         state = self.spec.initial
         with waiving(self.spec.name, self.options.ignored):
             for event in path:
-                found.append((event, state))
-                state, _ = self.spec.step(state, event[0], named(self.spec.name, event), self.options.profile)
+                after, claimed = self._after(state, event)
+                found.append(PastStep(event, state, claimed))
+                state = after
         return found, state
+
+    def _after(self, state: State, event: Event) -> tuple[State, bool]:
+        """The state after an event of a path, and whether it was taken over as the broker claims it."""
+        args = named(self.spec.name, event)
+        try:
+            return self.spec.step(state, event[0], args, self.options.profile)[0], False
+        except Refused as refusal:
+            return self.spec.taken_over(state, event[0], args, refusal.rule), True
 
 
 def _distinct(worlds: list[World], integers: Sequence[str]) -> list[World]:

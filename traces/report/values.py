@@ -120,7 +120,7 @@ class Report(Model):
         default={}, description="rows of the sources, such as `queues`: in JSON, and as attributes, beside the rest"
     )
     marks: list[Mark] = []
-    life: list[str] = Field(default=[], description="of the one transaction that was asked for, a line for each step")
+    life: list[str] = Field(default=[], description="of the one trace that was asked for, a line for each step")
     seconds: float
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

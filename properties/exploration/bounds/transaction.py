@@ -6,9 +6,7 @@ from gapless.properties.exploration.bounds import FLAG, Bound, most, one_wrong
 
 BOUND = Bound(
     says="two versions of the half, one check, every question asked once",
-    within=lambda s: (
-        most(s.commits_asked) <= 1 and most(s.rollbacks_asked) <= 1 and s.checks <= 1 and s.restarted == 0
-    ),
+    within=lambda s: most(s.commits_asked) <= 1 and most(s.rollbacks_asked) <= 1 and s.checks <= 1 and s.restarted == 0,
     numbers={
         "start": (0, 10),
         "max_checks": (0, 1),

@@ -99,6 +99,61 @@ def test_a_transaction_that_ended_and_comes_back_is_told(name: str, profile: str
     assert {"txn": number, "st": "OPEN"}.items() <= next(row for row in at["rows"] if row["txn"] == number).items()
 
 
+def came_back_otherwise(name: str) -> list[tuple[int, int]]:
+    """By the lines alone, of every load: (line, transaction) where its log had ended, and the table says otherwise."""
+    ended: dict[int, str] = {}
+    found, ready = [], {line["ep"] for line in lines_of(name) if line["k"] == "epoch" and line["ev"] == "ready"}
+    for number, line in enumerate(lines_of(name), 1):
+        if line["k"] == "log" and line.get("new") in ("COMMITTED", "ABORTED"):
+            ended[line["txn"]] = line["new"]
+        elif line["k"] == "table" and line["ep"] in ready:
+            ready.discard(line["ep"])  # later tables of an epoch are looks at it, and no loads
+            back = [row["txn"] for row in line["rows"] if ended.get(row["txn"], row["st"]) != row["st"]]
+            found += [(number, txn) for txn in back]
+            for txn in back:
+                del ended[txn]  # it is what the coordinator says from then on
+    return found
+
+
+def test_every_transaction_that_came_back_is_found_and_those_of_one_start_are_told_as_one() -> None:
+    """Twelve at the first restart, and four that ended after it at the second; by the reader above, not by ours."""
+    back = came_back_otherwise("broker-restart-batch")
+    at_first = [txn for line, txn in back if line == back[0][0]]
+    assert (len(at_first), len(back)) == (12, 16)
+    report = check(recording("broker-restart-batch"))
+    assert [(finding.count, finding.traces) for finding in report.findings] == [(12, ["tc0"]), (4, ["tc0"])]
+    for finding in report.findings:
+        also = next(line for line in finding.story if line.startswith("So are others, each taken over as claimed: "))
+        told = [finding.here["number"], *map(int, re.findall(r"load\(number=(\d+),", also))]
+        assert sorted(told) == sorted(txn for line, txn in back if line == finding.where.offset)
+    (note,) = [line for line in report.not_exercised if line.startswith("coordinator.load: 16 such steps in")]
+    assert note.endswith("taken over as claimed: what came before them is not held against what comes later")
+
+
+def test_behind_a_takeover_only_departures_in_their_own_right_are_told() -> None:
+    """Two instances at one log: five transactions come back, and one that did not is aborted by both instances."""
+    loads, twice = check(recording("coord-recover-nofence")).findings
+    back = [txn for _, txn in came_back_otherwise("coord-recover-nofence")]
+    assert (loads.rule, loads.count) == ("coordinator/transaction-comes-back-as-it-was", 5)
+    assert (twice.rule, twice.count) == ("coordinator/transaction-is-open", 1)
+    assert twice.here["number"] not in back
+    ends = [
+        (line["ep"], line["new"])
+        for line in lines_of("coord-recover-nofence")[: twice.where.offset]
+        if line["k"] == "log" and line["txn"] == twice.here["number"] and line["op"] == "UPDATE"
+    ]
+    assert ends == [(0, "ABORTING"), (0, "ABORTED"), (1, "ABORTING")]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_exported_events_of_what_departs_get_the_same_findings(tmp_path: Path, name: str) -> None:
+    out = tmp_path / "events.parquet"
+    gapless("trace", recording(name), "--out", out)
+    direct, again = check(recording(name)), check(out)
+    assert [(f.rule, f.count) for f in again.findings] == [(f.rule, f.count) for f in direct.findings]
+    assert again.coverage == direct.coverage
+
+
 def test_the_readme_tells_the_real_story() -> None:
     story = departure(check(recording("broker-restart-batch"))).story
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")

@@ -8,13 +8,15 @@ read once more, and that trace is put together too. Only a stretch is held as co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gapless.spec.catalog import PROFILES, STRICT
 from gapless.traces.engines.engine import Engine
@@ -22,12 +24,13 @@ from gapless.traces.events import reading
 from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_parquet
 from gapless.traces.events.reading import EventStretch
-from gapless.traces.judging.columns import Hashes, Packed
+from gapless.traces.judging.columns import Hashes, Packed, gathered
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.judging.teller import Recorded, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay.kernels import Ints
+from gapless.traces.replay.lives import life
 from gapless.traces.report.parts import Parts
 from gapless.traces.sources.event_files.stretches import (
     NO_HASHES,
@@ -87,7 +90,19 @@ class EventFile:
         join = partial(judge_packed, work, self._first_rows())
         for judged in engine.gather(partial(_judge_again, work, shared), again, known, join):
             self.take(judged)
-        return self._parts(interrupted=False)
+        parts = self._parts(interrupted=False)
+        if self.options.trace is not None and parts.traces and not parts.violations:
+            parts.life = list(self._life(self.options.trace))
+        return parts
+
+    def _life(self, trace: str) -> Iterator[str]:
+        """What happened to the one trace that was asked for, by spec: others may have a subject of that name."""
+        every = (batch.filter(pc.equal(batch.column("trace"), pa.scalar(trace))) for batch in reading.read(self.path))
+        found = gathered(every)
+        for traces in found:
+            if len(found) > 1:
+                yield f"As a trace of {traces.spec.name}:"
+            yield from life(traces.spec, list(traces.taken(0)), self.options)
 
     def so_far(self) -> Parts:
         """As `Recording` says."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,17 +10,25 @@ from gapless.traces.engines.engine import Progress
 from gapless.traces.events.files import is_event_file
 from gapless.traces.options import Options
 from gapless.traces.report.sections import Presentation
+from gapless.traces.report.values import Report
 from gapless.traces.sources.source import Beside, Recording
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
 
+def conforms(report: Report, trace: str) -> Iterator[str]:
+    """What `gapless explain` says of a trace that departs nowhere: its life."""
+    yield f"{trace} conforms: {report.counts.events:,} events."
+    if report.life:
+        yield from ("", *report.life)
+
+
 class EventFiles:
     """Files of events, known by their suffix."""
 
     kind = "event-trace"
-    presentation = Presentation("event trace", "event")
+    presentation = Presentation("event trace", "event", conforms=conforms)
     profile = ""  # each file says its own
     warms: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()

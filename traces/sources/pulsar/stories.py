@@ -21,11 +21,11 @@ TURNING = ("unload", "recover")  # steps of the coordinator that a story of one 
 
 def tell_lives(traces: Traces, tally: Tally, options: Options) -> None:
     """Let the story of a transaction tell all its life, and when its coordinator was loaded meanwhile."""
-    for rule, cluster in tally.clusters.items():
+    for signature, cluster in tally.clusters.items():
         first = cluster.first[0]
         if first.departure is not None:
             told = _life(traces, first, first.departure, options)
-            tally.clusters[rule] = replace(cluster, first=(replace(first, departure=told), *cluster.first[1:]))
+            tally.clusters[signature] = replace(cluster, first=(replace(first, departure=told), *cluster.first[1:]))
 
 
 def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Options) -> Departure:
@@ -34,9 +34,9 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     subject = named(departure.spec, departure.event).get("number")
     steps: deque[StoryStep] = deque(maxlen=STEPS)
     turns: dict[str, StoryStep] = {}
-    for taken, before, after in _path(traces, trace, suspect.at.row, options):
+    for taken, before, after, claimed in _path(traces, trace, suspect.at.row, options):
         about = named(departure.spec, taken.event).get("number")
-        step = StoryStep(taken.row + 1, taken.event, (), taken.outcome)
+        step = StoryStep(taken.row + 1, taken.event, (), taken.outcome, claimed)
         if taken.event[0] in TURNING and steps:
             turns[taken.event[0]] = replace(step, changes=changes(before, after))
         elif subject is not None and about == subject:
@@ -53,18 +53,22 @@ def _life(traces: Traces, suspect: Suspect, departure: Departure, options: Optio
     )
 
 
-def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[Taken, State, State]]:
-    """The events before `row` that were taken, and the states before and after each."""
+def _path(traces: Traces, trace: int, row: int, options: Options) -> Iterator[tuple[Taken, State, State, bool]]:
+    """The events before `row` that were taken, the states before and after each, and whether it was taken over."""
     spec, state = traces.spec, traces.spec.initial
     for taken in traces.taken(trace):
         if taken.row >= row:
             return
         if taken.outcome == "refused":
             continue
+        claimed = False
         try:
             with waiving(spec.name, options.ignored):
                 after, _ = spec.step(state, taken.event[0], named(spec.name, taken.event), options.profile)
-        except Refused:  # its outcome is unknown, and it was not taken
-            continue
-        yield taken, state, after
+        except Refused as refusal:
+            after = spec.taken_over(state, taken.event[0], named(spec.name, taken.event), refusal.rule)
+            if after is None or taken.outcome == "unknown":  # it was not taken
+                continue
+            claimed = True
+        yield taken, state, after, claimed
         state = after

@@ -1,0 +1,85 @@
+"""How replay goes on behind a departure: the model takes over what the broker claims, and accuses of nothing twice."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless.traces.check import check
+from gapless.traces.events import schema
+from gapless.traces.report.values import Report
+from tests.support.event_files import Told, step
+
+ABORTING, COMMITTED, ABORTED, OPEN, COMMITTING = 3, 4, 5, 1, 2
+
+
+def told(*calls: tuple[str, *tuple[int, ...]], **more: Any) -> list[Told]:
+    return [step(action, *args, spec="coordinator", trace="tc0", **more) for action, *args in calls]
+
+
+def lived(number: int) -> list[Told]:
+    """A transaction that begins, is committed, and whose client is told so."""
+    return told(
+        ("admit",), ("begin", number, 0, 9), ("hand", number), ("decide", number, COMMITTING),
+        ("finish", number, COMMITTED), ("acknowledge", number, COMMITTED),
+    )  # fmt: skip
+
+
+BEFORE = [*told(("open", 0)), *lived(0), *lived(1), *told(("admit",), ("begin", 2, 0, 9), ("unload",))]
+
+
+def checked(path: Path, events: list[Told]) -> Report:
+    schema.write_events(path / "events.ndjson", [event(at) for at, event in enumerate(events)])
+    return check(path / "events.ndjson")
+
+
+def test_what_comes_back_is_told_each_time_and_nothing_follows_from_it(tmp_path: Path) -> None:
+    """Two committed transactions come back open: they take slots, are aborted, and their clients are told so."""
+    back = told(("load", 0, OPEN), ("load", 1, COMMITTING), ("load", 2, OPEN), ("recover", 0))
+    after = told(
+        ("add", 0), ("time_out", 0, 50), ("finish", 0, ABORTED), ("acknowledge", 0, ABORTED), ("finish", 1, COMMITTED),
+        ("admit",), ("begin", 3, 0, 9), ("unload",), ("load", 2, OPEN), ("load", 3, OPEN), ("recover", 0),
+    )  # fmt: skip
+    found = checked(tmp_path, [*BEFORE, *back, *after])
+    (finding,) = found.findings
+    assert (finding.rule, finding.count) == ("coordinator/transaction-comes-back-as-it-was", 2)
+    assert "So are others, each taken over as claimed: load(number=1, status=COMMITTING)." in finding.story
+    assert found.coverage["coordinator.recover"] == 2
+    assert found.coverage["coordinator.load"] == 3  # those two are not among what was accepted
+    unloads = 2  # of which nothing is asked
+    assert found.counts.events == len(BEFORE) + len(back) + len(after) - unloads
+    assert [line for line in found.not_exercised if line.startswith("coordinator.load: 2 such steps in events.ndjson")]
+
+
+@pytest.mark.parametrize(
+    ("calls", "rule"),
+    [
+        ([("load", 0, OPEN), ("load", 2, OPEN), ("load", 2, COMMITTED)], "transaction-comes-back-as-it-was"),
+        ([("load", 0, OPEN), ("recover", 0)], "every-active-transaction-comes-back"),  # 2 is forgotten
+        (
+            [("load", 0, OPEN), ("load", 2, OPEN), ("recover", 0), ("acknowledge", 0, COMMITTED)],
+            "outcome-that-is-told-is-in-the-log",
+        ),
+    ],
+)
+def test_what_departs_in_its_own_right_is_told_too(
+    tmp_path: Path, calls: list[tuple[str, *tuple[int, ...]]], rule: str
+) -> None:
+    found = checked(tmp_path, [*BEFORE, *told(*calls)])
+    assert f"coordinator/{rule}" == found.findings[-1].rule
+    assert found.findings_total == 2
+    story = found.findings[-1].story
+    if len(found.findings) == 2:
+        assert any(line.endswith("(refused, and taken over as claimed)") for line in story), story
+
+
+def test_what_nobody_can_take_over_ends_the_trace(tmp_path: Path) -> None:
+    found = checked(tmp_path, [*BEFORE, *told(("load", 0, 9), ("load", 1, OPEN), ("recover", 0))])
+    assert found.findings_total == 1
+
+
+def test_a_claim_that_was_refused_or_is_unknown_is_not_taken_over(tmp_path: Path) -> None:
+    refused = told(("load", 0, OPEN), outcome="refused") + told(
+        ("load", 0, COMMITTED), ("load", 2, OPEN), ("recover", 0)
+    )
+    assert checked(tmp_path, [*BEFORE, *refused]).verdict == "conforms"
