@@ -34,10 +34,10 @@ REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
         {"every-batch-is-dispatched": [("open", 2), ("cut", 0), ("decode", 0)]},
     ),
     "transaction": (
-        [("open", 0, 0, 0), ("prepare", 7, 40), ("commit", 7, 40, 90, 1, 0), ("mark", 7)],
+        [("open", 0, 0, 0), ("prepare", 7, 40, 1), ("commit", 7, 40, 90, 1, 0), ("mark", 7)],
         {
-            "transaction-is-decided-or-set-aside": [("open", 0, 0, 0), ("prepare", 7, 40)],
-            "op-names-what-was-decided": [("open", 0, 0, 0), ("prepare", 7, 40), ("commit", 7, 40, 90, 1, 0)],
+            "transaction-is-decided-or-set-aside": [("open", 0, 0, 0), ("prepare", 7, 40, 1)],
+            "op-names-what-was-decided": [("open", 0, 0, 0), ("prepare", 7, 40, 1), ("commit", 7, 40, 90, 1, 0)],
         },
     ),
     "checkpoint": (
