@@ -292,7 +292,7 @@ LIKELY_ARGUMENTS = {
 NOBODY = "nobody"  # a profile that allows no deviation at all
 WALKS = {"transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
 """Some of their needs are met four steps after the beginning."""
-LONG = {"coordinator": 40, "broker": 40}  # steps of a walk; elsewhere 20
+LONG = {"coordinator": 40, "broker": 40, "dispatch": 40}  # steps of a walk; elsewhere 20
 
 
 def broker(spec: Spec) -> str:
