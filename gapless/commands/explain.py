@@ -27,7 +27,8 @@ def explain(
     name = profile and profile.value
     with progress_bar() as progress:
         report = check([path], profile=name, config=config, client=client, trace=trace, progress=progress)
-    with printing(report.exit_code):
-        for line in explained(report, shown(trace)):
+    code, lines = explained(report, shown(trace))
+    with printing(code):
+        for line in lines:
             print(line)
-    raise typer.Exit(report.exit_code)
+    raise typer.Exit(code)

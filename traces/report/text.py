@@ -11,7 +11,7 @@ from rich.text import Text
 from gapless.traces.report import wording
 from gapless.traces.report.charts import BARS, Bar, blocks, clipped
 from gapless.traces.report.sections import Section, SectionRow, presentation, sections
-from gapless.traces.report.values import Finding, Report, VerdictName
+from gapless.traces.report.values import EXIT_CODES, Finding, Report, VerdictName
 from gapless.traces.report.wording import plural
 
 # Without `verbose`: what lets verdict and story be seen without scrolling.
@@ -212,15 +212,21 @@ def _story(finding: Finding) -> Iterable[Text]:
         yield Text(f"     {line}".rstrip() if line.strip() else "", LINE_STYLES.get(wording.line_kind(n, line), ""))
 
 
-def explained(report: Report, trace: str) -> Iterator[str]:
-    """What `gapless explain` says of one trace of one source: its stories, or that it departs nowhere."""
-    told = [finding for finding in report.violations + report.hazards if finding.trace == trace]
-    if not told and report.verdict == "departs":
-        yield f"{trace} does not depart by itself; what does is another trace: gapless check tells of it."
-    for finding in told:
-        yield from (*finding.story, "")
+def explained(report: Report, trace: str) -> tuple[int, list[str]]:
+    """What `gapless explain` says of one trace of one source, and its exit code.
+
+    Its stories, or its life; that it is not there; and that another trace departs, which is no verdict on this one.
+    """
+    broken = [finding for finding in report.violations if finding.trace == trace]
+    lines = [line for finding in broken for line in (*finding.story, "")]
+    lines += [line for finding in report.hazards if finding.trace == trace for line in (*finding.story, "")]
     source, topic = report.sources[0], trace.rpartition("/")[0]
-    for line in (*source.reasons, *(note for note in source.notes if topic and topic in note)):
-        yield f"{source.path}: {line}"
-    if report.verdict == "conforms":
-        yield from presentation(source.kind).conforms(report, trace)
+    told = (*source.reasons, *(note for note in source.notes if topic and topic in note))
+    lines += [f"{source.path}: {line}" for line in told]
+    others = report.verdict == "departs" and not broken
+    if others or report.verdict == "conforms":
+        lines += presentation(source.kind).conforms(report, trace)
+    if others:
+        lines += ["What departs is another trace: gapless check tells of it."]
+    undecided = EXIT_CODES["inconclusive" if source.reasons else "conforms"]
+    return (undecided if others else report.exit_code), lines

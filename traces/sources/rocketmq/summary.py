@@ -13,7 +13,6 @@ from gapless.traces.problems import shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding, Mark, Where
 from gapless.traces.report.wording import plural
-from gapless.traces.rules import is_a_need, rules
 from gapless.traces.sources.rocketmq import PROFILE, places
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import OF_CLIENTS
@@ -21,7 +20,8 @@ from gapless.traces.sources.rocketmq.report import QueueRow, TransactionsRow
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
+from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
+from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wanted_transaction, wants_transactions
 
 QUEUE_ROWS = 2000  # rows of the per-queue table; the widest first beyond that
@@ -129,23 +129,44 @@ def _events(judged: JudgedStore, spec: str) -> int:
 
 def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
     """Why nothing, or not enough, was checked. Vacuity is not conformance."""
-    if options.ignored and options.ignored >= {rule.id for rule in rules() if is_a_need(rule)}:
-        yield "every rule is ignored: nothing was checked"
-    elif not judged.records:
-        yield "no record in the log: nothing was checked"
-    elif options.topic is not None and not judged.queues:
-        yield f"no message of topic {options.topic} in the log"
-    elif wanted_transaction(options) is not None:
-        if not judged.transactions.numbers.get("transactions"):
-            yield f"no transaction {wanted_transaction(options)} in the log"
-    elif options.trace not in (None, COMMIT_LOG) and not judged.queues and not wants_transactions(options):
-        yield f"no message of {options.trace} in the log"
+    if absent := _absent(judged, options):
+        yield absent
     elif options.trace == COMMIT_LOG:
         return
     elif judged.store.no_queues:
         yield f"{judged.store.no_queues}: whether every message has its entry was not checked"
-    elif not all(run.batches for run in judged.queues.values()) and not judged.covered.get("queue.index"):
+    elif not judged.covered.get("queue.index") and not all(
+        run.batches or subject in judged.store.batched for subject, run in judged.queues.items()
+    ):
         yield "no consume-queue entry was found for any message: entries were not checked"
+
+
+def _absent(judged: JudgedStore, options: Options) -> str:
+    """What is not in the log that was asked for, or nothing."""
+    if not judged.records:
+        return "no record in the log: nothing was checked"
+    if options.topic is not None and not judged.queues:
+        return f"no message of topic {options.topic} in the log"
+    if (one := wanted_transaction(options)) is not None:
+        return "" if judged.transactions.numbers.get("transactions") else f"no transaction {one} in the log"
+    if options.trace in (None, COMMIT_LOG) or judged.queues:
+        return ""
+    if not wants_transactions(options):
+        return f"no message of {options.trace} in the log"
+    return "" if _has_op(judged.store, str(options.trace)) else f"no op {options.trace} in the log"
+
+
+def _has_op(store: StoreDirectory, trace: str) -> bool:
+    """Whether there is an op of this name. The queue of ops is a trace too; ops of other queues are not looked up."""
+    place, plus, number = trace.partition("+")
+    if not plus or place != f"{OP_TOPIC}/0":
+        return True
+    if not number.isdecimal() or int(number) >= FARTHEST // ENTRY:
+        return False
+    entry = bytearray(ENTRY)
+    file_access.read_entries(store, OP_TOPIC, 0, int(number), memoryview(entry))
+    record = file_access.record_at(store, int.from_bytes(entry[:8], "big", signed=True)) if any(entry) else None
+    return record is not None and (record.topic, record.number) == (OP_TOPIC, int(number))
 
 
 def _is_garbage(store: StoreDirectory) -> bool:
