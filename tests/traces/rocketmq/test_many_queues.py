@@ -112,3 +112,18 @@ def test_room_for_names_is_made_without_room_for_records(tmp_path: Path) -> None
     assert scanned.columns.subjects() == [(f"{topic:0200}", 0) for topic in range(1200)]
     assert scanned.columns.room.log.shape[1] == splits.Columns((split.high - split.low) // 160 + 64).room.log.shape[1]
     assert check(store, jobs=1).verdict == "conforms"
+
+
+def test_a_segment_in_which_many_queues_wait_for_their_entries_is_read_again_once(
+    tmp_path: Path, opened: Counter[str]
+) -> None:
+    builder = laid(2)
+    for topic in range(TOPICS):
+        builder.append(Record(f"topic-{topic}", body=b"waits"), dispatched=False)
+    store = builder.write(tmp_path / "store", clean=False)
+    opened.clear()
+
+    report = check(store, jobs=1)
+    assert report.verdict == "conforms"
+    assert sum("wait for their entries" in note for note in report.sources[0].notes) == TOPICS
+    assert max(count for path, count in opened.items() if "/topic-" in path) <= 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from itertools import compress
 
 import numpy as np
@@ -162,7 +163,7 @@ class QueueEnds:
 
     def _wait(self, subject: Subject, run: JoinedQueue, state: State, events: Iterable[Event]) -> None:
         """Messages without entries: legal where the broker's next start will write them."""
-        settle = QUEUE.settle(upto=self._settled_up_to())
+        settle = QUEUE.settle(upto=self._settled_up_to)
         self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
         outcome = self.joined.replayed(state, [settle])
         waiting = int(state.positions[state.indexed])
@@ -171,7 +172,7 @@ class QueueEnds:
             run.breach = self.judged.find(name_of(subject), waiting, departure)
             return
         count = f"{run.end - run.indexed:,} messages of {name_of(subject)} wait for their entries"
-        if waiting < self._dispatched():
+        if self._is_dispatched_behind(waiting):
             self.judged.inconclusive.append(
                 f"{count}, though later messages of other queues have theirs: legal after a power loss, for each queue "
                 "is flushed on its own, and in a copy of a running broker; damage otherwise"
@@ -188,6 +189,7 @@ class QueueEnds:
         before = max(0, run.messages + run.indexed - run.first - 1)
         return replace(told, left_out=before, number=before + 2) if told else departure
 
+    @cached_property
     def _settled_up_to(self) -> int:
         """Up to where every message has its entry: the log's end after a clean stop.
 
@@ -209,9 +211,9 @@ class QueueEnds:
                 settled = file.base
         return min(settled, known.indexed)
 
-    def _dispatched(self) -> int:
-        """The position of the last message that is known to have its entry, over all queues."""
-        return max((run.last for run in self.judged.queues.values() if run.indexed == run.end), default=0)
+    def _is_dispatched_behind(self, position: int) -> bool:
+        """Whether a message behind `position`, of whichever queue, is known to have its entry."""
+        return any(run.last > position and run.indexed == run.end for run in self.judged.queues.values())
 
     def _is_deleted(self, subject: Subject, run: JoinedQueue) -> bool:
         """The queue has no file: its topic was deleted, and if it was made anew, nothing was sent to this queue since.
@@ -224,7 +226,7 @@ class QueueEnds:
         """
         if self.store.queues.get(subject) or not can_be_a_folder(subject[0]):
             return False
-        if run.began >= self._settled_up_to() or self._has_older(subject, run.last):
+        if run.began >= self._settled_up_to or self._has_older(subject, run.last):
             return False
         if subject[0] in NEVER_DELETED:
             self.judged.doubt(

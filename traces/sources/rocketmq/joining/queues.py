@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import compress
 from typing import Any
 
@@ -18,7 +18,7 @@ from gapless.traces.judging.together import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore, RefusedPiece
-from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
+from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
@@ -37,6 +37,7 @@ class JoinedQueues:
         self.options = options
         self.spec = SPECS["queue"]
         self.found = cache(self._found)
+        self.read = lru_cache(maxsize=1)(self._read)  # many queues may wait for their entries in the same segment
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -157,10 +158,14 @@ class JoinedQueues:
 
     def events(self, split: Split, start: int, subject: Subject) -> list[Event]:
         """One queue's events in the segment that begins at `start`, read again."""
+        read = self.read(split, start)
+        return read.of_subject(subject) if read else []
+
+    def _read(self, split: Split, start: int) -> QueueEvents | None:
+        """The events of all queues in the segment that begins at `start`, read again."""
         again = replace(split, low=start - split.file.base, exact=True)
-        for scanned in SplitReader(self.store, again).segments():
-            return queue_events(self.store, scanned.columns).of_subject(subject)
-        return []
+        scanned = next(SplitReader(self.store, again).segments(), None)
+        return queue_events(self.store, scanned.columns) if scanned else None
 
     def behind(self, subject: Subject, run: JoinedQueue) -> Slot | None:
         """What is written in the slot behind the queue's last entry."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -88,10 +89,17 @@ class QueueEvents:
         """The events of one subject, as exact replay takes them."""
         return [
             self.columns.at(event)
-            for piece, owner in enumerate(self.subjects)
-            if owner == subject
+            for piece in self._places.get(subject, ())
             for event in range(int(self.starts[piece]), int(self.starts[piece + 1]))
         ]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, int], list[int]]:
+        """The pieces of each subject."""
+        places: dict[tuple[str, int], list[int]] = {}
+        for piece, subject in enumerate(self.subjects):
+            places.setdefault(subject, []).append(piece)
+        return places
 
 
 def queue_events(
