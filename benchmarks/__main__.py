@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ RUNS = 3
 MORE_RUNS = 7  # of rows that are compared with one another closely
 SAMPLED_EVERY = 0.01  # seconds
 SMALL = 1000  # records of the store for the cold start
+QUEUES = 15_000  # of the store with very many queues
+FOR_EACH = 10  # records in each of them, or thereabouts: they are chosen at random
+SHORT = 300 * 20  # bytes of its queues' files: of the usual ones, reading what was written would take minutes
 RECORDED = 4  # so many times fewer messages where every step is recorded
 BUSY = 0.5  # processes that wanted a core in the minute before
 EXPLORED = (("queue", None), ("transaction", None), ("checkpoint", None), ("transaction", "rocketmq"))
@@ -118,9 +121,22 @@ def _rows(stores: Path, records: int, *, ten: bool) -> Iterator[Row]:
         large = _made(stores, Shape(10 * records))
         yield row("check, jobs=1, 10 × the records", "check", large, 1)
         yield row("check, jobs=2, 10 × the records", "check", large, 2)
+    yield from _queue_rows(stores)
     small = _made(stores, Shape(SMALL))
     command = [sys.executable, "-m", "gapless", "check", str(small)]
     yield Row(f"cold start, {SMALL:,} records", command, extent(small), cold=True)
+
+
+def _queue_rows(stores: Path) -> Iterator[Row]:
+    """Checks of the same few records in the usual queues and in very many: what each queue costs."""
+    few = Shape(QUEUES * FOR_EACH, queue_file_size=SHORT)
+    many = replace(few, topics=tuple(f"topic-{topic:04}" for topic in range(QUEUES // few.queues)))
+    usual = ""
+    for shape in (few, many):
+        store = _made(stores, shape)
+        name = f"check, jobs=1, {few.records:,} records in {len(shape.topics) * shape.queues:,} queues"
+        yield Row(name, _call("check", store, 1), extent(store), without=usual, runs=MORE_RUNS)
+        usual = name
 
 
 def _transaction_rows(stores: Path, records: int) -> Iterator[Row]:
@@ -199,7 +215,10 @@ def _made(stores: Path, shape: Shape) -> Path:
     Made under another name, so that it is whole or not there.
     """
     make = bigstore.make_with_clients if shape.transactions else bigstore.make
-    store = stores / (f"transactions-{shape.records}" if shape.transactions else f"store-{shape.records}")
+    name = f"transactions-{shape.records}" if shape.transactions else f"store-{shape.records}"
+    if shape.queue_file_size == SHORT:
+        name += f"-in-{len(shape.topics) * shape.queues}-queues"
+    store = stores / name
     if not store.exists():
         stores.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="making-", dir=stores) as making:

@@ -77,6 +77,7 @@ class Shape:
 
     records: int
     file_size: int = 2**30
+    queue_file_size: int = QUEUE_FILE
     topics: tuple[str, ...] = ("orders", "payments", "audit-log", "shipments")
     queues: int = 4  # of each topic
     body: int = 135  # mean bytes; a record then has 350, as on the broker whose own recovery was timed
@@ -132,7 +133,8 @@ def _need_empty(folder: Path) -> None:
 def _write_log_and_queues(store: Path, shape: Shape, clients: bigclient.Writer | None) -> tuple[int, int]:
     """Returns where the half cursor and the op cursor stand at the end."""
     world, going = _world(shape), _nothing_going(shape)
-    numbers = np.zeros(len(shape.paths), np.int64)
+    paths = shape.paths
+    numbers = np.zeros(len(paths), np.int64)
     queue_of, entries = np.empty(BATCH, np.int64), np.empty((BATCH, 20), np.uint8)
     told = np.empty((2 * BATCH + 1, TOLD_COLUMNS), np.int64)
     done = base = 0
@@ -145,9 +147,13 @@ def _write_log_and_queues(store: Path, shape: Shape, clients: bigclient.Writer |
             if clients:
                 clients.write(told[: going[-1][TOLD]])
             going[-1][TOLD] = 0
-            for queue, path in enumerate(shape.paths):
-                block = entries[:count][queue_of[:count] == queue]
-                _append_entries(store / "consumequeue" / path, int(before[queue]), block.tobytes())
+            order = np.argsort(queue_of[:count], kind="stable")
+            bounds = np.searchsorted(queue_of[order], np.arange(len(paths) + 1))
+            for queue, path in enumerate(paths):
+                block = entries[order[bounds[queue] : bounds[queue + 1]]]
+                _append_entries(
+                    store / "consumequeue" / path, int(before[queue]), block.tobytes(), shape.queue_file_size
+                )
             done, full = done + count, count < wanted
         if end == 0:
             message = f"a file of {shape.file_size} bytes is too small for a record"
@@ -171,12 +177,12 @@ def _cursors(numbers: Ints, going: Going) -> tuple[int, int]:
     return half, int((np.maximum.accumulate(reach[:ops]) <= half).sum())
 
 
-def _append_entries(queue: Path, number: int, entries: bytes) -> None:
+def _append_entries(queue: Path, number: int, entries: bytes, file_size: int) -> None:
     """Entries begin at `number`, and may fill several files."""
     while entries:
-        within = number * 20 % QUEUE_FILE
-        block, entries = entries[: QUEUE_FILE - within], entries[QUEUE_FILE - within :]
-        with _whole_file(queue, number * 20 - within, QUEUE_FILE).open("r+b") as file:
+        within = number * 20 % file_size
+        block, entries = entries[: file_size - within], entries[file_size - within :]
+        with _whole_file(queue, number * 20 - within, file_size).open("r+b") as file:
             file.seek(within)
             file.write(block)
         number += len(block) // 20

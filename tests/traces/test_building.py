@@ -7,6 +7,10 @@ import pytest
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.judging.together import accepted
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import replay
+from gapless.traces.replay.kernels import LIMIT
 
 
 class Some(NamedTuple):
@@ -46,6 +50,38 @@ def test_events_in_columns_are_read_as_they_were_written() -> None:
         events.put(number, event)
     assert [events.at(number) for number in range(2)] == written
     assert events.column("tag").tolist() == [4, 0]
+
+
+def test_columns_of_events_are_those_events() -> None:
+    queue = STEPS["queue"]
+    written = [queue.settle(upto=9), queue.index(number=1, position=2, size=3, tag=4), queue.rebuild()] * 2
+    events = Events.of(SPECS["queue"], written)
+    assert [events.at(number) for number in range(6)] == written
+    assert len(Events.of(SPECS["queue"], []).action) == 0
+    with pytest.raises(OverflowError):
+        Events.of(SPECS["queue"], [queue.settle(upto=2**63)])
+
+
+def test_traces_are_accepted_together_as_they_are_by_exact_replay() -> None:
+    queue = STEPS["queue"]
+    traces = [
+        [queue.open(number=number, start=start), queue.find_file(base=0, length=length, full=20)]
+        for number in (-1, 0, 7, 2**61)
+        for start in (0, 5)
+        for length in (0, 20)
+    ]
+    exact = [
+        replay("queue", SPECS["queue"].initial, trace, profile="strict").departure is None and trace[0][1][0] < LIMIT
+        for trace in traces
+    ]
+    assert accepted("queue", traces, Options(profile="strict")) == exact
+    assert True in exact
+    assert accepted("queue", [*traces, [queue.settle(upto=2**63)]], Options()) == [False] * (len(traces) + 1)
+    assert accepted("queue", [[queue.settle(upto=0)]] * 2, Options(), indexed=[0, 3], end=[0, 3], blank=[0, 3]) == [
+        True,
+        False,
+    ]
+    assert accepted("queue", [], Options()) == []
 
 
 def test_codes_and_rows_go_by_name() -> None:

@@ -6,7 +6,7 @@ writes such columns is given codes and rows by name: `codes(spec, Codes).append`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -66,6 +66,18 @@ class Events:
         """Room for so many events, all zeros."""
         return cls(spec, np.zeros(count, np.int8), np.zeros((len(spec.arguments), count), np.int64))
 
+    @classmethod
+    def of(cls, spec: Spec, events: Sequence[Event]) -> Events:
+        """These events. Raises OverflowError where a value is none of 64 bits."""
+        made = cls.room(spec, len(events))
+        made.action[:] = [spec.codes[action] for action, _ in events]
+        for action in {action for action, _ in events}:
+            (places,) = np.nonzero(made.action == spec.codes[action])
+            values = np.array([values for one, values in events if one == action], np.int64)
+            for name, column in zip(spec.parameters[action], values.T, strict=True):
+                made.column(name)[places] = column
+        return made
+
     def column(self, argument: str) -> Ints:
         """One argument of all events, to be read or written."""
         column: Ints = self.args[self.spec.arguments.index(argument)]
@@ -84,7 +96,7 @@ class Events:
             self.column(name)[number] = value
 
 
-def states(spec: Spec, count: int, **values: Ints | int) -> Ints:
+def states(spec: Spec, count: int, **values: Ints | Sequence[int] | int) -> Ints:
     """The states in which traces begin, as a kernel takes them: the first one of the spec, but for these values."""
     begin = [values.get(name, int(getattr(spec.initial, name))) for name in spec.scalars]
     return np.array([np.broadcast_to(value, (count,)) for value in begin], np.int64).reshape(len(begin), count)

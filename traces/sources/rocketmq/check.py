@@ -68,14 +68,21 @@ class StoreCheck:
     """The check of one store."""
 
     def __init__(
-        self, path: Path, store: StoreDirectory, options: Options, said: Evidence | None = None, *, listed: bool = False
+        self,
+        path: Path,
+        store: StoreDirectory,
+        options: Options,
+        said: Evidence | None = None,
+        *,
+        listed: bool = False,
+        exported: bool = False,
     ) -> None:
         tasks.load_more_kernels(store, options)
         self.path = path
         self.options = options
         self.listed = listed
         self.splits: Sequence[Split] = list(splits.splits(store, options.split))
-        self.judge = StoreJudge(store, options, said)
+        self.judge = StoreJudge(store, options, said, exported=exported)
 
     def task(self, engine: Engine) -> Task:  # noqa: ARG002 - as `Recording` says
         """As `Recording` says."""
@@ -124,7 +131,7 @@ class StoreCheck:
 
     def _again(self, store: StoreDirectory, judged: JudgedStore, engine: Engine) -> JudgedStore:
         """The same store judged once more, as `store` has it now."""
-        again = StoreCheck(self.path, store, self.options, judged.evidence)
+        again = StoreCheck(self.path, store, self.options, judged.evidence, exported=judged.exported)
         again._take_all(engine)
         return again.judge.finish()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -33,7 +33,7 @@ from gapless.traces.sources.rocketmq.transactions.rows import HALF, KEY, KIND, N
 from gapless.traces.sources.rocketmq.transactions.settling import Flags, Lineages, lineages
 from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Terms, terms
 
-Joint = tuple[int, str, str, Event]
+Joint = tuple[int, str, str, Sequence[Event]]
 
 
 def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | None = None) -> int:
@@ -41,7 +41,7 @@ def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | No
 
     One segment is held in memory at a time, and 128 bytes of every step of a transaction. Raises Unreadable.
     """
-    judged = StoreCheck(path, store, Options()).whole(Local(progress=progress))
+    judged = StoreCheck(path, store, Options(), exported=True).whole(Local(progress=progress))
     return schema.write(out, _batches(judged, source=str(path)))
 
 
@@ -146,7 +146,7 @@ def _cursors(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterator[Tol
 def _joints(joints: list[Joint], source: str) -> Iterator[pa.RecordBatch]:
     if joints:
         yield schema.from_events(
-            _event(source, spec, trace, position, event) for position, spec, trace, event in joints
+            _event(source, spec, trace, position, event) for position, spec, trace, events in joints for event in events
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gapless.spec.catalog import State
@@ -11,7 +11,7 @@ from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Subject
+from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Slot, Subject
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -69,7 +69,7 @@ class RefusedPiece:
     refusal: Refusal
 
 
-@dataclass
+@dataclass(slots=True)
 class JoinedQueue:
     """A queue as far as its pieces have been joined. `first`, `indexed`, `end` and `blank` are its state's."""
 
@@ -79,6 +79,8 @@ class JoinedQueue:
     opened: int  # the number of its first message
     began: int  # log position of its first message
     last: int = 0  # log position of its last message
+    behind: Slot = (0, 0, 0)  # slot `stop`, which lies behind the last piece
+    stop: int = 0
     blank: int = 0
     messages: int = 0
     batches: int = 0  # of them inner batches, which have no entry in a simple consume queue
@@ -118,6 +120,7 @@ class JudgedStore:
     store: StoreDirectory
     end: int  # the log's exclusive end
     evidence: Evidence | None = None  # what the store's clients say
+    exported: bool = False  # its events are wanted, so that `joints` are remembered
     records: int = 0
     breaches: list[Breach] = field(default_factory=list)
     hazards: list[Hazard] = field(default_factory=list)
@@ -132,7 +135,7 @@ class JudgedStore:
     last_record: int = -1  # log position of the last record
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
-    joints: list[tuple[int, str, str, Event]] = field(default_factory=list)  # position, spec, trace: see `joint`
+    joints: list[tuple[int, str, str, Sequence[Event]]] = field(default_factory=list)  # see `joint`
     client: ClientRow | None = None
     life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
     listed: Listed = field(default_factory=Listed)
@@ -173,9 +176,10 @@ class JudgedStore:
         first, its_trace = min((first, its_trace), (position, trace))
         self.anomalies[name] = (before + count, first, its_trace)
 
-    def joint(self, position: int, spec: str, trace: str, events: Iterable[Event]) -> None:
-        """Remember events that no worker saw, for they belong between, before or behind the pieces."""
-        self.joints.extend((position, spec, trace, event) for event in events)
+    def joint(self, position: int, spec: str, trace: str, events: Sequence[Event]) -> None:
+        """Remember events of a trace that no worker saw: they belong between, before or behind the pieces."""
+        if self.exported:
+            self.joints.append((position, spec, trace, events))
 
     def doubt(self, text: str) -> None:
         """Give a reason why not everything can be decided, once."""

@@ -36,11 +36,13 @@ Held = tuple[Split, Segment]
 class StoreJudge:
     """Takes results in log order, and then decides what only the whole log shows."""
 
-    def __init__(self, store: StoreDirectory, options: Options, evidence: Evidence | None = None) -> None:
+    def __init__(
+        self, store: StoreDirectory, options: Options, evidence: Evidence | None = None, *, exported: bool = False
+    ) -> None:
         self.store = store
         self.options = options
         self.evidence = evidence
-        self.judged = JudgedStore(store, end=store.start, evidence=evidence)
+        self.judged = JudgedStore(store, end=store.start, evidence=evidence, exported=exported)
         self.queues = JoinedQueues(self.judged, options)
         self.transactions = JoinedTransactions(self.judged, options)
         self.promises = Promises(self.judged, options)
@@ -90,7 +92,7 @@ class StoreJudge:
             return False
         known = self.store.checkpoint
         flushed = known is not None and self.log.newest <= segment.opened <= known.log
-        return flushed or int(segment.pieces.indexed.sum()) > 0
+        return flushed or segment.pieces.indexed > 0
 
     def _last_file_with_a_record(self) -> int:
         """The base of the last file that begins with a record that names its own position."""

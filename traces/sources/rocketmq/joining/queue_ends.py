@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
 from gapless.spec.catalog import State
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging.building import STEPS
+from gapless.traces.judging.together import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JoinedQueue, JudgedStore
@@ -19,14 +22,13 @@ from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, LogFile, can_be_a_folder, read_exactly
+from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, can_be_a_folder, read_exactly
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 QUEUE = STEPS["queue"]
 LIGHT = "%LMQ%"  # light queues share their records with other queues
 NEVER_DELETED = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})  # topics that no operator can delete
-SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
 SLOTS = 512  # that are read at once, of those behind a queue's end
 NAMED = 5  # queues that one note names
@@ -40,6 +42,7 @@ class QueueEnds:
         self.store = judged.store
         self.options = options
         self.joined = queues
+        self.settle = [QUEUE.settle(upto=judged.end)]
         self.beyond: list[tuple[int, str]] = []
         self.deleted: dict[str, None] = {}
         self.topics: dict[str, list[Subject]] = {}
@@ -50,8 +53,10 @@ class QueueEnds:
             if run.restarted:
                 self._judge_whole(subject, run)
         self._tell()
-        for subject, run in sorted(self.judged.queues.items()):
-            self._settle(subject, run)
+        queues = sorted(self.judged.queues.items())
+        settled = self._settled(queues)
+        for subject, run in queues:
+            self._settle(subject, run, settled=subject in settled)
         if not self.store.live:
             self._without_messages()
         if self.deleted:
@@ -122,18 +127,31 @@ class QueueEnds:
         unread = run.batches or self.store.live or self.store.no_queues or subject in self.store.batched
         return not unread and not self._is_deleted(subject, run)
 
-    def _settle(self, subject: Subject, run: JoinedQueue) -> None:
-        """The end of a queue: no message waits for an entry that will not come, and no entry is left over."""
+    def _settled(self, queues: list[tuple[Subject, JoinedQueue]]) -> frozenset[Subject]:
+        """The queues whose messages all have their entries, and which a kernel lets settle."""
+        ends = [(subject, run) for subject, run in queues if run.indexed == run.end and not run.departs]
+        names = ("first", "indexed", "end", "blank")
+        begin = {name: [getattr(run, name) for _, run in ends] for name in names}
+        accepts = accepted("queue", [self.settle] * len(ends), self.options, start=self.store.start, **begin)
+        return frozenset(subject for subject, _ in compress(ends, accepts))
+
+    def _settle(self, subject: Subject, run: JoinedQueue, *, settled: bool) -> None:
+        """The end of a queue: no message waits for an entry that will not come, and no entry is left over.
+
+        `settled`: a kernel has found so; of the entries that are left over, it was not asked.
+        """
         if run.departs or not self._has_entries(subject, run):
             return
         if run.indexed == run.end:
-            settle = QUEUE.settle(upto=self.judged.end)
-            outcome = self.joined.replayed(self.joined.state(run, end=run.end), [settle])
-            self.judged.cover("queue", outcome.covered)
-            self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
-            if outcome.departure:
-                self.joined.find(subject, run, outcome.departure)
-                return
+            self.judged.joint(self.judged.end, "queue", name_of(subject), self.settle)
+            if settled:
+                self.judged.cover("queue", {"settle": 1})
+            else:
+                outcome = self.joined.replayed(self.joined.state(run, end=run.end), self.settle)
+                self.judged.cover("queue", outcome.covered)
+                if outcome.departure:
+                    self.joined.find(subject, run, outcome.departure)
+                    return
             self._left_over(subject, run)
         elif run.pending:
             split, start = run.pending
@@ -145,7 +163,7 @@ class QueueEnds:
 
     def _wait(self, subject: Subject, run: JoinedQueue, state: State, events: Iterable[Event]) -> None:
         """Messages without entries: legal where the broker's next start will write them."""
-        settle = QUEUE.settle(upto=self._settled_up_to())
+        settle = QUEUE.settle(upto=self._settled_up_to)
         self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
         outcome = self.joined.replayed(state, [settle])
         waiting = int(state.positions[state.indexed])
@@ -154,7 +172,7 @@ class QueueEnds:
             run.breach = self.judged.find(name_of(subject), waiting, departure)
             return
         count = f"{run.end - run.indexed:,} messages of {name_of(subject)} wait for their entries"
-        if waiting < self._dispatched():
+        if self._is_dispatched_behind(waiting):
             self.judged.inconclusive.append(
                 f"{count}, though later messages of other queues have theirs: legal after a power loss, for each queue "
                 "is flushed on its own, and in a copy of a running broker; damage otherwise"
@@ -171,6 +189,7 @@ class QueueEnds:
         before = max(0, run.messages + run.indexed - run.first - 1)
         return replace(told, left_out=before, number=before + 2) if told else departure
 
+    @cached_property
     def _settled_up_to(self) -> int:
         """Up to where every message has its entry: the log's end after a clean stop.
 
@@ -192,9 +211,9 @@ class QueueEnds:
                 settled = file.base
         return min(settled, known.indexed)
 
-    def _dispatched(self) -> int:
-        """The position of the last message that is known to have its entry, over all queues."""
-        return max((run.last for run in self.judged.queues.values() if run.indexed == run.end), default=0)
+    def _is_dispatched_behind(self, position: int) -> bool:
+        """Whether a message behind `position`, of whichever queue, is known to have its entry."""
+        return any(run.last > position and run.indexed == run.end for run in self.judged.queues.values())
 
     def _is_deleted(self, subject: Subject, run: JoinedQueue) -> bool:
         """The queue has no file: its topic was deleted, and if it was made anew, nothing was sent to this queue since.
@@ -207,7 +226,7 @@ class QueueEnds:
         """
         if self.store.queues.get(subject) or not can_be_a_folder(subject[0]):
             return False
-        if run.began >= self._settled_up_to() or self._has_older(subject, run.last):
+        if run.began >= self._settled_up_to or self._has_older(subject, run.last):
             return False
         if subject[0] in NEVER_DELETED:
             self.judged.doubt(
@@ -242,7 +261,7 @@ class QueueEnds:
 
         What the next start will take for an entry is the step that is told of: a hazard.
         """
-        slot = self.joined.slot(subject, run.end)
+        slot = self.joined.behind(subject, run)
         if slot is None or any(low <= slot[0] < high for low, high in self.judged.damage):
             return
         if slot[0] >= self.judged.end:
@@ -265,7 +284,7 @@ class QueueEnds:
         while True:
             data = np.zeros(SLOTS * ENTRY, np.uint8)
             file_access.read_entries(self.store, *subject, number + taken, data.data)
-            slots = data.view(SLOT)
+            slots = data.view(file_access.SLOT)
             inside = (slots["position"] >= 0) & (slots["position"] < self.judged.end) & (slots["size"] > 0)
             run = int(inside.argmin()) if not inside.all() else SLOTS
             taken += run
@@ -274,27 +293,32 @@ class QueueEnds:
 
     def _without_messages(self) -> None:
         """Queues that have files and no message in the log: only the files can be judged."""
-        for subject in sorted(self.store.queues):
-            if subject not in self.judged.queues and wants(self.options, *subject):
-                files = self.joined.files(subject)
-                outcome = self.joined.replayed(self.joined.spec.initial, files)
+        empty = sorted(
+            subject for subject in self.store.queues.keys() - self.judged.queues if wants(self.options, *subject)
+        )
+        files = [self.joined.files(subject) for subject in empty]
+        refused = frozenset(self.joined.refused(files))
+        for at, (subject, found) in enumerate(zip(empty, files, strict=True)):
+            self.judged.joint(self.judged.end, "queue", name_of(subject), found)
+            if at in refused:
+                outcome = self.joined.replayed(self.joined.spec.initial, found)
                 self.judged.cover("queue", outcome.covered)
-                self.judged.joint(self.judged.end, "queue", name_of(subject), files)
                 if outcome.departure:
                     self.judged.find(name_of(subject), self.judged.end, outcome.departure)
-                elif self._names_records(subject):
-                    self.judged.inconclusive.append(
-                        f"{name_of(subject)} has entries that point into the log, and no message in it: "
-                        "entries of another queue, or old bytes"
-                    )
+                    continue
+            if self._names_records(subject):
+                self.judged.inconclusive.append(
+                    f"{name_of(subject)} has entries that point into the log, and no message in it: "
+                    "entries of another queue, or old bytes"
+                )
 
     def _names_records(self, subject: Subject) -> bool:
         """Whether the first or the last entry of a queue without messages points into the log."""
-        there, folder = self.store.queues[subject], self.store.queue_folder(*subject)
-        for base, length in there[:1] + there[-1:]:
-            data = np.zeros(length, np.uint8)
-            read_exactly(LogFile(str(folder / f"{base:020d}"), base, length), 0, data.data)
-            slots = data[: length // ENTRY * ENTRY].view(SLOT)
+        there = self.store.queues[subject]
+        for file in there[:1] + there[-1:]:
+            data = np.zeros(file.length, np.uint8)
+            read_exactly(self.store.queue_file(subject, file), 0, data.data)
+            slots = data[: file.length // ENTRY * ENTRY].view(file_access.SLOT)
             written = slots["position"][(slots["size"] > 0) & (slots["size"] != BLANK_SLOT)]
             if ((written >= self.store.start) & (written < self.judged.end)).any() and not subject[0].startswith(LIGHT):
                 return True

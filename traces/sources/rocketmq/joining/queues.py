@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache, lru_cache
+from itertools import compress
 from typing import Any
+
+import numpy as np
 
 from gapless.spec.catalog import SPECS, State, rule
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging.building import STEPS
+from gapless.traces.judging.together import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, named, replay
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore, RefusedPiece
-from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
+from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
-from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
+from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.files import ENTRY
-from gapless.traces.sources.rocketmq.store.wanted import wants
+from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile
 
 QUEUE = STEPS["queue"]
 MISSING = rule("queue/no-entry-before-it-is-missing").id
@@ -31,83 +36,90 @@ class JoinedQueues:
         self.store = judged.store
         self.options = options
         self.spec = SPECS["queue"]
-        self.rows = {name: row for row, name in enumerate(self.spec.scalars)}
+        self.found = cache(self._found)
+        self.read = lru_cache(maxsize=1)(self._read)  # many queues may wait for their entries in the same segment
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
     def take(self, split: Split, segment: Segment) -> None:
         """Join one segment's pieces. Segments come in log order."""
-        found = segment.pieces
-        damages = len(self.judged.damage)
-        for n, subject in enumerate(found.subjects):
-            if not wants(self.options, *subject):
-                continue
-            claim = int(found.claims[self.rows["end"], n])
-            run = self.judged.queues.get(subject)
-            if run is None:
-                run = JoinedQueue(claim, claim, claim, opened=claim, began=int(found.first[n]), damage_seen=damages)
-                self.judged.queues[subject] = run
-                self._open(subject, run)
-            elif claim == 0:
-                run.restarted, run.anew_at = True, int(found.first[n])
-            run.messages += int(found.messages[n])
-            run.batches += int(found.batches[n])
-            run.last = int(found.last[n])
+        queues, damages = self.judged.queues, len(self.judged.damage)
+        pieces = list(segment.pieces.each())
+        new = []
+        for piece in pieces:
+            if piece.subject not in queues:
+                claim = piece.number
+                queues[piece.subject] = JoinedQueue(claim, claim, claim, claim, piece.began, damage_seen=damages)
+                new.append(piece)
+        self._open(new)
+        for piece in pieces:
+            run = queues[piece.subject]
+            if piece.number == 0 and run.messages:
+                run.restarted, run.anew_at = True, piece.began
+            run.messages += piece.messages
+            run.batches += piece.batches
+            run.last, run.behind, run.stop = piece.last, piece.behind, piece.stop
             if not run.departs and not run.restarted:
-                if damages > run.damage_seen and claim > run.end:
-                    run.indexed = run.end = claim  # what is missing lies in the damage
+                if damages > run.damage_seen and piece.number > run.end:
+                    run.indexed = run.end = piece.number  # what is missing lies in the damage
                 run.damage_seen = damages
-                self._join(split, segment, subject, run, n)
+                self._join(split, segment.start, run, piece)
 
-    def _open(self, subject: Subject, run: JoinedQueue) -> None:
-        """The steps before the first message: the queue is found, its files, the entries that outlive theirs."""
-        events = [QUEUE.open(number=run.first, start=self.store.start), *self.files(subject)]
-        kept = self.slot(subject, run.first - 1)
-        if kept is not None and kept[1] != BLANK_SLOT:
-            events.append(QUEUE.outlive(number=run.first - 1, position=kept[0]))
-        self.judged.joint(self.store.start, "queue", name_of(subject), events)
-        outcome = self.replayed(self.spec.initial, events)
-        self.judged.cover("queue", outcome.covered)
-        if outcome.departure:
-            run.breach = self.judged.find(name_of(subject), run.began, outcome.departure)
+    def _open(self, new: list[Piece]) -> None:
+        """The steps before the first message: each queue is found, its files, the entries that outlive theirs."""
+        traces = []
+        for piece in new:
+            events = [QUEUE.open(number=piece.number, start=self.store.start), *self.files(piece.subject)]
+            kept = written(piece.before)
+            if kept is not None and kept[1] != BLANK_SLOT:
+                events.append(QUEUE.outlive(number=piece.number - 1, position=kept[0]))
+            self.judged.joint(self.store.start, "queue", name_of(piece.subject), events)
+            traces.append(events)
+        for at in self.refused(traces):
+            subject, outcome = new[at].subject, self.replayed(self.spec.initial, traces[at])
+            self.judged.cover("queue", outcome.covered)
+            if outcome.departure:
+                breach = self.judged.find(name_of(subject), new[at].began, outcome.departure)
+                self.judged.queues[subject].breach = breach
+
+    def refused(self, traces: Sequence[Sequence[Event]], **begin: Sequence[int] | int) -> list[int]:
+        """Which traces a kernel does not accept. What it accepts of others is counted."""
+        accepts = accepted("queue", traces, self.options, **begin)
+        self.judged.cover("queue", Counter(event[0] for trace in compress(traces, accepts) for event in trace))
+        return [at for at, accept in enumerate(accepts) if not accept]
 
     def files(self, subject: Subject) -> list[Event]:
         """One event per file of the consume queue; an empty last one is deleted at the broker's next start."""
-        full = self.store.queue_file_size
-        there = self.store.queues.get(subject, ()) if full else ()
-        return [
-            QUEUE.find_file(base=file.base, length=file.length, full=full)
-            for file in there
-            if file.length or file is not there[-1]
-        ]
+        there = self.store.queues.get(subject, ()) if self.store.queue_file_size else ()
+        return [self.found(file) for file in there if file.length or file is not there[-1]]
 
-    def _join(self, split: Split, segment: Segment, subject: Subject, run: JoinedQueue, n: int) -> None:
+    def _found(self, file: QueueFile) -> Event:
+        """A file is found."""
+        return QUEUE.find_file(base=file.base, length=file.length, full=self.store.queue_file_size)
+
+    def _join(self, split: Split, start: int, run: JoinedQueue, piece: Piece) -> None:
         """Hold the piece's claim against the queue's state; where they differ, or it was refused, look closer."""
-        found = segment.pieces
-        claim, end = int(found.claims[self.rows["end"], n]), int(found.ends[self.rows["end"], n])
-        indexed, first = int(found.ends[self.rows["indexed"], n]), int(found.ends[self.rows["first"], n])
-        refusal = found.refusals.get(n)
-        state = self.state(run, end=run.end)
+        claim, refusal, end = piece.number, piece.refusal, piece.end
         if refusal and refusal.rule and claim == run.end == run.indexed:
-            run.suspect = RefusedPiece(split, segment.start, state, refusal)
-            run.indexed, run.end = indexed, end
+            run.suspect = RefusedPiece(split, start, self.state(run, end=run.end), refusal)
+            run.indexed, run.end = piece.indexed, end
             return
-        blank = first > claim
+        blank = piece.first > claim
         if claim == run.end == run.indexed and refusal is None and (not blank or run.indexed == run.first):
-            run.indexed = indexed
+            run.indexed = piece.indexed
             if blank:
-                run.first = run.blank = first
-        elif claim != run.end or refusal or found.indexed[n] or blank:
-            outcome = self.replayed(state, self.events(split, segment.start, subject))
+                run.first = run.blank = piece.first
+        elif claim != run.end or refusal or piece.indexed > claim or blank:
+            outcome = self.replayed(self.state(run, end=run.end), self.events(split, start, piece.subject))
             if outcome.departure:
-                self.find(subject, run, outcome.departure)
+                self.find(piece.subject, run, outcome.departure)
                 return
             run.first, run.blank = outcome.state.first, outcome.state.blank
             run.indexed, end = outcome.state.indexed, outcome.state.end
         # Otherwise the piece has no entries at all: its messages wait behind those that wait already.
         run.end = end
         if run.indexed < run.end and run.pending is None:
-            run.pending = (split, segment.start)
+            run.pending = (split, start)
 
     def find(self, subject: Subject, run: JoinedQueue, departure: Departure) -> None:
         """The queue departs."""
@@ -146,16 +158,29 @@ class JoinedQueues:
 
     def events(self, split: Split, start: int, subject: Subject) -> list[Event]:
         """One queue's events in the segment that begins at `start`, read again."""
-        again = replace(split, low=start - split.file.base, exact=True)
-        for scanned in SplitReader(self.store, again).segments():
-            return queue_events(self.store, scanned.columns).of_subject(subject)
-        return []
+        read = self.read(split, start)
+        return read.of_subject(subject) if read else []
 
-    def slot(self, subject: Subject, number: int) -> tuple[int, int, int] | None:
-        """Position, size and tag code in slot `number`, or None where it is not written."""
+    def _read(self, split: Split, start: int) -> QueueEvents | None:
+        """The events of all queues in the segment that begins at `start`, read again."""
+        again = replace(split, low=start - split.file.base, exact=True)
+        scanned = next(SplitReader(self.store, again).segments(), None)
+        return queue_events(self.store, scanned.columns) if scanned else None
+
+    def behind(self, subject: Subject, run: JoinedQueue) -> Slot | None:
+        """What is written in the slot behind the queue's last entry."""
+        return written(run.behind) if run.stop == run.end else self.slot(subject, run.end)
+
+    def slot(self, subject: Subject, number: int) -> Slot | None:
+        """What is written in slot `number`."""
         if number < 0:
             return None
-        data = bytearray(ENTRY)
-        file_access.read_entries(self.store, *subject, number, memoryview(data))
-        place, size, tag = (int.from_bytes(data[a:b], "big", signed=True) for a, b in ((0, 8), (8, 12), (12, 20)))
-        return (place, size, tag) if size > 0 and place >= 0 else None  # docs/rocketmq.md#entry: as the broker reads it
+        data = np.zeros(ENTRY, np.uint8)
+        file_access.read_entries(self.store, *subject, number, data.data)
+        return written(data.view(file_access.SLOT)[0].item())
+
+
+def written(slot: Slot) -> Slot | None:
+    """The slot, or None where it is not written."""
+    position, size, _tag = slot
+    return slot if size > 0 and position >= 0 else None  # docs/rocketmq.md#entry: as the broker reads it

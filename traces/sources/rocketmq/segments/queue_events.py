@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,9 @@ from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.segments.splits import Columns
+from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.file_access import read_entries
 from gapless.traces.sources.rocketmq.store.files import ENTRY as SLOT
 from gapless.traces.sources.rocketmq.store.scan import (
     COUNT,
@@ -72,22 +73,33 @@ class QueueCut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class QueueEvents:
-    """The events of a segment's pieces: `starts` bounds those of each, `subjects` says whose it is."""
+    """The events of a segment's pieces: `starts` bounds those of each, `subjects` says whose it is.
+
+    `beside`: the slots before the first number of each and behind its last one, [pieces, 2]; zeros where there is none.
+    """
 
     rows: Ints
     pieces: QueueCut
     subjects: list[tuple[str, int]]
     starts: Ints
     columns: building.Events
+    beside: npt.NDArray[np.void]
 
     def of_subject(self, subject: tuple[str, int]) -> list[Event]:
         """The events of one subject, as exact replay takes them."""
         return [
             self.columns.at(event)
-            for piece, owner in enumerate(self.subjects)
-            if owner == subject
+            for piece in self._places.get(subject, ())
             for event in range(int(self.starts[piece]), int(self.starts[piece + 1]))
         ]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, int], list[int]]:
+        """The pieces of each subject."""
+        places: dict[tuple[str, int], list[int]] = {}
+        for piece, subject in enumerate(self.subjects):
+            places.setdefault(subject, []).append(piece)
+        return places
 
 
 def queue_events(
@@ -96,23 +108,29 @@ def queue_events(
     """Every message's `append` with the `index` of its entry, by piece; of the queues that are `wanted`, or of all."""
     spec = SPECS["queue"]
     pieces = cut(columns.room.rows, int(columns.room.filled[1]), int(columns.room.topics.used[0]))
-    subjects = [columns.subject(owner) for owner in pieces.owners]
+    known = columns.subjects()
+    subjects = [known[owner] for owner in pieces.owners.tolist()]
     if wanted is not None:
         chosen = np.array([wanted(*subject) for subject in subjects], np.bool_)
         pieces, subjects = _only(pieces, chosen), [subjects[at] for at in np.flatnonzero(chosen)]
     bounds = np.zeros(len(subjects) + 1, np.int64)
-    np.cumsum(pieces.widths * SLOT, out=bounds[1:])
+    np.cumsum((pieces.widths + 2) * SLOT, out=bounds[1:])
     entries: Bytes = columns.space.array("entries", (int(bounds[-1]),), np.uint8)
     entries.fill(0)
-    for piece, (topic, queue) in enumerate(subjects):
-        slots = entries.data[int(bounds[piece]) : int(bounds[piece + 1])]
-        read_entries(store, topic, queue, int(pieces.origins[piece]), slots)
+    low = bounds.tolist()
+    for (topic, queue), first, begin, end in zip(subjects, pieces.origins.tolist(), low, low[1:], strict=False):
+        if first == 0:
+            file_access.read_entries(store, topic, queue, 0, entries.data[begin + SLOT : end])
+        else:
+            file_access.read_entries(store, topic, queue, first - 1, entries.data[begin:end])
+    beside = entries[np.stack([bounds[:-1], bounds[1:] - SLOT], axis=1)[..., None] + np.arange(SLOT)]
     count = 2 * len(pieces.order)
     action = columns.space.array("actions", (count,), np.int8)
     args: Ints = columns.space.array("queue events", (len(spec.arguments), count), np.int64)
     names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
     starts = pair(columns.room.rows, pieces, entries, bounds, action, args, *names, extended=store.extended)
-    return QueueEvents(columns.room.rows, pieces, subjects, starts, building.Events(spec, action, args))
+    events = building.Events(spec, action, args)
+    return QueueEvents(columns.room.rows, pieces, subjects, starts, events, beside.view(file_access.SLOT)[..., 0])
 
 
 def load_kernels() -> None:
@@ -182,8 +200,8 @@ def pair(
 ) -> Ints:  # fmt: skip
     """Write the events of `queue`: every message's `append`, followed by the `index` of its entry where it has one.
 
-    `entries` holds the slots of a piece's numbers from `bounds` on; a slot of zeros is not written yet. `extended`:
-    tag codes may be addresses in consumequeue_ext. Returns where each piece's events begin.
+    `entries` holds the slots of a piece's numbers, and one more on each side, from `bounds` on; a slot of zeros is not
+    written yet. `extended`: tag codes may be addresses in consumequeue_ext. Returns where each piece's events begin.
     """
     order, starts, origins, widths = pieces.order, pieces.starts, pieces.origins, pieces.widths
     begin = np.empty(len(starts), np.int64)
@@ -203,7 +221,7 @@ def pair(
             slot = number - origins[piece]
             if rows[ENTRY, r] == 0 or not 0 <= slot < widths[piece]:
                 continue
-            p = bounds[piece] + SLOT * slot
+            p = bounds[piece] + SLOT * (1 + slot)
             position, size, tag = i64(entries, p), i32(entries, p + 8), i64(entries, p + 12)
             if position != 0 or size != 0 or tag != 0:
                 action[n] = codes.index

@@ -22,6 +22,7 @@ from gapless.traces.sources.rocketmq.store.files import LogFile
 from gapless.traces.sources.rocketmq.transactions import rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
+LONGEST = 1 << 16  # bytes of a topic's name, at most: its length, and that of the properties, are 16 bits wide
 MOST_DAMAGE = 64  # damaged places in one split that are told one by one; what follows is one damaged stretch
 
 
@@ -76,7 +77,7 @@ class Columns:
             topics=scan.Topics(
                 subjects=np.empty((scan.SUBJECT_ROWS, 1024), np.int64),
                 table=np.full(4096, -1, np.int64),
-                names=np.empty(1 << 16, np.uint8),
+                names=np.empty(2 * LONGEST, np.uint8),
                 used=np.zeros(2, np.int64),
             ),
             counters=np.zeros(scan.COUNTERS, np.int64),
@@ -111,21 +112,15 @@ class Columns:
         return None if self.all_keys is None else self.all_keys[:, : self.count]
 
     def grow(self) -> None:
-        """Twice the room in every column. Amortized, and rare."""
+        """Twice the room where the scan has none: for subjects, or for records and rows. Amortized, and rare."""
         room, topics = self.room, self.room.topics
-        table = np.full(2 * len(topics.table), -1, np.int64)
-        subjects, names = _doubled(topics.subjects), _doubled(topics.names)
-        self.room = room._replace(
-            log=_doubled(room.log), rows=_doubled(room.rows), topics=scan.Topics(subjects, table, names, topics.used)
-        )
+        subjects, names = (int(used) for used in topics.used)
+        if subjects >= topics.subjects.shape[1] or names + LONGEST > len(topics.names):
+            self.room = room._replace(topics=_with_room(topics))
+            return
+        self.room = room._replace(log=_doubled(room.log), rows=_doubled(room.rows))
         if self.all_keys is not None:
             self.all_keys = _doubled(self.all_keys)
-        mask = len(table) - 1
-        for subject in range(topics.used[0]):
-            slot = int(subjects[scan.S_HASH, subject]) & mask
-            while table[slot] >= 0:
-                slot = (slot + 1) & mask
-            table[slot] = subject
 
     def find_steps(self, data: Bytes, base: int, begin: int) -> None:
         """Add the steps of transactions among the records from number `begin` on, whose bytes are in `data`."""
@@ -141,10 +136,28 @@ class Columns:
         self.room.counters[scan.C_NO_FINAL] += others
 
     def subject(self, row: int) -> tuple[str, int]:
-        """Topic and queue of one subject; bytes that are not UTF-8 are kept as the file system would keep them."""
-        subjects, _table, names, _used = self.room.topics
-        at, length = subjects[scan.S_AT, row], subjects[scan.S_LENGTH, row]
-        return os.fsdecode(names[at : at + length].tobytes()), int(subjects[scan.S_QUEUE, row])
+        """Topic and queue of one subject."""
+        return self.subjects()[row]
+
+    def subjects(self) -> list[tuple[str, int]]:
+        """Topic and queue of each subject; bytes that are not UTF-8 are kept as the file system would keep them."""
+        known, _table, names, used = self.room.topics
+        text = names[: used[1]].tobytes()
+        ends = np.cumsum(known[scan.S_LENGTH, : used[0]]).tolist()
+        topics = [os.fsdecode(text[at:end]) for at, end in zip([0, *ends], ends, strict=False)]
+        return list(zip(topics, known[scan.S_QUEUE, : used[0]].tolist(), strict=True))
+
+
+def _with_room(topics: scan.Topics) -> scan.Topics:
+    """The same subjects, with room for twice as many."""
+    subjects, table = _doubled(topics.subjects), np.full(2 * len(topics.table), -1, np.int64)
+    mask = len(table) - 1
+    for subject, key in enumerate(subjects[scan.S_HASH, : topics.used[0]].tolist()):
+        slot = key & mask
+        while table[slot] >= 0:
+            slot = (slot + 1) & mask
+        table[slot] = subject
+    return scan.Topics(subjects, table, _doubled(topics.names), topics.used)
 
 
 def _doubled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -8,11 +8,14 @@ A piece is replayed from the state that its first event claims, and reports that
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import Events
@@ -49,25 +52,68 @@ class Refusal:
     rule: str | None
 
 
+Slot = tuple[int, int, int]
+"""Position, size and tag code, as they stand in a slot of a consume queue."""
+
+
+class Piece(NamedTuple):
+    """What one queue has in one segment. `number`, the one that its first message claims, is where its replay began.
+
+    `first`, `indexed`, `end`: its state's, at the replay's end or refusal · `began`, `last`: log positions of the first
+    and last message · `messages`: how many there are, `batches` how many of them are inner batches · `before`,
+    `behind`: the slots beside its own, that behind it being number `stop`.
+    """
+
+    subject: Subject
+    number: int
+    first: int
+    indexed: int
+    end: int
+    began: int
+    last: int
+    messages: int
+    batches: int
+    before: Slot
+    behind: Slot
+    stop: int
+    refusal: Refusal | None
+
+
 @dataclass(frozen=True)
 class Pieces:
-    """The pieces of many traces in one segment, a column each.
+    """The pieces of all queues in one segment: a column for each number of a `Piece`.
 
-    `subjects`: (topic, queue) · `claims`, `ends`: int64 [scalars, pieces] · `first`, `last`: log positions of the
-    first and last message · `messages`, `indexed`: how many rows, and how many of their entries were accepted ·
-    `batches`: how many rows are inner batches ·
-    `refusals`: by index of the piece.
+    `ends`: int64 [scalars, pieces] · `beside`: slots [pieces, 2] · `refusals`: by index of the piece.
     """
 
     subjects: list[Subject]
-    claims: Ints
+    numbers: Ints
     ends: Ints
-    first: Ints
+    began: Ints
     last: Ints
     messages: Ints
-    indexed: Ints
     batches: Ints
+    beside: npt.NDArray[np.void]
+    stops: Ints
     refusals: dict[int, Refusal]
+
+    @property
+    def indexed(self) -> int:
+        """How many entries were accepted."""
+        return int((self._reached("indexed") - self.numbers).sum())
+
+    def each(self) -> Iterator[Piece]:
+        """One piece after the other."""
+        columns = (
+            self.numbers, *(self._reached(name) for name in ("first", "indexed", "end")),
+            self.began, self.last, self.messages, self.batches, *self.beside.T, self.stops,
+        )  # fmt: skip
+        refusals = (self.refusals.get(piece) for piece in range(len(self.subjects)))
+        yield from map(Piece, self.subjects, *(column.tolist() for column in columns), refusals)
+
+    def _reached(self, name: str) -> Ints:
+        reached: Ints = self.ends[SPECS["queue"].scalars.index(name)]
+        return reached
 
 
 @dataclass(frozen=True)
@@ -164,8 +210,7 @@ def _segment(
     pieces, queue_covered, queue_anomalies = _queue_pieces(store, columns, options)
     promised = None
     if evidence is not None and columns.keys is not None:
-        subjects = [columns.subject(row) for row in range(int(columns.room.topics.used[0]))]
-        messages = SegmentMessages(columns.log, columns.keys, columns.rows, subjects)
+        messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects())
         promised = judge_messages(evidence, messages, (scanned.start, end), options, live=store.live)
     times = columns.log[scan.TIME]
     older = np.flatnonzero(times[1:] < times[:-1])
@@ -282,13 +327,14 @@ def _queue_pieces(
     )  # fmt: skip
     pieces = Pieces(
         subjects=events.subjects,
-        claims=claims,
+        numbers=origins,
         ends=replayed.state,
-        first=events.columns.column("position")[starts[:-1]],
+        began=events.columns.column("position")[starts[:-1]],
         last=events.rows[scan.PLACE, events.pieces.order[events.pieces.starts[1:] - 1]],
         messages=np.diff(events.pieces.starts),
-        indexed=replayed.state[of.spec.scalars.index("indexed")] - origins,
         batches=events.pieces.batches,
+        beside=events.beside,
+        stops=origins + events.pieces.widths,
         refusals={
             int(n): Refusal(events.columns.at(int(replayed.bad_at[n])), _rule(of, int(replayed.bad_why[n])))
             for n in np.flatnonzero(replayed.bad_at >= 0)

@@ -19,6 +19,7 @@ from gapless.traces.sources.rocketmq.store.files import (
     FARTHEST,
     LogFile,
     Queue,
+    QueueFile,
     QueueFiles,
     log_files,
     log_folders,
@@ -118,9 +119,10 @@ class StoreDirectory:
         """Whether a boolean setting is on; what is not set is off, as in the broker."""
         return self.settings.get(name, "").strip().lower() == "true"
 
-    def queue_folder(self, topic: str, queue: int) -> Path:
-        """Where the entries of one queue lie."""
-        return Path(self.path) / "consumequeue" / topic / str(queue)
+    def queue_file(self, subject: Queue, file: QueueFile) -> LogFile:
+        """One file of a queue, as it can be read."""
+        topic, queue = subject
+        return LogFile(f"{self.path}/consumequeue/{topic}/{queue}/{file.base:020d}", file.base, file.length)
 
     def log_file_at(self, position: int) -> tuple[str, int]:
         """The log file of `position`, relative to the store, and the offset in it, whether the file exists or not."""

@@ -18,6 +18,7 @@ from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
 
 SLACK = 1 << 16  # bytes read beyond what is wanted, for the record that begins in it and ends behind it
+SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])  # of a consume queue: ENTRY bytes
 LARGEST = 256 << 20  # bytes: a record that claims more is not believed
 
 
@@ -129,12 +130,10 @@ def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, int
     files = store.queues.get(subject, ())
     if number < 0 or not files or subject in store.batched:
         return
-    folder = store.queue_folder(topic, queue)
     low, high = number * ENTRY, number * ENTRY + len(into)
     if store.moment:
         high = min(high, store.moment.entries.get(subject, 0) * ENTRY)
-    for base, length in files:
-        begin, end = max(low, base), min(high, base + length // ENTRY * ENTRY)
+    for file in files:
+        begin, end = max(low, file.base), min(high, file.base + file.length // ENTRY * ENTRY)
         if begin < end:
-            file = LogFile(str(folder / f"{base:020d}"), base, length)
-            read_exactly(file, begin - base, into[begin - low : end - low])
+            read_exactly(store.queue_file(subject, file), begin - file.base, into[begin - low : end - low])

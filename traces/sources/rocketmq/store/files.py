@@ -175,15 +175,17 @@ def can_be_a_folder(topic: str) -> bool:
 def queue_files(root: Path) -> QueueFiles:
     """The files of every queue that has a folder under `root`, found in one pass: {(topic, queue): files by base}."""
     found: dict[Queue, tuple[QueueFile, ...]] = {}
+    same: dict[tuple[QueueFile, ...], tuple[QueueFile, ...]] = {}  # most queues have files alike: they are kept once
     for topic, queue, path in _queue_folders(root):
         with os.scandir(path) as files:
-            found[topic, queue] = tuple(
+            there = tuple(
                 sorted(
                     QueueFile(int(file.name), file.stat().st_size)
                     for file in files
                     if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
                 )
             )
+        found[topic, queue] = same.setdefault(there, there)
     return found
 
 

@@ -1,0 +1,129 @@
+"""What a check does for each queue of a store: it is counted, for time would say little on a busy machine."""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless import check
+from gapless.traces.sources.rocketmq.joining import queues
+from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.store.directory import open_store
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record
+
+TOPICS, QUEUES = 40, 5
+
+
+def laid(rounds: int, *, log_file_size: int = 1 << 20, expired: int = 0) -> StoreBuilder:
+    """A store of many queues, in each of which lie so many messages; its oldest log files may have expired."""
+    builder = StoreBuilder(log_file_size=log_file_size, queue_file_size=6000, expired=expired)
+    for _ in range(rounds):
+        for topic in range(TOPICS):
+            for queue in range(QUEUES):
+                builder.append(Record(f"topic-{topic}", queue=queue, body=b"message"))
+    return builder
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each path was opened or listed."""
+    counts: Counter[str] = Counter()
+
+    def counted(function: Any) -> Any:
+        def call(path: Any, *more: Any, **named: Any) -> Any:
+            counts[os.fsdecode(path)] += 1
+            return function(path, *more, **named)
+
+        return call
+
+    for name in ("open", "scandir", "listdir"):
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
+    return counts
+
+
+@pytest.mark.parametrize(("log_file_size", "expired"), [(1 << 20, 0), (1 << 14, 0), (1 << 14, 2)])
+def test_every_queue_is_listed_once_and_read_once_for_each_split_that_it_has_messages_in(
+    log_file_size: int, expired: int, tmp_path: Path, opened: Counter[str]
+) -> None:
+    builder = laid(5, log_file_size=log_file_size, expired=expired)
+    of_splits = Counter(
+        f"{topic}/{queue}"
+        for topic, queue, split in {(r.topic, r.queue, r.position // log_file_size) for r in builder.records}
+        if split >= expired
+    )
+    store = builder.write(tmp_path / "store")
+    opened.clear()
+
+    assert check(store, jobs=1).verdict == "conforms"
+    listed, read = Counter[str](), Counter[str]()
+    for path, count in opened.items():
+        match path.partition("/consumequeue/")[2].split("/"):
+            case [topic, queue]:
+                listed[f"{topic}/{queue}"] += count
+            case [topic, queue, _]:
+                read[f"{topic}/{queue}"] += count
+    assert listed == dict.fromkeys((f"topic-{t}/{q}" for t in range(TOPICS) for q in range(QUEUES)), 1)
+    assert read == of_splits
+
+
+def test_no_queue_of_a_whole_store_is_replayed_in_plain_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replay(*_: Any, **__: Any) -> None:
+        pytest.fail("a queue was replayed by itself")
+
+    store = laid(3, log_file_size=1 << 14, expired=1).write(tmp_path / "store")
+    monkeypatch.setattr(queues, "replay", replay)
+    report = check(store, jobs=1)
+    assert report.verdict == "conforms"
+    assert report.coverage["queue.open"] == report.coverage["queue.settle"] == TOPICS * QUEUES
+    assert report.coverage["queue.find_file"] == TOPICS * QUEUES
+    assert report.coverage["queue.outlive"]
+
+
+def test_a_queue_that_departs_is_found_among_many(tmp_path: Path) -> None:
+    store = laid(2).write(tmp_path / "store")
+    (cut,) = (store / "consumequeue" / "topic-7" / "3").iterdir()
+    cut.write_bytes(cut.read_bytes()[:-20])
+    report = check(store, jobs=1)
+    assert [(found.rule, found.trace) for found in report.findings] == [
+        ("queue/file-of-the-consume-queue-has-its-full-length", "topic-7/3")
+    ]
+    assert report.coverage["queue.find_file"] == TOPICS * QUEUES - 1
+
+
+def test_a_queue_file_size_that_is_no_number_of_64_bits_is_judged_all_the_same(tmp_path: Path) -> None:
+    store = laid(1).write(tmp_path / "store")
+    (tmp_path / "broker.conf").write_text(f"mappedFileSizeConsumeQueue={10**30}\n")
+    (found,) = check(store, jobs=1).findings
+    assert (found.rule, found.count) == ("queue/file-of-the-consume-queue-has-its-full-length", TOPICS * QUEUES)
+
+
+def test_room_for_names_is_made_without_room_for_records(tmp_path: Path) -> None:
+    """There are more subjects, with longer names, than a scan begins with room for; its records fit."""
+    builder = StoreBuilder(log_file_size=1 << 20)
+    for topic in range(1200):
+        builder.append(Record(f"{topic:0200}", body=b"message"))
+    store = builder.write(tmp_path / "store")
+    opened = open_store(store)
+    (split,) = splits.splits(opened)
+    (scanned,) = splits.SplitReader(opened, split).segments()
+    assert scanned.columns.subjects() == [(f"{topic:0200}", 0) for topic in range(1200)]
+    assert scanned.columns.room.log.shape[1] == splits.Columns((split.high - split.low) // 160 + 64).room.log.shape[1]
+    assert check(store, jobs=1).verdict == "conforms"
+
+
+def test_a_segment_in_which_many_queues_wait_for_their_entries_is_read_again_once(
+    tmp_path: Path, opened: Counter[str]
+) -> None:
+    builder = laid(2)
+    for topic in range(TOPICS):
+        builder.append(Record(f"topic-{topic}", body=b"waits"), dispatched=False)
+    store = builder.write(tmp_path / "store", clean=False)
+    opened.clear()
+
+    report = check(store, jobs=1)
+    assert report.verdict == "conforms"
+    assert sum("wait for their entries" in note for note in report.sources[0].notes) == TOPICS
+    assert max(count for path, count in opened.items() if "/topic-" in path) <= 2

@@ -1,0 +1,106 @@
+"""No check passes that judged nothing: whichever rules a user leaves, one of them was held against something."""
+
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless import Report, check
+from gapless.spec.catalog import SPECS
+from gapless.traces.rules import rules
+from tests.support.event_files import append, index, opened, step, write
+from tests.support.rocketmq.recordings import recording, recording_as_left
+
+IDS = [rule.id for rule in rules()]
+NAMES = st.lists(st.sampled_from([*SPECS, *IDS]), max_size=6)
+FEW = st.lists(st.sampled_from(["log", "queue", *[i for i in IDS if i.startswith(("log/", "queue/"))]]), max_size=6)
+STEPS = {step: spec for spec in SPECS.values() for step in spec.actions}
+
+
+@cache
+def trace() -> Path:
+    """A trace of a queue in which the broker refused a step, and told what it saw."""
+    events = [opened(), append(0, 0), index(0, 0, saw={"indexed": 1}), append(5, 340, outcome="refused")]
+    return write(Path(mkdtemp()) / "events.ndjson", events)
+
+
+@cache
+def whole(name: str) -> Report:
+    return check(PATHS[name]())
+
+
+PATHS = {
+    "store": lambda: recording_as_left("pop_retry") / "store",
+    "without queues that can be read": lambda: recording_as_left("odd/rocksdb_queues"),
+    "trace": trace,
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+@given(only=st.one_of(NAMES, FEW), ignore=st.one_of(NAMES, FEW))
+def test_what_conforms_was_judged_by_a_rule_that_is_left(name: str, only: list[str], ignore: list[str]) -> None:
+    report = check(PATHS[name](), only=only, ignore=ignore)
+    assert report.verdict in ("conforms", "inconclusive")
+    if report.verdict == "conforms":
+        left = {i for i in IDS if not only or i in only or i.split("/")[0] in only}
+        left -= {i for i in IDS if i in ignore or i.split("/")[0] in ignore}
+        taken = {step.split(".")[0] for step, count in report.coverage.items() if count}
+        assert {i.split("/")[0] for i in left} & taken, "a spec of which steps were taken has a rule left"
+        assert report.counts.rules > 0
+        assert report.counts.events > 0 or name == "trace"
+        assert report.counts.rules <= len(left)
+
+
+@pytest.mark.parametrize(
+    ("name", "only"),
+    [
+        ("store", ["coordinator"]),
+        ("store", ["queue/numbers-are-ordered"]),  # an invariant of the spec: no recording shows whether it holds
+        ("store", ["queue/client-sent-the-message"]),  # nobody says what clients sent
+        ("store", ["checkpoint"]),
+        ("without queues that can be read", ["queue/entry-points-at-its-message"]),
+        ("without queues that can be read", ["transaction"]),
+        ("trace", ["log"]),
+        ("trace", ["log/what-the-broker-saw-is-what-its-steps-made"]),
+    ],
+)
+def test_a_check_that_is_left_with_nothing_is_inconclusive(name: str, only: list[str]) -> None:
+    report = check(PATHS[name](), only=only)
+    assert (report.verdict, report.counts.rules) == ("inconclusive", 0)
+    assert any("nothing was judged" in reason or "not checked" in reason for reason in report.sources[0].reasons)
+
+
+@pytest.mark.parametrize(
+    "rule", ["broker-refuses-only-what-is-not-allowed", "what-the-broker-saw-is-what-its-steps-made"]
+)
+def test_a_rule_about_events_judges_where_an_event_says_it(rule: str, tmp_path: Path) -> None:
+    assert check(trace(), only=[f"queue/{rule}"]).counts.rules == 1
+    silent = write(tmp_path / "events.ndjson", [opened(), append(0, 0), index(0, 0)])
+    assert check(silent, only=[f"queue/{rule}"]).verdict == "inconclusive"
+
+
+def test_ignoring_every_rule_of_a_spec_leaves_its_events_unjudged() -> None:
+    report, less = whole("store"), check(PATHS["store"](), ignore=["log"])
+    assert less.verdict == "conforms"
+    assert less.counts.by_spec["log"] == 0 < report.counts.by_spec["log"]
+    assert less.counts.by_spec["queue"] == report.counts.by_spec["queue"] > 0
+
+
+def test_one_topic_is_judged_and_counted_alone() -> None:
+    store = recording("normal")
+    one = check(store, topic="orders")
+    assert one.verdict == "conforms"
+    messages = sum(row.messages for row in one.queues)
+    assert {row.topic for row in one.queues} == {"orders"}
+    assert (
+        one.coverage["queue.append"] == one.coverage["queue.index"] == messages < check(store).coverage["queue.append"]
+    )
+
+
+def test_a_step_without_a_rule_is_not_judged(tmp_path: Path) -> None:
+    events = [opened(), append(0, 0), index(0, 0), step("rebuild"), index(0, 0)]
+    report = check(write(tmp_path / "events.ndjson", events))
+    assert (report.verdict, report.counts.events) == ("conforms", 4)
