@@ -254,7 +254,9 @@ class InputCheck:
     def judged(self) -> tuple[frozenset[str], dict[str, int]]:
         """The rules that the input was held against, and how many of its events were held against any, by spec."""
         held, unheld = judged(self.parts.coverage, self.options.ignored)
-        return held, {spec: count - unheld.get(spec, 0) for spec, count in self.parts.events.items()}
+        return held | (self.parts.held - self.options.ignored), {
+            spec: count - unheld.get(spec, 0) for spec, count in self.parts.events.items()
+        }
 
     def _hollow(self) -> str:
         """Why it would be no pass that nothing departs: no rule was held against anything."""

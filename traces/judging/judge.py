@@ -21,6 +21,7 @@ from gapless.traces.judging.batches import Batch, slices
 from gapless.traces.judging.columns import First, Traces
 from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
 from gapless.traces.options import Options
+from gapless.traces.replay.event_rules import REFUSED, SEEN
 from gapless.traces.replay.exact import call, replay
 from gapless.traces.replay.kernels import EXACT, Ints, Replayed, kernel
 from gapless.traces.replay.possible_states import Departs, Replay, TooMany, Unpromised
@@ -52,6 +53,10 @@ class Judge:
         exact[traces.of[~TAKEN[traces.outcome]]] = True
         exact[traces.of[list(traces.saw)]] = True
         tally.inferred = _inferred(traces, chosen)
+        if (chosen[traces.of] & (traces.outcome == OUTCOMES.index("refused"))).any():
+            tally.held.add(REFUSED)
+        if chosen[traces.of[list(traces.saw)]].any():
+            tally.held.add(SEEN)
         refused: dict[str, list[Ints]] = {}  # events that a kernel refused, by the need that is not met
         suspects: list[Suspect] = []
         try:

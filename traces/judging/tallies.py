@@ -56,9 +56,10 @@ class Tally:
     them that were judged · `events`: how many were looked at · `covered`: accepted ones by action · `inferred`:
     those that nobody saw, by action · `taken_over`: those that were refused, and are what the broker claims from
     then on · `anomalies`: by deviation · `clusters`: by the rule that is broken, and the moment of its trace ·
-    `unopened`: traces that do not begin as they must · `rested`: traces that claim to have come to rest ·
-    `given_up`: traces with too many possible states · `unpromised`: traces in which an assumption does not hold ·
-    `falls`: the first event that stands behind a later one.
+    `held`: rules about events that some were held against · `unopened`: traces that do not begin as they must ·
+    `rested`: traces that claim to have come to rest · `given_up`: traces with too many possible states ·
+    `unpromised`: traces in which an assumption does not hold · `falls`: the first event that stands behind a later
+    one.
     """
 
     begins: int
@@ -70,6 +71,7 @@ class Tally:
     taken_over: dict[str, int] = field(default_factory=dict)
     anomalies: dict[str, Seen] = field(default_factory=dict)
     clusters: dict[tuple[str, int], Cluster] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
     rested: int = 0
     unopened: Seen | None = None
     given_up: Seen | None = None
@@ -81,6 +83,7 @@ class Tally:
         self.begins = min(self.begins, other.begins + rows)
         self.asked += other.asked
         self.traces += other.traces
+        self.held |= other.held
         self.rested += other.rested
         self.events += other.events
         self.cover(other.covered)

@@ -54,6 +54,7 @@ class Teller:
             parts.events[spec] = tally.events
             parts.traces += tally.traces
             parts.coverage |= {f"{spec}.{action}": count for action, count in tally.covered.items()}
+            parts.held |= {f"{spec}/{name}" for name in tally.held}
             parts.not_exercised += self._not_exercised(SPECS[spec], tally)
             clusters = sorted(tally.clusters.values(), key=lambda cluster: cluster.first[0].at)
             parts.findings += [self._finding(spec, cluster) for cluster in clusters]

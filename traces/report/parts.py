@@ -18,8 +18,8 @@ class Parts:
 
     `profile` is the one that it was judged by, where that is for the recording to say. `unreadable` says why it
     cannot be judged at all, `reasons` why not everything was. `rows` are the source's own rows by name, each a model
-    of its own; `listed` counts the rows that tasks wrote into the verdict table, and `verdicts` are those still to be
-    written.
+    of its own; `held` are the rules that events were held against beside the needs of their steps; `listed` counts the
+    rows that tasks wrote into the verdict table, and `verdicts` are those still to be written.
     """
 
     bytes: int = 0
@@ -34,6 +34,7 @@ class Parts:
     events: dict[str, int] = field(default_factory=dict)
     traces: int = 0
     coverage: dict[str, int] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
     not_exercised: list[str] = field(default_factory=list)
     anomalies: dict[str, int] = field(default_factory=dict)
     rows: dict[str, Sequence[ReportRow]] = field(default_factory=dict)
