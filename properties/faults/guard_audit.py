@@ -56,6 +56,8 @@ ARGUED: dict[tuple[str, str, str], str] = {
     ("transaction", "put_back_after_a_decision", "check-is-left"): NO_LIMIT,
     ("transaction", "put_back_after_parking", "check-is-left"): NO_LIMIT,
     ("transaction", "put_back_an_old_version", "check-is-left"): NO_LIMIT,
+    ("transaction", "put_back_beyond_the_limit_of_today", "check-is-left"): NO_LIMIT,
+    ("transaction", "park_before_the_limit_of_today", "all-checks-are-spent"): NO_LIMIT,
     ("transaction", "park_again", "all-checks-are-spent"): NO_LIMIT,
     ("transaction", "park_an_old_version", "all-checks-are-spent"): NO_LIMIT,
     ("transaction", "park_an_old_version", "what-is-set-aside-is-a-half-of-the-log"): (

@@ -71,8 +71,6 @@ def put_back_beyond_the_limit_of_today(
     s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
 ) -> State:
     """The limit was another when the half was put back: it has been lowered since."""
-    applies(s.restarted > 0)
-    applies(0 < s.max_checks and s.max_checks < times)
     after = transaction.check(_of_an_earlier_life(s), number, parent, position, times, asked, same)
     return replace(after, max_checks=s.max_checks)
 
@@ -212,8 +210,6 @@ def park_before_the_limit_of_today(
     s: State, number: Number, position: Position, times: int, same: bool, aged: bool
 ) -> State:
     """The limit was another when the half was set aside: it has been raised since."""
-    applies(s.restarted > 0)
-    applies(times < s.max_checks)
     return replace(
         transaction.park(_of_an_earlier_life(s), number, position, times, same, aged), max_checks=s.max_checks
     )
