@@ -487,6 +487,15 @@ def _carries_on(half: Record, bench: TransactionBench) -> bool:
     return len(parents) == 1 and bench.has_one_fate(parents[0])
 
 
+def half_without_its_marker(store: Path, pick: Pick) -> Planted:
+    """What waits among the halves does not say that it is one."""
+    bench, known = open_bench(store, pick)
+    first = [half for half in known.halves if counter_of(half) is None and half.property_map.get("TRAN_MSG") == "true"]
+    half = pick.of(bench.spots_of(first)).record
+    bench.turn(half, properties=with_property(half, "TRAN_MSG", "trve"))
+    return Planted("a half does not carry its marker", "TX1", bench.spans(half), key_of(half))
+
+
 def renewal_without_parent(store: Path, pick: Pick) -> Planted:
     """A half was put back from a version that never was."""
     bench, known = open_bench(store, pick)
@@ -825,7 +834,7 @@ Fault = Callable[[Path, Pick], Planted]
 Change = Callable[[Path, Pick], None]
 
 OP_FAULTS: tuple[Fault, ...] = (op_names_no_half, op_names_a_later_half, mark_lost)
-BATCH_FAULTS: tuple[Fault, ...] = (ops_beyond_their_limit,)  # they need ops that name several halves
+BATCH_FAULTS: tuple[Fault, ...] = (ops_beyond_their_limit,)  # the same, and ops that name several halves
 CURSOR_FAULTS: tuple[Fault, ...] = (half_cursor_past_the_end, op_cursor_past_the_end)
 OPEN_FAULTS: tuple[Fault, ...] = (half_cursor_past_an_undecided_half,)  # they need undecided halves
 FINAL_FAULTS: tuple[Fault, ...] = (
@@ -840,8 +849,10 @@ FINAL_FAULTS: tuple[Fault, ...] = (
 )
 RENEWAL_FAULTS: tuple[Fault, ...] = (counter_that_did_not_rise, renewal_of_another_body)
 ROOT_FAULTS: tuple[Fault, ...] = (renewal_without_parent,)  # they need a log that begins at 0
-PARKING_FAULTS: tuple[Fault, ...] = (parked_too_early, all_parked_too_early, parked_that_equals_no_half)
-STORE_FAULTS = OP_FAULTS + CURSOR_FAULTS + FINAL_FAULTS + RENEWAL_FAULTS + PARKING_FAULTS
+PARKING_FAULTS: tuple[Fault, ...] = (parked_too_early, parked_that_equals_no_half)
+HALF_FAULTS: tuple[Fault, ...] = (half_without_its_marker,)
+LIMIT_FAULTS: tuple[Fault, ...] = (all_parked_too_early,)  # they need a store that no broker was started on again
+STORE_FAULTS = OP_FAULTS + CURSOR_FAULTS + FINAL_FAULTS + RENEWAL_FAULTS + PARKING_FAULTS + HALF_FAULTS
 CLIENT_FAULTS: tuple[Fault, ...] = (
     acknowledged_message_replaced,
     acknowledged_beyond_the_end,
@@ -854,7 +865,7 @@ CLIENT_FAULTS: tuple[Fault, ...] = (
     final_that_nobody_asked_for,
     back_check_of_no_version,
 )
-FAULTS = STORE_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS + CLIENT_FAULTS
+FAULTS = STORE_FAULTS + LIMIT_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS + CLIENT_FAULTS
 
 LEGAL: tuple[Change, ...] = (
     cursors_missing,

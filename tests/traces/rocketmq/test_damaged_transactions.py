@@ -25,6 +25,7 @@ from tests.support.rocketmq.transaction_damage import (
     FAULTS,
     LEGAL,
     LEGAL_WITH_CLIENTS,
+    LIMIT_FAULTS,
     OP_FAULTS,
     OPEN_FAULTS,
     ROOT_FAULTS,
@@ -34,6 +35,8 @@ from tests.support.rocketmq.transaction_damage import (
     Planted,
     Span,
     TransactionBench,
+    all_parked_too_early,
+    ops_beyond_their_limit,
 )
 from tests.support.rocketmq.transactions import (
     Departure,
@@ -67,11 +70,11 @@ def those_heard(*recordings: str) -> list[str]:
 
 # Every fault at every place of a life of our own, by its version and seed, and somewhere in what brokers wrote.
 STORE_CASES = (
-    *product(STORE_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("5.5.0 1",), PLACES),
-    *product(STORE_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("5.3.3 3",), ANY),
-    *product(STORE_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("4.9.7 3",), ANY),
-    *product(STORE_FAULTS + BATCH_FAULTS + ROOT_FAULTS, ("odd_clients", "pop_retry"), ANY),
-    *product(STORE_FAULTS + BATCH_FAULTS, ("midlife",), ANY),
+    *product(STORE_FAULTS + LIMIT_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("5.5.0 1",), PLACES),
+    *product(STORE_FAULTS + LIMIT_FAULTS + BATCH_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("5.3.3 3",), ANY),
+    *product(STORE_FAULTS + LIMIT_FAULTS + OPEN_FAULTS + ROOT_FAULTS, ("4.9.7 3",), ANY),
+    *product(STORE_FAULTS + LIMIT_FAULTS + BATCH_FAULTS + ROOT_FAULTS, ("odd_clients", "pop_retry"), ANY),
+    *product(STORE_FAULTS, ("midlife",), ANY),
     *product(OP_FAULTS, ("v4",), ANY),
     *product(BATCH_FAULTS + ROOT_FAULTS, ("lmq",), PLACES),
 )
@@ -174,6 +177,29 @@ def assert_found(fault: Fault, store: Path, pick: Pick) -> None:
         assert 0 < len(finding.story) <= LONGEST_STORY
         assert finding.message
         assert finding.needs
+
+
+@pytest.mark.parametrize(
+    ("fault", "anomaly"),
+    [
+        (all_parked_too_early, "park_before_the_limit_of_today"),
+        (ops_beyond_their_limit, "write_to_another_size"),
+    ],
+    ids=name_of,
+)
+def test_a_limit_of_today_accuses_no_earlier_life(fault: Fault, anomaly: str, tmp_path: Path) -> None:
+    """Brokers were started on this store twice; and a broker that writes its settings back changed one of them."""
+    copy = copy_of("midlife", tmp_path, client=False)
+    fault(copy, Pick("any", "today"))
+    report = check([copy])
+    assert (report.verdict, anomaly in report.anomalies) == ("conforms", True)
+    once = copy_of("odd_clients", tmp_path / "once", client=False)
+    fault(once, Pick("any", "today"))
+    assert check([once]).verdict == "departs"
+    with (once.parent / "broker.conf").open("a") as settings:
+        settings.write("rocketmqHome=/opt/rocketmq\n")
+    report = check([once])
+    assert (report.verdict, anomaly in report.anomalies) == ("conforms", True)
 
 
 @pytest.mark.parametrize("place", PLACES)
