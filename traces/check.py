@@ -17,7 +17,7 @@ from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
-from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
+from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, shown
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
@@ -27,6 +27,8 @@ from gapless.traces.sources.source import Beside, Recording, Source
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import Table, TableRows
+
+AGAIN = 3  # times that an input is opened again whose files go away while it is read
 
 sources()  # a report that is read back has rows of theirs too
 
@@ -192,7 +194,7 @@ class InputCheck:
                 verdict, reason = ("unreadable", given.problem) if given.problem else _unknown(given.path)
                 self._nothing(**{verdict: reason})
                 return
-            self._judge(given.source.open(given.path, given.found, self.options, beside, table), engine)
+            self._read(given.source, beside, engine, table)
             if table is not None:
                 self._write(table)
         except NothingThere as nothing:
@@ -210,6 +212,19 @@ class InputCheck:
         self.kind = "unknown"
         self.interrupted = interrupted
         self.parts = Parts(unreadable=unreadable, reasons=[inconclusive] if inconclusive else [])
+
+    def _read(self, source: Source, beside: Beside, engine: Engine, table: TableRows | None) -> None:
+        """Open and judge the input, and once more where files of it go away: a running broker deletes its oldest."""
+        for left in range(AGAIN, -1, -1):
+            try:
+                self._judge(source.open(self.given.path, self.given.found, self.options, beside, table), engine)
+            except (Gone, FileNotFoundError):
+                if not left:
+                    raise
+                if table is not None:
+                    table.forget()
+            else:
+                return
 
     def _judge(self, recording: Recording, engine: Engine) -> None:
         splits = recording.splits

@@ -7,6 +7,10 @@ class Unreadable(Exception):  # noqa: N818 - it names an outcome, as a verdict d
     """The input cannot be judged: the message names the file, what was expected and what to do."""
 
 
+class Gone(Unreadable):
+    """A file was there when the input was opened, and is not any more: who opens it again may be luckier."""
+
+
 class NothingThere(Exception):  # noqa: N818 - it names an outcome, as a verdict does.
     """The input can be read, and holds nothing to judge."""
 

@@ -1,12 +1,18 @@
 """Stores that brokers wrote in settings and situations that are not everyday: each is judged right, and says why."""
 
 import json
+import re
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gapless import Report, check
+from gapless.traces.sources.rocketmq.store import directory
 from tests.support.command_line import gapless
 from tests.support.rocketmq.recordings import RECORDINGS, recording_as_left
 from tests.support.rocketmq.stores import log_files
@@ -237,3 +243,105 @@ def test_settings_are_read_as_java_reads_them(tmp_path: Path) -> None:
     config = tmp_path / "copy/broker.conf"
     config.write_bytes("# é and ü\nbrokerName=caf\xe9\n".encode("latin-1") + config.read_bytes())
     assert check(tmp_path / "copy").verdict == "conforms"
+
+
+# -- while a broker writes ---------------------------------------------------------------------------------------------
+
+LOCKED = """
+import fcntl, struct, sys
+file = open(sys.argv[1], "r+b")
+fcntl.fcntl(file, fcntl.F_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 1, 0))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Path]:
+    """A copy of a store that somebody holds the lock of, as a running broker does."""
+    store = shutil.copytree(recording_as_left("unclean") / "store", tmp_path / "store")
+    (store / "lock").write_bytes(b"lock")
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKED, str(store / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == b"held\n"
+        yield store
+        broker.kill()
+
+
+def queue_of(store: Path, queue: str) -> Path:
+    return next((store / "consumequeue" / queue).iterdir())
+
+
+def test_what_comes_while_a_store_is_read_is_left_out(running: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the opening and the reading, a whole log file and entries for it come; without them, all fits."""
+    whole = check(running)
+    assert (whole.verdict, whole.sources[0].live) == ("conforms", True)
+    (note,) = [note for note in whole.sources[0].notes if note.startswith("a broker is running on this store")]
+    assert re.search(r"what it had written at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$", note)
+    last = [file for file in log_files(running) if any(file.read_bytes())][-1]
+    slots = queue_of(running, "orders/1")
+    came, entries = last.read_bytes(), slots.read_bytes()
+    last.write_bytes(bytes(len(came)))  # not written yet
+    slots.write_bytes(entries[: len(entries) // 40 * 20].ljust(len(entries), b"\0"))
+
+    def comes_then(*arguments: Any) -> Any:
+        opened = open_it(*arguments)
+        last.write_bytes(came)
+        slots.write_bytes(entries)
+        return opened
+
+    open_it = directory.open_store
+    monkeypatch.setattr("gapless.traces.sources.rocketmq.check.open_store", comes_then)
+    report = check(running)
+    assert (report.verdict, report.violations) == ("conforms", [])
+    assert report.sources[0].records < whole.sources[0].records
+
+
+def test_a_queue_that_is_deleted_while_it_is_read_accuses_nobody(
+    running: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deleted_then(*arguments: Any) -> Any:
+        opened = open_it(*arguments)
+        shutil.rmtree(running / "consumequeue/orders")
+        made_anew = running / "consumequeue/orders/1"
+        made_anew.mkdir(parents=True)
+        entry = (10**9).to_bytes(8, "big") + (99).to_bytes(4, "big") + bytes(8)
+        (made_anew / f"{0:020}").write_bytes(entry.ljust(20000, b"\0"))
+        return opened
+
+    open_it = directory.open_store
+    monkeypatch.setattr("gapless.traces.sources.rocketmq.check.open_store", deleted_then)
+    report = check(running)
+    assert report.violations == []
+    assert "orders/1 was deleted, or made anew, while it was read: check again" in report.sources[0].reasons
+
+
+def test_damage_of_a_store_that_is_written_to_is_found_all_the_same(running: Path) -> None:
+    slots = queue_of(running, "orders/1")
+    data = bytearray(slots.read_bytes())
+    data[200:208] = (int.from_bytes(data[200:208], "big") + 8).to_bytes(8, "big")
+    slots.write_bytes(data)
+    (found,) = check(running).violations
+    assert (found.rule, found.trace) == ("queue/entry-points-at-its-message", "orders/1")
+
+
+def test_a_log_whose_oldest_file_is_deleted_meanwhile_is_opened_again(
+    running: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[object] = []
+
+    def expired_then(*arguments: Any) -> Any:
+        opened = open_it(*arguments)
+        calls.append(opened)
+        if len(calls) == 1:
+            log_files(running)[0].unlink()
+        return opened
+
+    open_it = directory.open_store
+    monkeypatch.setattr("gapless.traces.sources.rocketmq.check.open_store", expired_then)
+    report = check(running)
+    assert len(calls) == 2
+    assert report.verdict != "unreadable", report.sources[0].reasons
+    assert any("the log begins at" in note for note in report.sources[0].notes)

@@ -24,6 +24,7 @@ from gapless.traces.sources.rocketmq.store.directory import (
     CLIENT_LOG,
     StoreDirectory,
     client_log_beside,
+    is_unchanged,
     open_store,
     renewed,
 )
@@ -120,6 +121,7 @@ class StoreCheck:
         judged = self.judge.finish()
         if judged.store.moment and judged.breaches:
             judged = self._again(replace(judged.store, moment=renewed(judged.store)), judged, engine)
+            _leave_out_what_changed(judged)
         for end in other_ends(judged):
             if judged.breaches and all(found.position >= end.limit for found in judged.breaches):
                 judged = self._up_to(end, judged, engine)
@@ -144,6 +146,16 @@ class StoreCheck:
             shorter.doubt(end.doubt)
         shorter.note(f"the log ends at {shorter.end:,}; {end.why}")
         return shorter
+
+
+def _leave_out_what_changed(judged: JudgedStore) -> None:
+    """A queue that was deleted, or made anew, while it was read is judged by nobody."""
+    for found in [breach for breach in judged.breaches if breach.spec == "queue"]:
+        topic, _, queue = found.trace.rpartition("/")
+        later = found.action == "index" and found.arguments["position"] >= judged.store.limit
+        if later or not is_unchanged(judged.store, (topic, int(queue))):
+            judged.breaches.remove(found)
+            judged.doubt(f"{found.trace} was deleted, or made anew, while it was read: check again")
 
 
 def warm() -> None:

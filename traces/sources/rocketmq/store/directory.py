@@ -26,7 +26,7 @@ from gapless.traces.sources.rocketmq.store.files import (
     queue_file_size,
     queue_files,
 )
-from gapless.traces.sources.rocketmq.store.moment import Moment, now
+from gapless.traces.sources.rocketmq.store.moment import Moment, is_as_it_was, now
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
@@ -213,6 +213,14 @@ def renewed(store: StoreDirectory) -> Moment:
     """The moment of a live store anew, up to the same end of its log: what was half written then is whole now."""
     root = Path(store.path) / "consumequeue"
     return replace(now(root, store.queues, store.files[:1]), end=store.limit)
+
+
+def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
+    """Whether a queue of a live store still has the entries that it had at the store's moment."""
+    moment, files = store.moment, store.queues.get(queue, ())
+    if moment is None or queue not in moment.last:
+        return False
+    return is_as_it_was(moment, Path(store.path) / "consumequeue", queue, files)
 
 
 def _no_queues(path: Path) -> str:

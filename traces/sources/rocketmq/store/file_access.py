@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gapless.traces.problems import Gone
 from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -124,7 +126,8 @@ def names_of_records(store: StoreDirectory, positions: Ints) -> Iterator[str]:
 def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, into: memoryview) -> None:
     """Fill `into` with the slots from `number` on, 20 bytes each; what no file holds is left as it is.
 
-    Of a store that a broker is still writing, the slots are read that were written when it was opened.
+    Of a store that a broker is still writing, the slots are read that were written when it was opened; a file that was
+    deleted since has none.
     """
     subject = topic, queue
     files = store.queues.get(subject, ())
@@ -136,4 +139,5 @@ def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, int
     for file in files:
         begin, end = max(low, file.base), min(high, file.base + file.length // ENTRY * ENTRY)
         if begin < end:
-            read_exactly(store.queue_file(subject, file), begin - file.base, into[begin - low : end - low])
+            with suppress(Gone) if store.moment else nullcontext():
+                read_exactly(store.queue_file(subject, file), begin - file.base, into[begin - low : end - low])

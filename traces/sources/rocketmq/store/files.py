@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
 from gapless.traces.sources.rocketmq.store.records import BLANK
 
 ENTRY = 20  # bytes of a consume-queue entry
@@ -47,6 +47,10 @@ def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
     """Fill `into` with the file's bytes from `low` on. Raises Unreadable where it has become shorter, or is gone."""
     try:
         handle = os.open(file.path, os.O_RDONLY)
+    except FileNotFoundError as error:
+        raise Gone(
+            f"{shown(file.path)}: was there when the check began, and is gone; check again, or a copy"
+        ) from error
     except OSError as error:
         raise Unreadable(f"{shown(file.path)}: cannot be opened ({error.strerror})") from error
     try:

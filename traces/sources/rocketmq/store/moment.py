@@ -27,6 +27,7 @@ class Moment:
 
     seconds: float  # since 1970
     entries: Mapping[Queue, int]  # exclusive end of the entries of every queue that has files
+    last: Mapping[Queue, bytes]  # the last of them, or no bytes: it never changes, unless its topic is deleted
     end: int  # log position: no byte from here on was written
 
     def __str__(self) -> str:
@@ -35,26 +36,46 @@ class Moment:
 
 def now(root: Path, queues: QueueFiles, log: Sequence[LogFile]) -> Moment:
     """The present moment of a store whose queues lie in `root`. Raises Unreadable."""
-    entries = {queue: _entries(root / queue[0] / str(queue[1]), files) for queue, files in queues.items() if files}
+    entries, last = dict[Queue, int](), dict[Queue, bytes]()
+    for queue, files in queues.items():
+        if files:
+            entries[queue], last[queue] = _entries(_folder(root, queue), files[-1])
     seconds = time.time()
     end = log[0].base
     for file in reversed(log):
         if (written := _written(file)) > 0:
             end = file.base + written
             break
-    return Moment(seconds, entries, end)
+    return Moment(seconds, entries, last, end)
 
 
-def _entries(folder: Path, files: Sequence[QueueFile]) -> int:
-    """The exclusive end of a queue's entries: the first slot of its last file that is not written yet."""
-    base, length = files[-1]
-    low, high = 0, length // ENTRY
-    with (folder / f"{base:020d}").open("rb") as file:
-        while low < high:
-            slot = (low + high) // 2
-            written = any(os.pread(file.fileno(), ENTRY, slot * ENTRY))
-            low, high = (slot + 1, high) if written else (low, slot)
-    return base // ENTRY + low
+def is_as_it_was(moment: Moment, root: Path, queue: Queue, files: Sequence[QueueFile]) -> bool:
+    """Whether the queue still has the entries of that moment: they stay, unless its topic is deleted."""
+    _, last = _entries(_folder(root, queue), files[-1], moment.entries[queue])
+    return last == moment.last[queue]
+
+
+def _folder(root: Path, queue: Queue) -> Path:
+    return root / queue[0] / str(queue[1])
+
+
+def _entries(folder: Path, file: QueueFile, end: int | None = None) -> tuple[int, bytes]:
+    """The exclusive end of a queue's entries, the first slot of its last file that is not written yet; and the last.
+
+    With `end`, the last entry before that one. No entry is found where the file is gone.
+    """
+    low, high = 0, file.length // ENTRY
+    try:
+        with (folder / f"{file.base:020d}").open("rb") as opened:
+            handle = opened.fileno()
+            while low < high and end is None:
+                slot = (low + high) // 2
+                written = any(os.pread(handle, ENTRY, slot * ENTRY))
+                low, high = (slot + 1, high) if written else (low, slot)
+            low = low if end is None else end - file.base // ENTRY
+            return file.base // ENTRY + low, os.pread(handle, ENTRY, (low - 1) * ENTRY) if low > 0 else b""
+    except FileNotFoundError:
+        return 0, b""
 
 
 def _written(file: LogFile) -> int:
