@@ -15,7 +15,8 @@ from gapless import Report, check
 from gapless.traces.sources.rocketmq.store import directory
 from tests.support.command_line import gapless
 from tests.support.rocketmq.recordings import RECORDINGS, recording_as_left
-from tests.support.rocketmq.stores import log_files
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record, log_files
 
 SKIPPED = "queue/entry-points-at-its-message"
 MISSING = "queue/every-message-has-its-entry"
@@ -345,3 +346,32 @@ def test_a_log_whose_oldest_file_is_deleted_meanwhile_is_opened_again(
     assert len(calls) == 2
     assert report.verdict != "unreadable", report.sources[0].reasons
     assert any("the log begins at" in note for note in report.sources[0].notes)
+
+
+# -- topics deleted under traffic --------------------------------------------------------------------------------------
+
+
+def lives(*firsts: int, jump: int = 0) -> StoreBuilder:
+    """A topic deleted and made anew again and again, with the first number of each life; in the last, one may jump."""
+    builder = StoreBuilder()
+    for first in firsts:
+        builder.delete_topic("orders")
+        builder.numbers["orders", 0] = first
+        for _ in range(4):
+            builder.append(Record("orders", body=b"x"))
+    builder.numbers["orders", 0] += jump
+    builder.append(Record("orders", body=b"x"))
+    return builder
+
+
+def test_a_life_that_is_gone_and_counted_oddly_is_no_accusation(tmp_path: Path) -> None:
+    report = check(lives(0, 1, 0).write(tmp_path / "store"))
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    (reason,) = report.sources[0].reasons
+    assert "has number 1 where 4 comes next; its topic was made anew behind it" in reason
+    assert check(lives(0, 0, 0).write(tmp_path / "three")).verdict == "conforms"
+
+
+def test_a_life_that_is_counted_oddly_and_still_read_is_one(tmp_path: Path) -> None:
+    (found,) = check(lives(0, 0, jump=2).write(tmp_path / "store")).violations
+    assert found.rule == NUMBERS
