@@ -117,7 +117,8 @@ class QueueEnds:
             for scanned in SplitReader(self.store, split).segments():
                 if scanned.start >= self.judged.end:
                     return
-                for event in queue_events(self.store, scanned.columns).of_subject(subject):
+                mine = queue_events(self.store, scanned.columns, lambda *queue: queue == subject)
+                for event in mine.of_subject(subject):
                     if event[0] == "append":
                         counts = named("queue", event)["position"] >= anew
                         yield event
