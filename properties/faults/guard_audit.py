@@ -25,7 +25,7 @@ from gapless.properties.proof import counterexamples, equivalence, induction, sy
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, Step, ask, theory
 from gapless.properties.proof.symbolic import State, UnknownMap, Way
 from gapless.spec.catalog import SPECS, Spec, needs
-from gapless.spec.language import APPLIES, Refused
+from gapless.spec.language import Refused
 
 WINDOW, VALUES = range(-1, 4), 2**32  # keys and numbers among which what breaks is looked for
 WORK = 4_000_000  # that a proof may cost that a need makes no difference
@@ -37,9 +37,6 @@ NO_LIMIT = "after an anomaly any counter may have come from before the log began
 ARGUED: dict[tuple[str, str, str], str] = {
     ("log", "roll", "blank-begins-where-the-last-record-ends"): (
         "a blank ends its file wherever it begins, so its beginning leaves no mark: the need is the rule itself"
-    ),
-    ("op_batch", "write_one_alone", APPLIES): (
-        "an op for each half is what old brokers write; without it any op that is no list would count as theirs"
     ),
     ("transaction", "outlive", "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired"): (
         "what was before the log's start is nowhere in the state: the need is the only judge of it"

@@ -146,7 +146,7 @@ app(["check", sys.argv[1], "/nowhere", "--jobs", "1"])
 
 def test_where_every_rule_is_ignored_nothing_was_checked(damaged: Path) -> None:
     ran = gapless("check", damaged, *chain.from_iterable(("--ignore", spec) for spec in SPECS))
-    assert (ran.exit_code, "every rule is ignored" in ran.stdout) == (3, True)
+    assert (ran.exit_code, "nothing was judged" in ran.stdout) == (3, True)
     assert "1 rule ignored" in gapless("check", damaged, "--ignore", "queue/entry-points-at-its-message").stdout
 
 

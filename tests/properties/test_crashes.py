@@ -27,7 +27,7 @@ RECORDED = 4  # so many cases have one among them that is recorded, and replayed
 
 
 DEPARTS = {
-    "flushed before the disk has answered": "acknowledge needs: the bytes are on disk",
+    "flushed before the disk has answered": "end needs: every record is on disk",
     "a full file is left behind unflushed": "flush needs: the bytes are written",
     "a disk that lies": "crash needs: what was flushed survives",
     "no blank ends a file": "roll needs: a file that is full ends in a blank",
