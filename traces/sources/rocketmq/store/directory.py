@@ -104,15 +104,15 @@ class StoreDirectory:
 
     @property
     def first_life(self) -> bool:
-        """Whether no broker ever started on these files again: nothing was truncated, and no setting was another.
-
-        A setting that is changed while the broker runs shows in a `broker.conf` that the broker wrote itself.
-        """
+        """Whether no broker ever started on these files again, so that nothing of them was ever truncated."""
         return self.modern and self.checkpoint is not None and self.checkpoint.recovered == 0
 
     @property
     def settings_held(self) -> bool:
-        """Whether the settings are those of all the records: a limit among them may accuse."""
+        """Whether the settings are those of all the records, so that a limit among them may accuse.
+
+        A setting that is changed while the broker runs shows in a `broker.conf` that the broker wrote itself.
+        """
         return self.first_life and not rewritten(self.settings)
 
     def setting(self, name: str) -> bool:

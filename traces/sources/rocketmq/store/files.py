@@ -79,7 +79,8 @@ def log_folders(root: Path, settings: Mapping[str, str], notes: list[str]) -> li
     in it is the store's own, unless it is one of several.
     """
     own = root / "commitlog"
-    named = [*_paths(settings.get("storePathCommitLog", ""), root), *_paths(_read_only(settings), root)]
+    settings_of_it = (settings.get(name, "") for name in ("storePathCommitLog", "readOnlyCommitLogStorePaths"))
+    named = list(dict.fromkeys(path for setting in settings_of_it for path in _paths(setting, root)))
     filled = _holds_log_files(own)
     if not named or (filled and named == [own]):
         return [own]
@@ -103,10 +104,6 @@ def log_folders(root: Path, settings: Mapping[str, str], notes: list[str]) -> li
     if not missing:
         notes.append(f"commitlog/ in the store is read, not {named[0]}, where broker.conf says that the log lies")
     return [own]
-
-
-def _read_only(settings: Mapping[str, str]) -> str:
-    return settings.get("readOnlyCommitLogStorePaths", "")
 
 
 def _paths(setting: str, root: Path) -> list[Path]:
