@@ -47,7 +47,7 @@ Element = tuple[str, int | None]
 class StoryStep:
     """One step of a story: the event, and what it changed, as (what, before, after).
 
-    `number`: of the event in its trace, from 1 · `outcome`: what the broker said became of it. ·
+    `number`: of the event in its trace, from 1 · `outcome`: what the broker said became of it ·
     `claimed`: the step was refused, and the model took over what the broker claims.
     """
 

@@ -37,15 +37,20 @@ COPIES = (
 
 
 def finding(
-    judged: JudgedStore, found: Breach, *, source: str, count: int, traces: list[str], how: str = ""
-) -> Finding:
-    """One departure as a finding, told in full; `how`: what else to type to see it again."""
+    judged: JudgedStore, found: Breach, *, source: str, count: int, traces: list[str], how: str = "", title: str = "",
+    also: str = "",
+) -> Finding:  # fmt: skip
+    """One departure as a finding, told in full; `how`: what else to type to see it again.
+
+    `title`: of its story, unless it departs already · `also`: what else the story says.
+    """
     store, departure = judged.store, found.departure
     where = place(store, found)
     trace = shown(found.trace)
     lies = what_lies_there(judged, found)
     message = f"{trace}: {_message(found)}"
-    title = f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
+    title = title or f"{_subject(found)} departs at {shown(where.file)}+{where.offset}."
+    told = [*(f"{line[0].upper()}{line[1:]}." for line in lies), *([also] if also else [])]
     again = f"gapless explain {shlex.quote(shown(source))} --trace {shlex.quote(trace)}{how}"
     return Finding(
         rule=found.rule,
@@ -59,7 +64,7 @@ def finding(
         needs=departure.because,
         otherwise=departure.otherwise,
         here=departure.here,
-        story=story(departure, title=title, also=[f"{line[0].upper()}{line[1:]}." for line in lies], again=again),
+        story=story(departure, title=title, also=told, again=again),
         count=count,
         traces=[shown(t) for t in traces],
     )
@@ -67,27 +72,20 @@ def finding(
 
 def hazard(judged: JudgedStore, found: Hazard, *, source: str, count: int, traces: list[str], how: str = "") -> Finding:
     """What the next start will break, as a finding: the story is that of its first wrong step."""
-    told = finding(judged, found.breach, source=source, count=count, traces=traces, how=how)
+    where, trace = place(judged.store, found.breach), shown(found.breach.trace)
     first, end = int(found.breach.departure.state.end), judged.end
     last = first + found.slots - 1
     alone = found.slots == 1
     which = f"slot {first}" if alone else f"slots {first} to {last}"
     taken = "an entry, since it points" if alone else "entries, since they point"
-    also = [f"{line[0].upper()}{line[1:]}." for line in what_lies_there(judged, found.breach)]
-    also.append(
-        f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of the "
-        f"queue gets number {last + 1} (docs/rocketmq.md#old-slots)."
-    )
-    where, trace = told.where, told.trace
-    title = f"queue {trace} will depart at the broker's next start, at {where.file}+{where.offset}."
-    again = f"gapless explain {shlex.quote(shown(source))} --trace {shlex.quote(trace)}{how}"
-    return told.model_copy(
-        update={
-            "severity": "hazard",
-            "message": f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}",
-            "story": story(found.breach.departure, title=title, also=also, again=again),
-        }
-    )
+    told = finding(
+        judged, found.breach, source=source, count=count, traces=traces, how=how,
+        title=f"queue {trace} will depart at the broker's next start, at {shown(where.file)}+{where.offset}.",
+        also=f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of the "
+        f"queue gets number {last + 1} (docs/rocketmq.md#old-slots).",
+    )  # fmt: skip
+    message = f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}"
+    return told.model_copy(update={"severity": "hazard", "message": message})
 
 
 def _subject(found: Breach) -> str:

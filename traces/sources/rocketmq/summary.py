@@ -163,9 +163,8 @@ def _has_op(store: StoreDirectory, trace: str) -> bool:
         return True
     if not number.isdecimal() or int(number) >= FARTHEST // ENTRY:
         return False
-    entry = bytearray(ENTRY)
-    file_access.read_entries(store, OP_TOPIC, 0, int(number), memoryview(entry))
-    record = file_access.record_at(store, int.from_bytes(entry[:8], "big", signed=True)) if any(entry) else None
+    slot = file_access.read_slot(store, OP_TOPIC, 0, int(number))
+    record = file_access.record_at(store, slot[0]) if any(slot) else None
     return record is not None and (record.topic, record.number) == (OP_TOPIC, int(number))
 
 

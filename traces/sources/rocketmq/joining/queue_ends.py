@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from itertools import compress
+from itertools import compress, dropwhile
 
 import numpy as np
 
@@ -32,11 +32,6 @@ NEVER_DELETED = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})  # topics that
 SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
 SLOTS = 512  # that are read at once, of those behind a queue's end
 NAMED = 5  # queues that one note names
-
-
-def _position(event: Event, otherwise: int) -> int:
-    """The log position of a message's `append`; an entry is where its message is."""
-    return named("queue", event)["position"] if event[0] == "append" else otherwise
 
 
 class QueueEnds:
@@ -81,7 +76,8 @@ class QueueEnds:
         begin = self.joined.state(run, first=run.opened, indexed=run.opened, end=run.opened, blank=0)
         outcome = self.joined.replayed(begin, self._since(subject, run.anew_at))
         if outcome.departure and self._is_of_a_life_before(subject, run, outcome.departure):
-            events = (e for e in self._since(subject, run.anew_at) if _position(e, run.anew_at) >= run.anew_at)
+            every = self._since(subject, run.anew_at)
+            events = dropwhile(lambda event: named("queue", event)["position"] < run.anew_at, every)
             outcome = self.joined.replayed(self.joined.state(run, first=0, indexed=0, end=0, blank=0), events)
         elif outcome.departure and outcome.departure.event[0] == "append":
             # It did not start again, then, and one number is wrong: the first that begins at 0 again.

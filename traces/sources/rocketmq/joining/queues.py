@@ -9,8 +9,6 @@ from functools import cache, lru_cache
 from itertools import compress
 from typing import Any
 
-import numpy as np
-
 from gapless.spec.catalog import SPECS, State, rule
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging.building import STEPS
@@ -22,7 +20,7 @@ from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, q
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.files import ENTRY, QueueFile
+from gapless.traces.sources.rocketmq.store.files import QueueFile
 
 QUEUE = STEPS["queue"]
 MISSING = rule("queue/no-entry-before-it-is-missing").id
@@ -173,11 +171,7 @@ class JoinedQueues:
 
     def slot(self, subject: Subject, number: int) -> Slot | None:
         """What is written in slot `number`."""
-        if number < 0:
-            return None
-        data = np.zeros(ENTRY, np.uint8)
-        file_access.read_entries(self.store, *subject, number, data.data)
-        return written(data.view(file_access.SLOT)[0].item())
+        return written(file_access.read_slot(self.store, *subject, number))
 
 
 def written(slot: Slot) -> Slot | None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +16,7 @@ from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
-from gapless.traces.sources.rocketmq.store.files import LogFile
+from gapless.traces.sources.rocketmq.store.files import LogFile, is_hole
 from gapless.traces.sources.rocketmq.transactions import rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
@@ -49,17 +47,8 @@ def splits(store: StoreDirectory, size: int | None = None) -> Iterator[Split]:
             high = min(low + size, file.length, store.limit - file.base)
             if high <= low:
                 return
-            if not _is_hole(file, low, high):
+            if not is_hole(file, low, high):
                 yield Split(file, low, high, exact=low == 0)
-
-
-def _is_hole(file: LogFile, low: int, high: int) -> bool:
-    """Whether the file system knows that nothing was ever written to `low:high` of a file created at full length."""
-    with Path(file.path).open("rb") as handle:
-        try:
-            return os.lseek(handle.fileno(), low, os.SEEK_DATA) >= high
-        except OSError as error:
-            return error.errno == errno.ENXIO  # no data up to the end; where a file system cannot say, reading tells
 
 
 class Columns:

@@ -11,11 +11,13 @@ import json
 import os
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store.files import (
+    ENTRY,
     FARTHEST,
     LogFile,
     Queue,
@@ -23,10 +25,12 @@ from gapless.traces.sources.rocketmq.store.files import (
     QueueFiles,
     log_files,
     log_folders,
+    queue_file,
     queue_file_size,
     queue_files,
+    read_exactly,
 )
-from gapless.traces.sources.rocketmq.store.moment import Moment, is_as_it_was, now
+from gapless.traces.sources.rocketmq.store.moment import Moment, now
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
@@ -121,8 +125,7 @@ class StoreDirectory:
 
     def queue_file(self, subject: Queue, file: QueueFile) -> LogFile:
         """One file of a queue, as it can be read."""
-        topic, queue = subject
-        return LogFile(f"{self.path}/consumequeue/{topic}/{queue}/{file.base:020d}", file.base, file.length)
+        return queue_file(self.path, subject, file)
 
     def log_file_at(self, position: int) -> tuple[str, int]:
         """The log file of `position`, relative to the store, and the offset in it, whether the file exists or not."""
@@ -171,12 +174,11 @@ def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
     files = log_files(folders, settings, notes)
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
-    root = path / "consumequeue"
     no_queues = _no_queues(path)
-    queues = {} if no_queues else queue_files(root)
+    queues = {} if no_queues else queue_files(path / "consumequeue")
     live = _locked(path / "lock")
     clean = not (path / "abort").exists() and not live
-    moment = now(root, queues, files) if live else None
+    moment = now(str(path), queues, files) if live else None
     if moment:
         notes.append(f"a broker is running on this store: judged is what it had written at {moment}")
     elif not clean:
@@ -211,8 +213,7 @@ def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
 
 def renewed(store: StoreDirectory) -> Moment:
     """The moment of a live store anew, up to the same end of its log: what was half written then is whole now."""
-    root = Path(store.path) / "consumequeue"
-    return replace(now(root, store.queues, store.files[:1]), end=store.limit)
+    return replace(now(store.path, store.queues, store.files[:1]), end=store.limit)
 
 
 def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
@@ -220,7 +221,11 @@ def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
     moment, files = store.moment, store.queues.get(queue, ())
     if moment is None or queue not in moment.last:
         return False
-    return is_as_it_was(moment, Path(store.path) / "consumequeue", queue, files)
+    last = bytearray(len(moment.last[queue]))
+    with suppress(Unreadable):  # it is gone, or shorter
+        at = (moment.entries[queue] - 1) * ENTRY - files[-1].base
+        read_exactly(store.queue_file(queue, files[-1]), at, memoryview(last))
+    return last == moment.last[queue]
 
 
 def _no_queues(path: Path) -> str:

@@ -123,6 +123,14 @@ def names_of_records(store: StoreDirectory, positions: Ints) -> Iterator[str]:
 # -- consume queues ------------------------------------------------------------------------------------------------
 
 
+def read_slot(store: StoreDirectory, topic: str, queue: int, number: int) -> tuple[int, int, int]:
+    """Position, size and tag code in slot `number`; zeros where no file holds it."""
+    data = np.zeros(ENTRY, np.uint8)
+    read_entries(store, topic, queue, number, data.data)
+    slot: tuple[int, int, int] = data.view(SLOT)[0].item()
+    return slot
+
+
 def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, into: memoryview) -> None:
     """Fill `into` with the slots from `number` on, 20 bytes each; what no file holds is left as it is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections import Counter
@@ -67,6 +68,15 @@ def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
         raise Unreadable(f"{shown(file.path)}: cannot be read at {low} ({error.strerror})") from error
     finally:
         os.close(handle)
+
+
+def is_hole(file: LogFile, low: int, high: int) -> bool:
+    """Whether the file system knows that nothing was ever written to `low:high` of a file created at full length."""
+    with Path(file.path).open("rb") as handle:
+        try:
+            return os.lseek(handle.fileno(), low, os.SEEK_DATA) >= high
+        except OSError as error:
+            return error.errno == errno.ENXIO  # no data up to the end; where a file system cannot say, reading tells
 
 
 # -- the log ---------------------------------------------------------------------------------------------------------
@@ -202,6 +212,11 @@ def _queue_folders(root: Path) -> Iterator[tuple[str, int, str]]:
                         for queue in queues
                         if queue.name.isdecimal() and str(int(queue.name)) == queue.name and queue.is_dir()
                     )
+
+
+def queue_file(root: str, queue: Queue, file: QueueFile) -> LogFile:
+    """One file of a queue, as it can be read, of the store in `root`."""
+    return LogFile(f"{root}/consumequeue/{queue[0]}/{queue[1]}/{file.base:020d}", file.base, file.length)
 
 
 def queue_file_size(queues: QueueFiles, settings: Mapping[str, str]) -> int:
