@@ -12,6 +12,12 @@ def _of_an_earlier_life(s: State) -> State:
     return replace(s, max_checks=0) if s.restarted > 0 else s
 
 
+def _check(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
+    """A check like any other, by the limit of whichever life."""
+    after = transaction.check(_of_an_earlier_life(s), number, parent, position, times, asked, same)
+    return replace(after, max_checks=s.max_checks)
+
+
 def prepare_again(s: State, number: Number, position: Position, marked: bool) -> State:
     """The producer sends a half once more under the same key, as clients do that were not answered."""
     applies(s.phase > Phase.ABSENT)
@@ -34,9 +40,8 @@ def put_back_while_immune(
 ) -> State:
     """The half is immune to checks for a time: it is put back, a check is used up, and nobody is asked."""
     applies(not asked)
-    begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=parent)
-    after = transaction.check(begin, number, parent, position, times, True, same)  # noqa: FBT003
-    return replace(after, phase=s.phase, max_checks=s.max_checks)
+    begin = replace(s, phase=Phase.PREPARED, newest=parent)
+    return replace(_check(begin, number, parent, position, times, True, same), phase=s.phase)  # noqa: FBT003
 
 
 def put_back_after_a_decision(
@@ -44,9 +49,8 @@ def put_back_after_a_decision(
 ) -> State:
     """The check service has not seen the op, or the op was lost: it asks about a transaction that is decided."""
     applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
-    begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=parent)
-    after = transaction.check(begin, number, parent, position, times, asked, same)
-    return replace(after, phase=s.phase, max_checks=s.max_checks)
+    begin = replace(s, phase=Phase.PREPARED, newest=parent)
+    return replace(_check(begin, number, parent, position, times, asked, same), phase=s.phase)
 
 
 def put_back_after_parking(
@@ -54,8 +58,8 @@ def put_back_after_parking(
 ) -> State:
     """Another version of the half was set aside, and this one is still asked about."""
     applies(s.phase == Phase.PARKED)
-    begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=parent)
-    return replace(transaction.check(begin, number, parent, position, times, asked, same), max_checks=s.max_checks)
+    begin = replace(s, phase=Phase.PREPARED, newest=parent)
+    return _check(begin, number, parent, position, times, asked, same)
 
 
 def put_back_an_old_version(
@@ -63,16 +67,14 @@ def put_back_an_old_version(
 ) -> State:
     """The half cursor was behind after a restart: a version that was put back before is put back again."""
     applies(parent != s.newest)
-    begin = replace(_of_an_earlier_life(s), newest=parent)
-    return replace(transaction.check(begin, number, parent, position, times, asked, same), max_checks=s.max_checks)
+    return _check(replace(s, newest=parent), number, parent, position, times, asked, same)
 
 
 def put_back_beyond_the_limit_of_today(
     s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
 ) -> State:
     """The limit was another when the half was put back: it has been lowered since."""
-    after = transaction.check(_of_an_earlier_life(s), number, parent, position, times, asked, same)
-    return replace(after, max_checks=s.max_checks)
+    return _check(s, number, parent, position, times, asked, same)
 
 
 def resume(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
@@ -173,7 +175,8 @@ def park_for_its_age(s: State, number: Number, position: Position, times: int, s
 
 def _park_all_the_same(s: State, number: Number, position: Position, times: int, same: bool, before: State) -> State:
     """What is set aside though something newer is known of it, or for its age; what was decided stays decided."""
-    after = transaction.park(replace(s, phase=Phase.PREPARED, newest=number), number, position, times, same, False)  # noqa: FBT003
+    begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=number)
+    after = transaction.park(begin, number, position, times, same, False)  # noqa: FBT003
     decided = before.phase == Phase.COMMITTED or before.phase == Phase.ROLLED_BACK
     return replace(
         after,
@@ -188,14 +191,14 @@ def park_after_a_decision(s: State, number: Number, position: Position, times: i
     """The check service has not seen the op, or the op was lost, and the last check is spent."""
     applies(not aged)
     applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
-    return _park_all_the_same(_of_an_earlier_life(s), number, position, times, same, s)
+    return _park_all_the_same(s, number, position, times, same, s)
 
 
 def park_again(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
     """Another version was set aside before, or the half cursor was behind after a restart."""
     applies(not aged)
     applies(s.phase == Phase.PARKED)
-    return _park_all_the_same(_of_an_earlier_life(s), number, position, times, same, s)
+    return _park_all_the_same(s, number, position, times, same, s)
 
 
 def park_an_old_version(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
@@ -203,7 +206,7 @@ def park_an_old_version(s: State, number: Number, position: Position, times: int
     applies(not aged)
     applies(s.phase == Phase.PREPARED)
     applies(number != s.newest)
-    return _park_all_the_same(_of_an_earlier_life(s), number, position, times, same, s)
+    return _park_all_the_same(s, number, position, times, same, s)
 
 
 def park_before_the_limit_of_today(

@@ -81,8 +81,8 @@ def hazard(judged: JudgedStore, found: Hazard, *, source: str, count: int, trace
     told = finding(
         judged, found.breach, source=source, count=count, traces=traces, how=how,
         title=f"queue {trace} will depart at the broker's next start, at {shown(where.file)}+{where.offset}.",
-        also=f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of the "
-        f"queue gets number {last + 1} (docs/rocketmq.md#old-slots).",
+        also=f"The broker's next start takes {which} for {taken} before the log's end, {end:,}; the next message of "
+        f"the queue gets number {last + 1} (docs/rocketmq.md#old-slots).",
     )  # fmt: skip
     message = f"{trace}: the broker's next start takes old bytes behind the last entry for it, in {which}"
     return told.model_copy(update={"severity": "hazard", "message": message})
