@@ -138,7 +138,8 @@ class Spec:
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
             otherwise = {"": "it is counted; any other profile refuses it as the action does"}
             state(_name_of(deviation.step), kind, said(deviation.step), otherwise, deviation.seen)
-        for kind, group in (("invariant", self.module.INVARIANTS), ("step property", self.module.STEP_PROPERTIES)):
+        stated = (self.module.INVARIANTS, self.module.STEP_PROPERTIES, self.enabled)
+        for kind, group in zip(("invariant", "step property", "enabled"), stated, strict=True):
             for holds in group:
                 state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, "docs/design.md#specs")
         return found
@@ -147,7 +148,7 @@ class Spec:
     def assumptions(self) -> tuple[str, ...]:
         """What the environment grants, by the sentences of `assume`: every proof builds on it."""
         steps = (*self.actions.values(), *(deviation.step for deviation in self.deviations))
-        return tuple(dict.fromkeys(n.because for step in steps for n in needs(step) if n.rule == ASSUMED))
+        return tuple(dict.fromkeys(sentence for step in steps for sentence in assumed(step)))
 
     def rule_of(self, stated: Callable[..., Any]) -> Rule:
         """The rule that a deviation, an invariant or a step property is."""
@@ -190,6 +191,11 @@ class Spec:
             return tuple(self.module.STEP_PROPERTIES)
         kept = (holds for holds in self.module.STEP_PROPERTIES if holds not in self._instead("GIVEN_UP"))
         return (*kept, *(self._instead("STEP_PROPERTIES") if self.deviating else ()))
+
+    @property
+    def enabled(self) -> tuple[Holds, ...]:
+        """What can be done wherever all invariants hold: properties of one state, shown from them, and not assumed."""
+        return tuple(getattr(self.module, "ENABLED", ()))
 
     def allowed(self, profile: str) -> tuple[Deviation[Any], ...]:
         """The deviations that `profile` counts as anomalies."""
@@ -341,6 +347,11 @@ def needs(step: Step) -> Iterator[Need]:
                     yield Need(ASSUMED, **said)
                 case ast.Call(func=ast.Name(id="applies"), args=[condition]):
                     yield Need(APPLIES, ast.unparse(condition))
+
+
+def assumed(step: Step) -> tuple[str, ...]:
+    """What the environment grants to a step: the sentences of its `assume`s."""
+    return tuple(dict.fromkeys(need.because for need in needs(step) if need.rule == ASSUMED))
 
 
 SAID = ("because", "otherwise")

@@ -25,7 +25,7 @@ from gapless.properties.exploration.bounds import NoBound, bound_of
 from gapless.properties.exploration.search import explore
 from gapless.properties.faults import operators
 from gapless.properties.faults.operators import Fault
-from gapless.properties.proof import counterexamples, cut_anywhere, equivalence, induction, liveness
+from gapless.properties.proof import counterexamples, cut_anywhere, equivalence, induction, liveness, refinement
 from gapless.properties.proof.counterexamples import settled
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, theory
 from gapless.spec.catalog import SPECS, Spec, State
@@ -128,8 +128,9 @@ def obligations(spec: Spec, names: frozenset[str]) -> Iterator[Obligation]:
         for obligation in induction.inductive(spec, weak=weak, only=steps):
             if not (weak and obligation.invariant == CAN_HAPPEN and obligation.steps[0] in spec.actions.values()):
                 yield obligation  # an action that can happen by the design can happen
-    for more in (induction.exclusive, liveness.obligations, cut_anywhere.obligations):
+    for more in (induction.exclusive, liveness.obligations, refinement.obligations, cut_anywhere.obligations):
         yield from (o for o in more(spec) if names & set(o.step.split()))
+    yield from induction.enabled(spec)
 
 
 def quickly(all_of_it: Sequence[Obligation]) -> str:

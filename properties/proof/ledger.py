@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -25,10 +26,19 @@ import platformdirs
 import z3
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from gapless.properties.proof import counterexamples, cut_anywhere, induction, liveness, symbolic, translation
+from gapless.properties.proof import (
+    claims,
+    counterexamples,
+    cut_anywhere,
+    induction,
+    liveness,
+    refinement,
+    symbolic,
+    translation,
+)
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.replay import fragments, kernels
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
@@ -39,6 +49,8 @@ READERS = (
     induction,
     counterexamples,
     liveness,
+    claims,
+    refinement,
     cut_anywhere,
     translation,
     fragments,
@@ -59,6 +71,9 @@ class LedgerEntry(BaseModel):
     result: Outcome = Field(description="budget: not reached before the wall limit")
     ms: float
     work: int = Field(description="in Z3's own measure (rlimit)")
+    assumes: tuple[str, ...] = Field(
+        default=(), description="of the environment, and of who takes which step in the end"
+    )
     why: str = ""
     story: list[str] = []
 
@@ -99,6 +114,7 @@ def every(subject: str) -> Iterator[Obligation]:
     spec = SPECS[subject]
     yield from induction.obligations(spec)
     yield from liveness.obligations(spec)
+    yield from refinement.obligations(spec)
     yield from cut_anywhere.obligations(spec)
     yield from translation.obligations(spec)
 
@@ -110,8 +126,16 @@ def every(subject: str) -> Iterator[Obligation]:
 def digest(subject: str) -> str:
     """What proofs of a subject are proofs of: change anything in it, and they are stale."""
     parts = [z3.get_full_version(), *(_text(module) for module in READERS)]
-    parts += [_text(module) for module in ([] if subject == cut_anywhere.LAWS else SPECS[subject].files)]
+    parts += [_text(module) for module in ([] if subject == cut_anywhere.LAWS else _about(SPECS[subject]))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _about(spec: Spec) -> Iterator[ModuleType]:
+    """The modules that say what is shown of a spec: its own, those of its claims and of the specs that it refines."""
+    yield from spec.files
+    yield from (sys.modules[name] for name in sorted(sys.modules) if name.startswith(f"{claims.__name__}."))
+    for one in refinement.of(spec):
+        yield from (one.module, *one.abstract.files)
 
 
 def _text(module: ModuleType) -> str:
@@ -290,7 +314,7 @@ def _missing(obligation: Obligation, *, in_time: bool) -> LedgerEntry:
 def _entry(o: Obligation, result: Outcome, ms: float, work: int, why: str, story: list[str]) -> LedgerEntry:
     return LedgerEntry(
         spec=o.about, invariant=o.invariant.replace(" ", "_"), step=o.step, under=_under(o), result=result,
-        ms=ms, work=work, why=why, story=story,
+        ms=ms, work=work, assumes=o.granted, why=why, story=story,
     )  # fmt: skip
 
 

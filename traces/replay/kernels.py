@@ -26,7 +26,7 @@ import platformdirs
 
 from gapless.spec import forking
 from gapless.spec.catalog import SPECS, Spec, waiving
-from gapless.spec.language import Refused, reader
+from gapless.spec.language import Reader, Refused, reader
 from gapless.traces.replay.fragments import ARGUMENT, Code, Reads, Window, reads_of, text_of
 
 Ints = npt.NDArray[np.int64]
@@ -60,10 +60,12 @@ class Reason:
 
 def _known(path: forking.Path, question: Code) -> bool | None:
     """A question asked before has its answer: that alone keeps the trees small."""
-    for asked, answer in zip(path.questions, path.answers, strict=True):
-        if asked.text == question.text:
-            return answer
-    return None
+    return next((turn.answer for turn in path.turns if _alike(turn.question, question)), None)
+
+
+def _alike(one: Code, other: Code) -> bool:
+    """Two questions are one if they are written alike: `==` of fragments is a fragment."""
+    return one.text == other.text
 
 
 QUANTIFIER = """
@@ -78,7 +80,7 @@ def {name}(low, high, {names}):
 """
 
 
-class _Quantifiers:
+class _Quantifiers(Reader):
     """Reads `all_between` as a loop in a function of its own, bounded by the window."""
 
     def __init__(self, names: list[str]) -> None:
@@ -90,7 +92,7 @@ class _Quantifiers:
         return "".join(QUANTIFIER.format(name=n, names=self.names, body=b) for b, n in self.functions.items())
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Code:
-        tree = forking.decision_tree(holds, Code("n"), known=_known)
+        tree = forking.decision_tree(holds, Code("n"), known=_known, alike=_alike)
         body = _truth(tree, " " * 8)
         name = self.functions.setdefault(body, f"holds_{len(self.functions)}")
         inside = reads_of(*_questions(tree))
@@ -136,7 +138,7 @@ class _Writer:
         args = [Code(f"a_{name}", frozenset({(name, ARGUMENT)})) for name in self.spec.parameters[action]]
         token = reader.set(self.quantifiers)
         try:
-            tree = forking.decision_tree(function, self.state, *args, known=_known)
+            tree = forking.decision_tree(function, self.state, *args, known=_known, alike=_alike)
         finally:
             reader.reset(token)
 
