@@ -138,7 +138,7 @@ class Spec:
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
             otherwise = {"": "it is counted; any other profile refuses it as the action does"}
             state(_name_of(deviation.step), kind, said(deviation.step), otherwise, deviation.seen)
-        stated = (self.module.INVARIANTS, self.module.STEP_PROPERTIES, self.enabled)
+        stated = (self.module.INVARIANTS, self.module.STEP_PROPERTIES, (*self.enabled(), *self.enabled(weak=True)))
         for kind, group in zip(("invariant", "step property", "enabled"), stated, strict=True):
             for holds in group:
                 state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, "docs/design.md#specs")
@@ -192,10 +192,13 @@ class Spec:
         kept = (holds for holds in self.module.STEP_PROPERTIES if holds not in self._instead("GIVEN_UP"))
         return (*kept, *(self._instead("STEP_PROPERTIES") if self.deviating else ()))
 
-    @property
-    def enabled(self) -> tuple[Holds, ...]:
-        """What can be done wherever all invariants hold: properties of one state, shown from them, and not assumed."""
-        return tuple(getattr(self.module, "ENABLED", ()))
+    def enabled(self, *, weak: bool = False) -> tuple[Holds, ...]:
+        """What can be done wherever all invariants hold: properties of one state, shown from them, and not assumed.
+
+        With `weak`, what is said beside the deviations: of them, wherever what is left of the invariants holds.
+        """
+        whose = self.deviating if weak else self.module
+        return tuple(getattr(whose, "ENABLED", ()))
 
     def allowed(self, profile: str) -> tuple[Deviation[Any], ...]:
         """The deviations that `profile` counts as anomalies."""

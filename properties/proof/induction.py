@@ -242,8 +242,9 @@ def covering(spec: Spec) -> Iterator[Obligation]:
 
 def enabled(spec: Spec) -> Iterator[Obligation]:
     """That what ENABLED says is so wherever all invariants hold: a step that became too strict breaks it."""
-    for holds in spec.enabled:
-        yield Obligation(spec, holds.__name__, ALWAYS, methodcaller("disabled", holds), holds=holds)
+    for weak in (False, True):
+        for holds in spec.enabled(weak=weak):
+            yield Obligation(spec, holds.__name__, ALWAYS, methodcaller("disabled", holds), weak, holds=holds)
 
 
 # -- answers -------------------------------------------------------------------------------------------------------

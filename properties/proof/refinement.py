@@ -21,7 +21,7 @@ from gapless.properties.proof import symbolic
 from gapless.properties.proof.induction import INITIAL, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, UnknownMap, Way, number
 from gapless.spec import refinements as folder
-from gapless.spec.catalog import SPECS, Spec, Step
+from gapless.spec.catalog import END, SPECS, Spec, Step
 from gapless.spec.language import Refused
 from gapless.traces.replay.notation import changes, told
 
@@ -63,7 +63,12 @@ class Refinement:
         return {step.__name__: step for step in self.module.STEPS}
 
     def takes(self, name: str) -> Step:
-        """The abstract step that a concrete one is: of its state and arguments, or of its state, for a stutter."""
+        """The abstract step that a concrete one is: of its state and arguments, or of its state, for a stutter.
+
+        Who is at rest is at rest as the other, too.
+        """
+        if name == END and END in self.abstract.actions:
+            return lambda s: self.abstract.actions[END](self.sees(s))
         return self.steps.get(name, self.sees)
 
     @property
