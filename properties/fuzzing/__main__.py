@@ -9,7 +9,7 @@ import argparse
 import sys
 import time
 
-from gapless.properties.fuzzing.second_opinion import Tally, chunk, unseen
+from gapless.properties.fuzzing.second_opinion import FuzzTally, chunk, unseen
 from gapless.properties.processes import workers
 
 CHUNK = 250  # specs that one task judges
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     asked = parser.parse_args()
     chunks = range(asked.first, asked.first + -(-asked.specs // CHUNK))
-    began, seen = time.monotonic(), Tally()
+    began, seen = time.monotonic(), FuzzTally()
     with workers(asked.jobs) as pool:
         for tally in pool.map(chunk, chunks, [min(CHUNK, asked.specs)] * len(chunks)):
             seen.add(tally)

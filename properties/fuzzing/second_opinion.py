@@ -51,14 +51,14 @@ class Disagreement(AssertionError):  # noqa: N818 - the prover may be right.
 
 
 @dataclass
-class Tally:
+class FuzzTally:
     """How many specs were judged, and what became of them: one that proves or refutes nothing is blind."""
 
     specs: int = 0
     seen: Counter[str] = field(default_factory=Counter)
     failed: str = ""  # the smallest spec on which the two disagree, and how
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: FuzzTally) -> None:
         """One more chunk."""
         self.specs += other.specs
         self.seen += other.seen
@@ -209,9 +209,9 @@ def _read(spec: Spec, name: str, before: State, args: tuple[int, ...]) -> None:
 # -- many ----------------------------------------------------------------------------------------------------------
 
 
-def chunk(first: int, count: int, *, shrink: bool = True) -> Tally:
+def chunk(first: int, count: int, *, shrink: bool = True) -> FuzzTally:
     """So many specs, the same ones for the same number; what fails is shrunk by Hypothesis."""
-    tally = Tally()
+    tally = FuzzTally()
     with_last: list[str] = []
 
     def one(text: str) -> None:
@@ -242,6 +242,6 @@ def chunk(first: int, count: int, *, shrink: bool = True) -> Tally:
 WANTED = ("proved", "refuted", "specs proved", "specs that exploration breaks", "steps read")
 
 
-def unseen(tally: Tally) -> list[str]:
+def unseen(tally: FuzzTally) -> list[str]:
     """What should have been seen among many specs and was not: whoever never sees it is blind for it."""
     return [name for name in WANTED if not tally.seen[name]]

@@ -10,7 +10,7 @@ import pytest
 import z3
 
 from gapless.properties.faults.planting import replacing
-from gapless.properties.fuzzing.second_opinion import Tally, chunk, unseen
+from gapless.properties.fuzzing.second_opinion import FuzzTally, chunk, unseen
 from gapless.properties.proof import counterexamples, induction, liveness, symbolic, translation
 from gapless.properties.proof.induction import COVERED
 from gapless.properties.proof.symbolic import Unknown, UnknownMap, number
@@ -218,4 +218,4 @@ def test_the_fuzzer_finds_a_fault_that_is_planted_in_the_reading(owner: Any, nam
 
 
 def test_a_fuzzer_that_sees_nothing_is_blind() -> None:
-    assert "specs proved" in unseen(Tally())
+    assert "specs proved" in unseen(FuzzTally())
