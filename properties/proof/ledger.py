@@ -35,6 +35,7 @@ from gapless.properties.proof import (
     refinement,
     symbolic,
     translation,
+    unrolling,
 )
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
@@ -48,6 +49,7 @@ READERS = (
     symbolic,
     induction,
     counterexamples,
+    unrolling,
     liveness,
     claims,
     refinement,
@@ -56,6 +58,12 @@ READERS = (
     fragments,
     kernels,
     catalog,
+)
+
+
+UNREACHED = (
+    f"no run of up to {unrolling.DEPTH} steps in small numbers leads from the beginning to it: "
+    "it takes a longer one, or an invariant is missing that excludes such a state"
 )
 
 
@@ -88,6 +96,9 @@ class Ledger(BaseModel):
     digests: dict[str, str] = Field(description="of the definitions, by spec")
     assumed: dict[str, tuple[str, ...]] = Field(
         default={}, description="of the environment, by spec: proofs build on it"
+    )
+    in_the_end: dict[str, dict[str, tuple[str, ...]]] = Field(
+        default={}, description="by spec and claim, what happens in the end builds on: who acts, and what stops"
     )
     obligations: list[LedgerEntry]
     seconds: float
@@ -225,6 +236,11 @@ def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda
         z3=z3.get_version_string(),
         digests={name: digest(name) for name in names},
         assumed={name: SPECS[name].assumptions for name in names if name in SPECS and SPECS[name].assumptions},
+        in_the_end={
+            name: {claim.sentence: claim.assumes for claim in claims.claims_of(SPECS[name])}
+            for name in names
+            if name in SPECS and claims.claims_of(SPECS[name])
+        },
         obligations=[
             found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
             for name in names
@@ -301,8 +317,11 @@ def _settled(obligation: Obligation, asked: Asked) -> LedgerEntry:
 def settle(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> LedgerEntry:
     """Prove one obligation here and now."""
     result = counterexamples.settled(obligation, work=work, seed=seed)
-    story = counterexamples.story(result) if result.verdict == "refuted" and result.example else []
-    return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, story)
+    if result.verdict != "refuted" or result.example is None:
+        return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, [])
+    run = unrolling.run_to(obligation)
+    why = result.why if run else UNREACHED
+    return _entry(obligation, "refuted", round(result.ms, 1), result.work, why, counterexamples.story(result, run))
 
 
 def _missing(obligation: Obligation, *, in_time: bool) -> LedgerEntry:
