@@ -343,8 +343,9 @@ def a_file_has_neither_more_nor_less_than_its_bytes(s: State, base: Position, mo
 
 def all_that_has_entries_may_expire(s: State, start: Position) -> bool:
     """Otherwise a disk runs full of messages that everybody has read."""
-    below = all_between(s.first, s.indexed, lambda n: s.positions[Number(n)] < start)
-    return accepts(expire, s, s.first, s.start) and implies(s.start <= start and below, accepts(expire, s, s.indexed, start))
+    lies_below = all_between(s.first, s.indexed, lambda n: s.positions[Number(n)] < start)
+    everything = implies(s.start <= start and lies_below, accepts(expire, s, s.indexed, start))
+    return everything and accepts(expire, s, s.first, s.start)
 
 
 def _outlived(s: State, number: Number, start: Position, old: Number) -> State:

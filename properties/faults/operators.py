@@ -123,7 +123,7 @@ def changed(spec: Spec, text: bytes | str, file: int = 0) -> Spec:
 
 
 def _enabled(spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleType]) -> tuple[FunctionType, ...]:
-    """What ENABLED says of the steps with a fault: it asks for these, and all else that it names stays the spec's own."""
+    """What ENABLED says of the steps with a fault: it asks for these; all else that it names stays the spec's own."""
     names, changed = dict(vars(module)), vars(made[module])
     for name, value in vars(module).items():
         if isinstance(value, ModuleType):

@@ -364,7 +364,9 @@ def taken(found: Sequence[Way]) -> Any:
 def _same_at(one: State, other: State, key: Any) -> Any:
     """That two states are equal, their Maps at one key."""
     pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
-    return z3.And([number(a[key]) == number(b[key]) if isinstance(a, UnknownMap) else number(a) == number(b) for a, b in pairs])
+    return z3.And(
+        [number(a[key]) == number(b[key]) if isinstance(a, UnknownMap) else number(a) == number(b) for a, b in pairs]
+    )
 
 
 def same_state(one: State, other: State) -> Any:

@@ -77,7 +77,7 @@ SERIALIZED = _commit_position(
 FLUSHED = Claim(
     "what is visible is on disk in the end",
     "it is written anew after every start",
-    pending=lambda s, number: s.flushed <= number and number < s.committed,
+    pending=lambda s, number: s.flushed <= number < s.committed,
     witness=lambda _s, _number, _none: True,
     rank=lambda s, number, _none: number - s.flushed,
     helpful=(
@@ -86,7 +86,7 @@ FLUSHED = Claim(
             lambda _s, _number, _none: True,
             lambda _s, _number, _none: {},
             "a flush comes again that has something to flush",
-            given=lambda s, to: s.flushed < to and to <= s.committed,
+            given=lambda s, to: s.flushed < to <= s.committed,
         ),
     ),
     done=lambda s, number: number < s.flushed,

@@ -7,7 +7,7 @@ from gapless.properties.proof.claims import Claim, Helpful
 DRAINS = Claim(
     "the ring drains",
     "its messages are in the log and no consumer ever receives them",
-    pending=lambda s, batch: 0 < s.slots and s.next <= batch and batch < s.cut,
+    pending=lambda s, batch: 0 < s.slots and s.next <= batch < s.cut,
     witness=lambda _s, _batch, _none: True,
     rank=lambda s, batch, _none: 2 * (batch - s.next) + (1 if s.decoded[s.next] == 0 else 0),
     helpful=(
