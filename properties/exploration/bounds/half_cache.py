@@ -3,7 +3,7 @@
 from gapless.properties.exploration.bounds import Bound, untouched
 
 BOUND = Bound(
-    says="halves 1 to 3 of a cache found at 1, the first one of two messages, with room for two, one question or restart",
+    says="halves 1 to 3 of a cache found at 1, the first of two messages, with room for two, one question or restart",
     within=lambda s: s.end <= 4 and s.lives + s.answers <= 2 and (s.start == 1 or untouched(s)),
     numbers={
         "number": range(5),
