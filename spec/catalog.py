@@ -66,6 +66,11 @@ class Spec:
         return self.module.__name__.rpartition(".")[2]
 
     @property
+    def called(self) -> str:
+        """What users name it by."""
+        return self.name
+
+    @property
     def initial(self) -> State:
         """The state before the first step."""
         return self.module.INITIAL
@@ -107,6 +112,12 @@ class Spec:
                     return takeover.step(state, *(args[name] for name in self.parameters[action]))
         return None
 
+    def __reduce__(self) -> tuple[Callable[[str], Spec], tuple[str]]:
+        """So that it travels to workers by its name. Raises TypeError where that is the name of another."""
+        if SPECS.get(self.name) is not self:
+            raise TypeError(f"{self.name} is no spec of ours as it stands: it cannot travel")
+        return _ours, (self.name,)
+
     def _instead(self, name: str) -> tuple[Any, ...]:
         return tuple(getattr(self.deviating or self.module, name, ()))
 
@@ -138,7 +149,7 @@ class Spec:
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
             otherwise = {"": "it is counted; any other profile refuses it as the action does"}
             state(_name_of(deviation.step), kind, said(deviation.step), otherwise, deviation.seen)
-        for kind, group in (("invariant", self.module.INVARIANTS), ("step property", self.module.STEP_PROPERTIES)):
+        for kind, group in (("invariant", self.invariants()), ("step property", self.step_properties())):
             for holds in group:
                 state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, "docs/design.md#specs")
         return found
@@ -186,9 +197,10 @@ class Spec:
 
     def step_properties(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
         """What holds across every step; with `weak`, across deviations too."""
+        own = tuple(getattr(self.module, "STEP_PROPERTIES", ()))
         if not weak:
-            return tuple(self.module.STEP_PROPERTIES)
-        kept = (holds for holds in self.module.STEP_PROPERTIES if holds not in self._instead("GIVEN_UP"))
+            return own
+        kept = (holds for holds in own if holds not in self._instead("GIVEN_UP"))
         return (*kept, *(self._instead("STEP_PROPERTIES") if self.deviating else ()))
 
     def allowed(self, profile: str) -> tuple[Deviation[Any], ...]:
@@ -223,6 +235,9 @@ def spec_from(module: ModuleType, deviating: ModuleType | None = None) -> Spec:
 
 
 STATED = ("ACTIONS", "INVARIANTS")
+TEXT = "__text__"
+"""The name under which the module of a spec that a user brings keeps the text that it was made of."""
+
 END = "end"
 """The action that claims rest: all that the spec says of it must hold. It changes nothing, and all may begin again."""
 
@@ -233,6 +248,10 @@ def _found() -> Iterator[Spec]:
         module = import_module(f"gapless.spec.{name}")
         if all(hasattr(module, stated) for stated in STATED):
             yield spec_from(module, deviating.get(name))
+
+
+def _ours(name: str) -> Spec:
+    return SPECS[name]
 
 
 SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}
@@ -371,13 +390,28 @@ def _called(name: ast.expr, names: Mapping[str, Any]) -> Step | None:
 
 def _calls(function: Step) -> list[ast.Call]:
     """The calls in a function, in the order of the text."""
-    return _calls_of(function.__globals__["__file__"])[function.__name__]
+    return _calls_of(_text(function.__globals__))[function.__name__]
+
+
+def text_of(module: ModuleType) -> str:
+    """The text that a module was made of; what is in its file by now may be another."""
+    return _text(vars(module))
+
+
+def has_text(module: ModuleType) -> bool:
+    """Whether it was made of a text, and not by a program."""
+    return TEXT in vars(module) or getattr(module, "__file__", None) is not None
+
+
+def _text(names: Mapping[str, Any]) -> str:
+    given: str | None = names.get(TEXT)
+    return Path(names["__file__"]).read_text(encoding="utf-8") if given is None else given
 
 
 @cache
-def _calls_of(file: str) -> Mapping[str, list[ast.Call]]:
+def _calls_of(text: str) -> Mapping[str, list[ast.Call]]:
     """The calls in each function of a file."""
-    functions = (node for node in ast.parse(Path(file).read_bytes()).body if isinstance(node, ast.FunctionDef))
+    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
     return {
         f.name: sorted(
             (node for node in ast.walk(f) if isinstance(node, ast.Call)),

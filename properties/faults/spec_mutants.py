@@ -21,7 +21,7 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
-from gapless.properties.exploration.bounds import NoBound, bound_of
+from gapless.properties.exploration.bounds import NoBound, arguments, bound_of
 from gapless.properties.exploration.search import explore
 from gapless.properties.faults import operators
 from gapless.properties.faults.operators import Fault
@@ -179,7 +179,7 @@ def states(spec: Spec, profile: str | None) -> tuple[State, ...]:
 @cache
 def calls(spec: Spec, profile: str | None, action: str) -> tuple[tuple[int, ...], ...]:
     """The arguments that exploration tries a step with."""
-    return tuple(bound_of(spec, profile).arguments(spec, action))
+    return tuple(arguments(bound_of(spec, profile), spec, action))
 
 
 def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profile: str | None) -> object:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 import platformdirs
@@ -28,7 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from gapless.properties.proof import counterexamples, cut_anywhere, induction, liveness, symbolic, translation
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, text_of
+from gapless.spec.reading.checking import checked
 from gapless.traces.replay import fragments, kernels
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
@@ -96,7 +96,7 @@ def every(subject: str) -> Iterator[Obligation]:
     if subject == cut_anywhere.LAWS:
         yield from cut_anywhere.laws()
         return
-    spec = SPECS[subject]
+    spec = checked(SPECS[subject])
     yield from induction.obligations(spec)
     yield from liveness.obligations(spec)
     yield from cut_anywhere.obligations(spec)
@@ -109,13 +109,9 @@ def every(subject: str) -> Iterator[Obligation]:
 @cache
 def digest(subject: str) -> str:
     """What proofs of a subject are proofs of: change anything in it, and they are stale."""
-    parts = [z3.get_full_version(), *(_text(module) for module in READERS)]
-    parts += [_text(module) for module in ([] if subject == cut_anywhere.LAWS else SPECS[subject].files)]
+    parts = [z3.get_full_version(), *(text_of(module) for module in READERS)]
+    parts += [text_of(module) for module in ([] if subject == cut_anywhere.LAWS else SPECS[subject].files)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def _text(module: ModuleType) -> str:
-    return Path(module.__file__ or "").read_text(encoding="utf-8")
 
 
 def _remembered(subject: str) -> Path:

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.properties.exploration import drawing, summary
-from gapless.properties.exploration.bounds import Bound, NoBound, bound_of
+from gapless.properties.exploration.bounds import Bound, NoBound, arguments, bound_of
 from gapless.properties.exploration.search import Explored, explore
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
@@ -154,7 +154,7 @@ def written(state: Any) -> str:
 def counted_naively(spec: Spec, bound: Bound) -> tuple[tuple[int, int, int, int], Counter[str], "nx.DiGraph[str]"]:
     """The same search in other words: states are text, all of them in one graph."""
     graph: nx.DiGraph[str] = nx.DiGraph()
-    steps = [(action, args) for action in spec.actions.values() for args in bound.arguments(spec, action.__name__)]
+    steps = [(action, args) for action in spec.actions.values() for args in arguments(bound, spec, action.__name__)]
     waiting = deque([spec.module.INITIAL])
     seen, beyond = {written(spec.module.INITIAL)}, set()
     transitions, tried, accepted = 0, 0, Counter[str]()

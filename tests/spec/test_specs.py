@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gapless.properties.faults.false_friends import truncate_as_landed
 from gapless.spec import language, ring
 from gapless.spec.catalog import SPECS, Spec, rule, spec_from, waiving
 from gapless.spec.language import APPLIES, ASSUMED, Map, Refused, assume, waived
@@ -180,7 +181,7 @@ def test_an_invariant_that_loses_its_guard_is_broken(spec: Spec) -> None:
 def test_the_truncation_that_landed_dispatches_what_was_cut_off() -> None:
     """Batch 1 of the old log is still in the ring, and goes to the queues as batch 1 of the new one."""
     s = ring.cut(ring.cut(ring.open(ring.INITIAL, 16), Batch(0)), Batch(1))
-    s = ring.truncate_as_landed(ring.decode(s, Batch(1)))
+    s = truncate_as_landed(ring.decode(s, Batch(1)))
     assert not holds(ring.a_slot_holds_the_batch_that_belongs_there, s)
     s = ring.dispatch(ring.decode(ring.cut(s, Batch(0)), Batch(0)), Batch(0))
     s = ring.dispatch(s, Batch(1))
@@ -191,7 +192,7 @@ def test_the_truncation_that_landed_dispatches_what_was_cut_off() -> None:
 def test_the_truncation_that_landed_leaves_out_what_lies_before_the_old_pointer() -> None:
     """The pointer has passed the slot of batch 0, and waits for batch 1."""
     s = ring.cut(ring.open(ring.INITIAL, 16), Batch(0))
-    s = ring.truncate_as_landed(ring.dispatch(ring.decode(s, Batch(0)), Batch(0)))
+    s = truncate_as_landed(ring.dispatch(ring.decode(s, Batch(0)), Batch(0)))
     assert not holds(ring.the_pointer_stays_behind_the_scanner, s)
     s = ring.decode(ring.cut(ring.cut(s, Batch(0)), Batch(1)), Batch(1))
     s = ring.dispatch(s, Batch(1))

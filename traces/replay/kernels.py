@@ -27,6 +27,7 @@ import platformdirs
 from gapless.spec import forking
 from gapless.spec.catalog import SPECS, Spec, waiving
 from gapless.spec.language import Refused, reader
+from gapless.spec.reading.checking import checked
 from gapless.traces.replay.fragments import ARGUMENT, Code, Reads, Window, reads_of, text_of
 
 Ints = npt.NDArray[np.int64]
@@ -375,7 +376,7 @@ def kernel(name: str, ignored: frozenset[str] = frozenset()) -> Kernel:
 
 @cache
 def _kernel(name: str, ignored: frozenset[str]) -> Kernel:
-    spec = SPECS[name]
+    spec = checked(SPECS[name])
     with waiving(name, ignored):
         writer = _Writer(spec)
         source = writer.source()
