@@ -13,8 +13,10 @@ from pathlib import Path
 
 from gapless.properties.exploration.bounds import bound_of
 from gapless.properties.faults import false_friends
-from gapless.properties.proof import cut_anywhere, liveness, symbolic
+from gapless.properties.proof import cut_anywhere, symbolic
+from gapless.properties.proof.claims import claims_of
 from gapless.properties.proof.induction import Theory, theory
+from gapless.properties.proof.refinement import refinements
 from gapless.spec.catalog import SPECS, Spec
 
 PAGE = Path(__file__).with_name("README.md")
@@ -42,7 +44,7 @@ def touched(design: Theory, holds: Callable[..., bool], states: int) -> Iterator
 def tables(seen: StepCounts) -> str:
     """All tables."""
     specs = (line for spec in SPECS.values() for line in _spec(spec, seen))
-    return "\n".join([*specs, *_claims(), *_cuts(), *_friends()])
+    return "\n".join([*specs, *_claims(), *_refinements(), *_cuts(), *_friends()])
 
 
 def _spec(spec: Spec, seen: StepCounts) -> Iterator[str]:
@@ -74,10 +76,21 @@ def _claims() -> Iterator[str]:
     yield "### What happens in the end\n"
     yield "| claim | of | if these steps are taken in the end | but for |"
     yield "|---|---|---|---|"
-    for claim in liveness.CLAIMS:
-        helpful = ", ".join(helpful.step for helpful in claim.helpful)
-        but = "; ".join(f"{step}: {why}" for step, why in claim.disturbances.items()) or "nothing"
-        yield f"| {claim.sentence} | {claim.spec} | {helpful} | {but} |"
+    for spec in SPECS.values():
+        for claim in claims_of(spec):
+            helpful = "; ".join(f"{helpful.step}: {helpful.fairness}" for helpful in claim.helpful)
+            but = "; ".join(f"{step}: {why}" for step, why in claim.disturbances.items()) or "nothing"
+            yield f"| {claim.sentence} | {spec.name} | {helpful} | {but} |"
+    yield ""
+
+
+def _refinements() -> Iterator[str]:
+    yield "### Refinement\n"
+    yield "| spec | refines | steps that are steps there, the others being stutters | as |"
+    yield "|---|---|---|---|"
+    for one in refinements():
+        page = f"spec/refinements/{one.module.__name__.rpartition('.')[2]}.py"
+        yield f"| {one.concrete.name} | {one.abstract.name} | {', '.join(one.steps)} | [{page}](../{page}) |"
     yield ""
 
 

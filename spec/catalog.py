@@ -22,7 +22,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from gapless.spec import __path__ as folder
 from gapless.spec import deviations, language
 from gapless.spec.deviations import __path__ as beside
-from gapless.spec.language import APPLIES, ASSUMED, Deviation, Map, Refused, Takeover, require, waived
+from gapless.spec.language import APPLIES, ASSUMED, Bound, Deviation, Map, Refused, Takeover, require, waived
 
 State = Any
 """A frozen dataclass of integers and Maps; each spec has its own."""
@@ -83,6 +83,12 @@ class Spec:
         """
         claim = [_end(self.at_rest)] if self.at_rest else []
         return {action.__name__: action for action in (*self.module.ACTIONS, *claim)}
+
+    @property
+    def bound(self) -> Bound | None:
+        """How far it is explored, where it says so itself."""
+        found: Bound | None = getattr(self.module, "BOUND", None)
+        return found
 
     @property
     def at_rest(self) -> tuple[Holds, ...]:
@@ -149,7 +155,8 @@ class Spec:
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
             otherwise = {"": "it is counted; any other profile refuses it as the action does"}
             state(_name_of(deviation.step), kind, said(deviation.step), otherwise, deviation.seen)
-        for kind, group in (("invariant", self.invariants()), ("step property", self.step_properties())):
+        stated = (self.invariants(), self.step_properties(), (*self.enabled(), *self.enabled(weak=True)))
+        for kind, group in zip(("invariant", "step property", "enabled"), stated, strict=True):
             for holds in group:
                 state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, "docs/design.md#specs")
         return found
@@ -158,7 +165,7 @@ class Spec:
     def assumptions(self) -> tuple[str, ...]:
         """What the environment grants, by the sentences of `assume`: every proof builds on it."""
         steps = (*self.actions.values(), *(deviation.step for deviation in self.deviations))
-        return tuple(dict.fromkeys(n.because for step in steps for n in needs(step) if n.rule == ASSUMED))
+        return tuple(dict.fromkeys(sentence for step in steps for sentence in assumed(step)))
 
     def rule_of(self, stated: Callable[..., Any]) -> Rule:
         """The rule that a deviation, an invariant or a step property is."""
@@ -202,6 +209,14 @@ class Spec:
             return own
         kept = (holds for holds in own if holds not in self._instead("GIVEN_UP"))
         return (*kept, *(self._instead("STEP_PROPERTIES") if self.deviating else ()))
+
+    def enabled(self, *, weak: bool = False) -> tuple[Holds, ...]:
+        """What can be done wherever all invariants hold: properties of one state, shown from them, and not assumed.
+
+        With `weak`, what is said beside the deviations: of them, wherever what is left of the invariants holds.
+        """
+        whose = self.deviating if weak else self.module
+        return tuple(getattr(whose, "ENABLED", ()))
 
     def allowed(self, profile: str) -> tuple[Deviation[Any], ...]:
         """The deviations that `profile` counts as anomalies."""
@@ -260,6 +275,15 @@ PROFILES = tuple(
     dict.fromkeys((STRICT, *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
 )
 """Whose deviations a check may allow: no broker's, or those of one that a deviation names."""
+
+
+AnySpec = str | Spec
+"""A spec: itself, or one of ours by its name."""
+
+
+def the(spec: AnySpec) -> Spec:
+    """The spec itself. Raises KeyError where none of ours has the name."""
+    return SPECS[spec] if isinstance(spec, str) else spec
 
 
 def rule(name: str) -> Rule:
@@ -360,6 +384,11 @@ def needs(step: Step) -> Iterator[Need]:
                     yield Need(ASSUMED, **said)
                 case ast.Call(func=ast.Name(id="applies"), args=[condition]):
                     yield Need(APPLIES, ast.unparse(condition))
+
+
+def assumed(step: Step) -> tuple[str, ...]:
+    """What the environment grants to a step: the sentences of its `assume`s."""
+    return tuple(dict.fromkeys(need.because for need in needs(step) if need.rule == ASSUMED))
 
 
 SAID = ("because", "otherwise")

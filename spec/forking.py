@@ -1,17 +1,19 @@
 """Runs a spec's function on values whose truth is not known: every truth test forks the run.
 
 A reader that knows a value only as a Z3 term or as a piece of source code gives it a `__bool__` that asks `decide`.
-The function is then run once per way through it, and the runs together cover every input, none twice.
+The function is then run once per way through it, and the runs together cover every input, none twice. No reader need
+take that on trust: whoever proves something of a step proves that of its ways, too.
 
 What does not pass through `bool` or an overloaded operator is invisible here: `is`, `isinstance` and f-strings fail
-silently. That is why specs keep to a small vocabulary, and why a test holds them to it.
+silently. That is why specs keep to a small vocabulary, and why whoever reads one holds it to that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import eq
 from typing import Any, Generic, TypeVar
 
 from gapless.spec.language import Refused
@@ -21,31 +23,63 @@ T = TypeVar("T")
 Known = Callable[["Path", Any], bool | None]
 """What a path already knows of a question: its answer, or None where both are possible."""
 
+Alike = Callable[[Any, Any], bool]
+"""Whether two questions are one, as a reader writes questions."""
+
+
+class AskedOtherwise(Exception):  # noqa: N818 - its message says all.
+    """A function was run again with the same answers and asked another question: nothing that is read of it counts."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A question that a path met, and its answer: `settled` where there was no other, and chosen otherwise."""
+
+    question: Any
+    answer: bool
+    settled: bool
+
 
 @dataclass
 class Path:
-    """One way through a function: the questions it met, and the answers it was given."""
+    """One way through a function: every question that it met, and its answer, be it settled or chosen.
 
-    script: tuple[bool, ...]
+    The `script` says how the path begins: what was answered once is never asked again, so that a reader which has
+    learned something since cannot answer otherwise, and no answer is taken for that of another question.
+    """
+
+    script: tuple[Turn, ...]
     known: Known
-    questions: list[Any] = field(default_factory=list)
-    answers: list[bool] = field(default_factory=list)
+    alike: Alike
+    turns: list[Turn] = field(default_factory=list)
+
+    @property
+    def questions(self) -> list[Any]:
+        """The questions in the order in which they were met."""
+        return [turn.question for turn in self.turns]
+
+    @property
+    def answers(self) -> list[bool]:
+        """The answer to each question."""
+        return [turn.answer for turn in self.turns]
 
     def decide(self, question: Any) -> bool:
-        """The answer on this path. A question whose answer is already known is not a fork."""
-        settled = self.known(self, question)
-        if settled is not None:
-            return settled
-        turn = len(self.answers)
-        answer = self.script[turn] if turn < len(self.script) else True
-        self.questions.append(question)
-        self.answers.append(answer)
-        return answer
+        """The answer on this path. A question whose answer is already known is not a fork. Raises AskedOtherwise."""
+        if len(self.turns) < len(self.script):
+            turn = self.script[len(self.turns)]
+            if not self.alike(turn.question, question):
+                raise AskedOtherwise(f"asked {question} where it had asked {turn.question}, after the same answers")
+        else:
+            settled = self.known(self, question)
+            turn = Turn(question, True if settled is None else settled, settled is not None)
+        self.turns.append(turn)
+        return turn.answer
 
-    def roads_not_taken(self) -> Iterator[tuple[bool, ...]]:
-        """The scripts that differ from this path in its last new answer."""
-        for turn in range(len(self.script), len(self.answers)):
-            yield (*self.answers[:turn], False)
+    def roads_not_taken(self) -> Iterator[tuple[Turn, ...]]:
+        """The scripts that differ from this path in its last answer, where that was chosen and is new."""
+        for turn in range(len(self.script), len(self.turns)):
+            if not self.turns[turn].settled:
+                yield (*self.turns[:turn], replace(self.turns[turn], answer=False))
 
 
 _walked: ContextVar[Path] = ContextVar("path")
@@ -61,11 +95,13 @@ def nothing_known(_path: Path, _question: Any) -> bool | None:
     return None
 
 
-def runs(function: Callable[..., T], *args: Any, known: Known = nothing_known) -> Iterator[tuple[Path, T | Refused]]:
-    """Every path through `function(*args)` with its outcome, a refusal being one."""
-    pending: list[tuple[bool, ...]] = [()]
+def runs(
+    function: Callable[..., T], *args: Any, known: Known = nothing_known, alike: Alike = eq
+) -> Iterator[tuple[Path, T | Refused]]:
+    """Every path through `function(*args)` with its outcome, a refusal being one. Raises AskedOtherwise."""
+    pending: list[tuple[Turn, ...]] = [()]
     while pending:
-        path = Path(pending.pop(), known)
+        path = Path(pending.pop(), known, alike)
         token = _walked.set(path)
         outcome: T | Refused
         try:
@@ -74,6 +110,8 @@ def runs(function: Callable[..., T], *args: Any, known: Known = nothing_known) -
             outcome = refusal
         finally:
             _walked.reset(token)
+        if len(path.turns) < len(path.script):
+            raise AskedOtherwise(f"asked nothing where it had asked {path.script[len(path.turns)].question}")
         pending.extend(path.roads_not_taken())
         yield path, outcome
 
@@ -98,19 +136,23 @@ class Fork(Generic[T]):
 Tree = Fork[T] | Leaf[T]
 
 
-def decision_tree(function: Callable[..., T], *args: Any, known: Known = nothing_known) -> Fork[T] | Leaf[T]:
-    """All paths through `function(*args)` as one tree of questions."""
-    return _grown(list(runs(function, *args, known=known)), depth=0)
+def decision_tree(
+    function: Callable[..., T], *args: Any, known: Known = nothing_known, alike: Alike = eq
+) -> Fork[T] | Leaf[T]:
+    """All paths through `function(*args)` as one tree of questions; those that were settled do not fork it."""
+    return _grown(list(runs(function, *args, known=known, alike=alike)), depth=0)
 
 
 def _grown(paths: list[tuple[Path, T | Refused]], depth: int) -> Fork[T] | Leaf[T]:
     path, outcome = paths[0]
-    if len(paths) == 1 and len(path.answers) == depth:
-        return Leaf(outcome, path.questions[-1] if path.questions else None)
+    while depth < len(path.turns) and path.turns[depth].settled:
+        depth += 1
+    if len(paths) == 1 and len(path.turns) == depth:
+        return Leaf(outcome, path.turns[-1].question if path.turns else None)
     return Fork(
-        path.questions[depth],
-        _grown([p for p in paths if p[0].answers[depth]], depth + 1),
-        _grown([p for p in paths if not p[0].answers[depth]], depth + 1),
+        path.turns[depth].question,
+        _grown([p for p in paths if p[0].turns[depth].answer], depth + 1),
+        _grown([p for p in paths if not p[0].turns[depth].answer], depth + 1),
     )
 
 

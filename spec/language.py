@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, NewType, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
 
 import immutables
 
@@ -24,13 +24,16 @@ __all__ = [
     "Position",
     "Refused",
     "Takeover",
+    "accepts",
     "all_between",
     "applies",
     "assume",
+    "filled",
     "greatest",
     "implies",
     "replace",
     "require",
+    "seen_as",
 ]
 
 Position = NewType("Position", int)
@@ -135,11 +138,27 @@ def greatest(a: int, b: int) -> int:
     return a if a >= b else b
 
 
-class Reader(Protocol):
-    """Who reads a spec without calling it on numbers, and so must read bounded quantifiers its own way."""
+class Reader:
+    """Who reads a spec without calling it on numbers, and so must read some words its own way.
+
+    A reader of steps alone meets no word for properties, nor one for refinements: it refuses them, by TypeError.
+    """
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Any:
         """`holds(n)` for every `n` with `low <= n < high`."""
+        raise NotImplementedError
+
+    def accepts(self, step: Callable[..., Any], *_args: Any) -> Any:
+        """Whether `step(*args)` is accepted."""
+        raise TypeError(f"a step cannot ask whether {step.__name__} is accepted: say what is needed")
+
+    def filled(self, _default: Any, _low: Any, _high: Any, _value: Callable[[Any], Any]) -> Any:
+        """The map of `value(n)` for every `n` with `low <= n < high`, and of `default`."""
+        raise TypeError("a step fills no Map: say `set`, one key at a time")
+
+    def lifted(self, _state: Any) -> Any:
+        """A state of numbers as one of what the reader reads."""
+        raise TypeError("a step stands for no other spec's state: say `replace`")
 
 
 reader: ContextVar[Reader | None] = ContextVar("reader", default=None)
@@ -151,6 +170,18 @@ def all_between(low: int, high: int, holds: Callable[[int], bool]) -> bool:
     if at_work is not None:
         return at_work.all_between(low, high, holds)  # type: ignore[no-any-return]
     return all(holds(n) for n in range(low, high))
+
+
+def accepts(step: Callable[..., Any], *args: Any) -> bool:
+    """Whether `step(*args)`, the state first, is accepted: TLA+'s ENABLED. A word for properties, not for steps."""
+    at_work = reader.get()
+    if at_work is not None:
+        return at_work.accepts(step, *args)  # type: ignore[no-any-return]
+    try:
+        step(*args)
+    except Refused:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +208,22 @@ class Map(Generic[K, V]):
     def forget_from(self, low: K) -> Map[K, V]:
         """The map that holds its default from `low` on."""
         return Map(self.default, immutables.Map({key: value for key, value in self.entries.items() if key < low}))
+
+
+def filled(default: V, low: int, high: int, value: Callable[[int], V]) -> Map[Any, V]:
+    """The map of `value(n)` for every `n` with `low <= n < high`, and of `default`. A word for refinements."""
+    at_work = reader.get()
+    if at_work is not None:
+        return at_work.filled(default, low, high, value)  # type: ignore[no-any-return]
+    entries = {n: value(n) for n in range(low, high)}
+    return Map(default, immutables.Map({n: entry for n, entry in entries.items() if entry != default}))
+
+
+def seen_as(initial: S, **found: Any) -> S:
+    """The state of another spec that a state stands for: its initial one, but for what is found. For refinements."""
+    at_work = reader.get()
+    begins: S = initial if at_work is None else at_work.lifted(initial)
+    return replace(begins, **found)  # type: ignore[type-var] # every state is a dataclass
 
 
 @dataclass(frozen=True, slots=True)

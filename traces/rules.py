@@ -15,7 +15,7 @@ def rules() -> tuple[Rule, ...]:
     """All rules, by spec and in the order of the spec's text; but for needs that a composed spec always meets."""
     found: list[Rule] = []
     for spec in SPECS.values():
-        can_fail = {reason.rule for reason in kernel(spec.name).reasons}
+        can_fail = {reason.rule for reason in kernel(spec).reasons}
         found += (rule for rule in spec.rules.values() if not is_a_need(rule) or rule.id in can_fail)
         found += (
             Rule(f"{spec.name}/{name}", OF_AN_EVENT, because, {"": otherwise}, "docs/design.md#events (outcome, saw)")

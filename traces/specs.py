@@ -12,16 +12,17 @@ import hashlib
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any, get_origin
 
 from gapless.spec import __name__ as room
 from gapless.spec.catalog import END, SPECS, STATED, TEXT, Spec, spec_from, text_of
-from gapless.spec.language import Map
+from gapless.spec.language import Bound, Map
 from gapless.spec.reading.declarations import SpecFile
 from gapless.spec.reading.vocabulary import understood
 
@@ -64,10 +65,22 @@ def load(named: str | os.PathLike[str]) -> Spec:
     return _made(str(path), _name(path), _text(path))
 
 
+def together(names: Iterable[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
+    """The specs of several names, each once. Raises NoSpec, ForeignWords; two specs may not share a name."""
+    found: dict[str, Spec] = {}
+    for named in names:
+        spec = named if isinstance(named, Spec) else load(named)
+        if found.setdefault(spec.name, spec) is not spec:
+            raise NoSpec(
+                f"{spec.called}: {found[spec.name].called} has a spec of this name, too: give them in two runs"
+            )
+    return tuple(found.values())
+
+
 def _file(named: str) -> Path:
     """The file that a user names, directly or as a module. Raises NoSpec."""
     path = Path(named)
-    if path.suffix == ".py" or os.sep in named or path.exists():
+    if named and (path.suffix == ".py" or os.sep in named or path.exists()):
         return path
     folders, found = [str(Path.cwd()), *sys.path], None
     for package in named.split("."):
@@ -111,7 +124,7 @@ def _made(given: str, name: str, text: str) -> GivenSpec:
     module.__dict__.update({"__file__": given, TEXT: text})
     sys.modules[module.__name__] = module  # its states travel, and are found again by the module's name
     try:
-        exec(compile(tree, given, "exec"), module.__dict__)  # noqa: S102 - a spec, which was read word by word
+        exec(compile(tree, given, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a spec, which was read word by word
         _sound(given, module)
         return GivenSpec(spec_from(module).module, given=given)
     except NoSpec:
@@ -119,8 +132,17 @@ def _made(given: str, name: str, text: str) -> GivenSpec:
         raise
     except Exception as error:  # noqa: BLE001 - whatever is wrong at its top, it is told with its line
         del sys.modules[module.__name__]
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == given]
-        raise NoSpec(f"{given}:{lines[-1] if lines else 1}: {type(error).__name__}: {error}") from None
+        raise NoSpec(f"{_place(error, given) or given}: {type(error).__name__}: {error}") from None
+
+
+def place(error: BaseException, spec: Spec) -> str | None:
+    """Where in the file of a user's spec an error was raised; None where it was raised elsewhere."""
+    return _place(error, spec.given) if isinstance(spec, GivenSpec) else None
+
+
+def _place(error: BaseException, given: str) -> str | None:
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == given]
+    return f"{given}:{lines[-1]}" if lines else None
 
 
 def _parsed(given: str, text: str) -> ast.Module:
@@ -142,9 +164,17 @@ def _sound(given: str, module: ModuleType) -> None:
     for field in fields(initial):
         value = getattr(initial, field.name)
         wrong = value.default if isinstance(value, Map) else value
-        if isinstance(value, Map) != str(field.type).startswith("gapless.spec.language.Map") or not isinstance(
-            wrong, int
-        ):
-            raise NoSpec(f"{given}:1: State.{field.name} begins as {value!r}, which is no {field.type}")
+        if isinstance(value, Map) != (get_origin(field.type) is Map) or not isinstance(wrong, int):
+            raise NoSpec(f"{given}:1: State.{field.name} begins as {value!r}, which is another kind of value")
+    bound: Any = getattr(module, "BOUND", None)
+    if bound is not None and not (isinstance(bound, Bound) and callable(bound.within) and _are_numbers(bound.numbers)):
+        raise NoSpec(f"{given}:1: BOUND is {bound!r}: say Bound(says=…, within=a function of the state, numbers={{…}})")
     if END in (action.__name__ for action in module.ACTIONS) and hasattr(module, "AT_REST"):
         raise NoSpec(f"{given}:1: there are an action {END} and AT_REST, of which that action is made: rename it")
+
+
+def _are_numbers(numbers: object) -> bool:
+    """Whether each argument has its numbers."""
+    return isinstance(numbers, Mapping) and all(
+        isinstance(some, Collection) and all(isinstance(number, int) for number in some) for some in numbers.values()
+    )

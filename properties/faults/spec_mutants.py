@@ -12,7 +12,7 @@ import multiprocessing
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -21,11 +21,12 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
-from gapless.properties.exploration.bounds import NoBound, arguments, bound_of
+from gapless.properties.exploration.bounds import NoBound, arguments
+from gapless.properties.exploration.growing import bound_for
 from gapless.properties.exploration.search import explore
 from gapless.properties.faults import operators
 from gapless.properties.faults.operators import Fault
-from gapless.properties.proof import counterexamples, cut_anywhere, equivalence, induction, liveness
+from gapless.properties.proof import counterexamples, cut_anywhere, equivalence, induction, liveness, refinement
 from gapless.properties.proof.counterexamples import settled
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, theory
 from gapless.spec.catalog import SPECS, Spec, State
@@ -81,24 +82,24 @@ class Judged:
         return not self.same and (self.spec, self.fault.name) not in SAME
 
 
-def judge(spec: Spec, fault: Fault) -> Judged:
-    """What catches a fault. What no cheaper check refutes has all its proofs tried again."""
+def judge(spec: Spec, fault: Fault, *, compared: bool = True) -> Judged:
+    """What catches a fault: properties first, the quick ways first; then, apart, comparison with the spec as it is."""
     mutant = operators.planted(spec, fault)
     names = touched(spec, fault)
-    explored = otherwise(spec, mutant, names)
+    explored = otherwise(spec, mutant, names) if compared else ""
     try:
-        return _proved(spec, fault, mutant, names, explored)
+        return replace(_proved(spec, fault, mutant, names), explored=explored)
     except TypeError as error:  # a state is known in part and unknown in part: this is no spec that Z3 can read
         return Judged(spec.name, fault, unproved=f"Z3 cannot read it: {error}", explored=explored)
 
 
-def _proved(spec: Spec, fault: Fault, mutant: Spec, names: frozenset[str], explored: str) -> Judged:
-    """What proofs say of a mutant, as far as need be."""
+def _proved(spec: Spec, fault: Fault, mutant: Spec, names: frozenset[str]) -> Judged:
+    """What proofs say of a mutant. What nothing refutes at once has all its proofs tried again."""
     shown = list(obligations(mutant, names))
     refuted = quickly(shown)
     never = next((o.step for o in shown if o.wanted == "sat" and settled(o).verdict != "proved"), "")
-    if refuted or never or explored:
-        return Judged(spec.name, fault, refuted=refuted, never=never, explored=explored)
+    if refuted or never:
+        return Judged(spec.name, fault, refuted=refuted, never=never)
     if no_difference(spec, mutant, names):
         return Judged(spec.name, fault, same=True)
     for obligation in shown:
@@ -128,8 +129,9 @@ def obligations(spec: Spec, names: frozenset[str]) -> Iterator[Obligation]:
         for obligation in induction.inductive(spec, weak=weak, only=steps):
             if not (weak and obligation.invariant == CAN_HAPPEN and obligation.steps[0] in spec.actions.values()):
                 yield obligation  # an action that can happen by the design can happen
-    for more in (induction.exclusive, liveness.obligations, cut_anywhere.obligations):
+    for more in (induction.exclusive, liveness.obligations, refinement.obligations, cut_anywhere.obligations):
         yield from (o for o in more(spec) if names & set(o.step.split()))
+    yield from induction.enabled(spec)
 
 
 def quickly(all_of_it: Sequence[Obligation]) -> str:
@@ -170,7 +172,7 @@ def otherwise(spec: Spec, mutant: Spec, names: frozenset[str]) -> str:
 def states(spec: Spec, profile: str | None) -> tuple[State, ...]:
     """The states of a spec within its bound, as exploration meets them; none where it has no bound."""
     try:
-        graph = explore(spec, bound_of(spec, profile), profile=profile).graph
+        graph = explore(spec, bound_for(spec, profile), profile=profile).graph
     except NoBound:
         return ()
     return tuple(state for number, state in enumerate(graph.states) if number not in graph.beyond)
@@ -179,7 +181,7 @@ def states(spec: Spec, profile: str | None) -> tuple[State, ...]:
 @cache
 def calls(spec: Spec, profile: str | None, action: str) -> tuple[tuple[int, ...], ...]:
     """The arguments that exploration tries a step with."""
-    return tuple(arguments(bound_of(spec, profile), spec, action))
+    return tuple(arguments(bound_for(spec, profile), spec, action))
 
 
 def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profile: str | None) -> object:
@@ -199,22 +201,25 @@ def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profil
 # -- all of them ---------------------------------------------------------------------------------------------------
 
 
-def judged(chosen: Sequence[tuple[str, int]], jobs: int = 2) -> Iterator[Judged]:
-    """What catches each of the faults, named by spec and number, as it is found out."""
+def judged(chosen: Sequence[tuple[str, int]], jobs: int = 2, *, compared: bool = True) -> Iterator[Judged]:
+    """What catches each of the faults, named by spec and number, as it is found out.
+
+    Without `compared`, mutants are not compared with the spec as it is: what properties catch is found out sooner.
+    """
     chunks = [chosen[at : at + CHUNK] for at in range(0, len(chosen), CHUNK)]
     if jobs == 1:
         for chunk in chunks:
-            yield from _judged_here(chunk)
+            yield from _judged_here(chunk, compared=compared)
         return
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:  # Z3 survives no fork
-        for some in pool.map(_judged_here, chunks):
+        for some in pool.map(partial(_judged_here, compared=compared), chunks):
             yield from some
 
 
-def _judged_here(chosen: Sequence[tuple[str, int]]) -> list[Judged]:
+def _judged_here(chosen: Sequence[tuple[str, int]], *, compared: bool) -> list[Judged]:
     found = []
     for name, number in chosen:
-        found.append(judge(SPECS[name], operators.faults(SPECS[name])[number]))
+        found.append(judge(SPECS[name], operators.faults(SPECS[name])[number], compared=compared))
         induction.theory.cache_clear()  # what is known of one mutant is of no use to the next
     return found
 
@@ -295,10 +300,13 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write properties/faults/spec_mutants.md")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="tell of every fault, not only of those that survive")
+    parser.add_argument("--properties", action="store_true", help="do not compare mutants with the spec as it is")
     asked = parser.parse_args()
     out = Console(soft_wrap=True, highlight=False)
     found = []
-    for one in judged(sample(asked.sample) if asked.sample else every(asked.spec), asked.jobs):
+    for one in judged(
+        sample(asked.sample) if asked.sample else every(asked.spec), asked.jobs, compared=not asked.properties
+    ):
         found.append(one)
         if asked.all or not one.caught:
             fate = ", ".join(f"{check}: {getattr(one, check)}" for check in one.by)

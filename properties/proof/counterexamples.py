@@ -69,6 +69,8 @@ def settled(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0
     answer = ask(obligation.question().terms, work=work, seed=seed)
     if answer.said == "unsat":
         return result("proved" if obligation.wanted == "unsat" else "refuted", answer.work)
+    if obligation.otherwise and answer.said == "sat":
+        return result("refuted", answer.work, why=obligation.otherwise)
     if obligation.wanted == "unsat":
         found, spent = smallest(obligation, work=work, seed=seed)
         if found:
@@ -229,6 +231,8 @@ def _confirmed(
             waived.reset(token)
     if obligation.holds and obligation.holds(*(before, after)[2 - obligation.states :], *free.values()):
         return None
+    if obligation.confirms and not obligation.confirms(before, args, after):
+        return None
     return Example(before, args, after, free)
 
 
@@ -271,6 +275,8 @@ def story(result: Result) -> list[str]:
     broken = obligation.holds is not None
     if obligation.step == induction.INITIAL:
         title = f"{spec.name}: not so at the beginning: {sentence}."
+    elif obligation.step == induction.ALWAYS:
+        title = f"{spec.name}: not always so: {sentence}."
     elif broken:
         title = f"{spec.name}: {obligation.step} does not keep: {sentence}."
     else:
@@ -290,6 +296,8 @@ def story(result: Result) -> list[str]:
         here = values_told(broken_for(obligation.holds, states, example.free))
         lines += [f"Here: {here}."] if here else []
         lines.append(getdoc(obligation.holds) or "")
+    elif obligation.confirms:
+        lines.append(f"{obligation.confirms(example.before, example.args, example.after)}.")
     return lines
 
 

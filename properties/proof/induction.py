@@ -11,7 +11,7 @@ numbers, and replayed by the plain functions before anybody sees it (`counterexa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import combinations
@@ -22,7 +22,7 @@ import z3
 
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.symbolic import Reading, State, Unknown, Way
-from gapless.spec.catalog import Spec
+from gapless.spec.catalog import Spec, assumed
 from gapless.spec.language import waived
 
 WORK = 20_000_000  # Z3's own measure of work that one obligation may cost: some seconds; all of ours cost far less
@@ -32,7 +32,10 @@ Step = Callable[..., State]
 
 CAN_HAPPEN = "can happen"
 EXCLUSIVE = "at most one deviation accepts"
+COVERED = "the ways cover every input, and no two overlap"
+LOST = "an input takes no way through it, or two: what is proved of the ways is not proved of it"
 INITIAL = "INITIAL"
+ALWAYS = "ALWAYS"
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,19 @@ class Theory:
                     broken.append(z3.And(*way.facts, z3.Not(goal)))
         return Question((*self.known, *self.tried(step), z3.Or(broken)), self.before, args, free)
 
+    def uncovered(self, step: Step) -> Question:
+        """A state and arguments for which no way through the step is walked, or two are."""
+        args, found = self.ways(step)
+        return Question((symbolic.uncovered([way.facts for way in found]),), args=args)
+
+    def disabled(self, holds: Predicate) -> Question:
+        """A state in which all invariants hold, and a step that should be possible is not."""
+        free = symbolic.unknown_arguments(holds, tag="some ")
+        with symbolic.read(self.reading):
+            return Question(
+                (*self.known, z3.Not(symbolic.formula(holds, self.before, *free.values()))), self.before, {}, free
+            )
+
     def accepted(self, *steps: Step) -> Question:
         """A state in which all invariants hold, and these steps are tried and accepted, all with the same arguments."""
         args = self.ways(steps[0])[0]
@@ -146,7 +162,13 @@ def theory(
 
 @dataclass(frozen=True)
 class Obligation:
-    """One thing to prove. `step` is the step that must keep `invariant`, or `INITIAL`."""
+    """One thing to prove. `step` is the step that must keep `invariant`, or `INITIAL`, or `ALWAYS`.
+
+    `assumes`: what it builds on beside what the environment grants to its steps · `otherwise`: what it means that it
+    does not hold, where no example can be replayed, for it is about the reading · `confirms`, where the plain functions
+    are asked otherwise than by `holds`: why an example of a state, the step's arguments and the state after it speaks
+    against the obligation, in a sentence; empty where it does not.
+    """
 
     spec: Spec
     invariant: str
@@ -159,6 +181,14 @@ class Obligation:
     states: int = 1  # that it looks at: one, or the two before and after a step
     dropped: tuple[Step, str] | None = None  # a step, and the rule that it shall not need
     subject: str = ""  # what it is about, where that is no spec
+    otherwise: str = ""
+    assumes: tuple[str, ...] = ()
+    confirms: Callable[[State, Mapping[str, int], State], str] | None = None
+
+    @property
+    def granted(self) -> tuple[str, ...]:
+        """What it is proved under: what the environment grants to the steps that it is about, and what is assumed."""
+        return (*dict.fromkeys(sentence for step in self.steps for sentence in assumed(step)), *self.assumes)
 
     @property
     def about(self) -> str:
@@ -176,6 +206,8 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
     if spec.deviations:
         yield from inductive(spec, weak=True)
         yield from exclusive(spec)
+    yield from covering(spec)
+    yield from enabled(spec)
 
 
 def inductive(spec: Spec, *, weak: bool, only: Sequence[Step] | None = None) -> Iterator[Obligation]:
@@ -200,6 +232,19 @@ def exclusive(spec: Spec) -> Iterator[Obligation]:
             both = (one.step, other.step)
             steps = " and ".join(step.__name__ for step in both)
             yield Obligation(spec, EXCLUSIVE, steps, methodcaller("accepted", *both), weak=True, steps=both)
+
+
+def covering(spec: Spec) -> Iterator[Obligation]:
+    """That the ways through every step cover every input, and no two overlap: only then proofs of them are of it."""
+    for step in (*spec.actions.values(), *(deviation.step for deviation in spec.deviations)):
+        yield Obligation(spec, COVERED, step.__name__, methodcaller("uncovered", step), otherwise=LOST)
+
+
+def enabled(spec: Spec) -> Iterator[Obligation]:
+    """That what ENABLED says is so wherever all invariants hold: a step that became too strict breaks it."""
+    for weak in (False, True):
+        for holds in spec.enabled(weak=weak):
+            yield Obligation(spec, holds.__name__, ALWAYS, methodcaller("disabled", holds), weak, holds=holds)
 
 
 # -- answers -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import signature
 from itertools import product
@@ -17,7 +18,7 @@ from typing import Any
 import z3
 
 from gapless.spec import forking
-from gapless.spec.language import Map, Refused, reader
+from gapless.spec.language import Map, Reader, Refused, reader
 
 State = Any
 """A frozen dataclass; each spec has its own."""
@@ -114,13 +115,27 @@ class UnknownMap:
 
     def forget_from(self, low: Any) -> UnknownMap:
         """As `Map.forget_from`."""
-        key = z3.FreshConst(z3.IntSort(), "k")
+        key = z3.Int("k!forgotten")  # bound at once, so that whoever asks again writes the same term
         kept = z3.If(key < number(low), z3.Select(self.term, key), number(self.default))
         return UnknownMap(self.default, z3.Lambda([key], kept))
 
 
+_depth: ContextVar[int] = ContextVar("depth", default=0)
+
+
+@contextmanager
+def _bound() -> Iterator[Any]:
+    """A number that is about to be bound: called after how deep it stands, so that whoever asks again asks the same."""
+    depth = _depth.get()
+    token = _depth.set(depth + 1)
+    try:
+        yield z3.Int(f"n!{depth}")
+    finally:
+        _depth.reset(token)
+
+
 @dataclass(frozen=True)
-class Reading:
+class Reading(Reader):
     """How Z3 reads *for every number*: as it stands, or, with a `window`, for every number of that window.
 
     The window serves the search for examples, where numbers are small anyway: there is no quantifier left, so that
@@ -131,7 +146,23 @@ class Reading:
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Unknown:
         """As the word of the spec language."""
-        return Unknown(self._every([Unknown(z3.FreshConst(z3.IntSort(), "n"))], lambda n: _within(low, n, high, holds)))
+        with _bound() as n:
+            return Unknown(self._every([Unknown(n)], lambda n: _within(low, n, high, holds)))
+
+    def accepts(self, step: Callable[..., Any], *args: Any) -> Unknown:
+        """As the word of the spec language."""
+        tree = forking.decision_tree(step, *args, known=_asked_before, alike=_alike)
+        return Unknown(_folded(tree, lambda _state: z3.BoolVal(True)))  # noqa: FBT003 - whatever state it leads to
+
+    def filled(self, default: Any, low: Any, high: Any, value: Callable[[Any], Any]) -> UnknownMap:
+        """As the word of the spec language."""
+        with _bound() as key:
+            inside = z3.And(number(low) <= key, key < number(high))
+            return UnknownMap(int(default), z3.Lambda([key], z3.If(inside, term(value, Unknown(key)), number(default))))
+
+    def lifted(self, state: State) -> State:
+        """As the word of the spec language has it."""
+        return symbolic(state)
 
     def everywhere(self, predicate: Callable[..., Any], *states: State) -> Any:
         """`predicate` of the states, for all values of the parameters behind them."""
@@ -207,20 +238,22 @@ def _asked_before(path: forking.Path, question: Any) -> bool | None:
     plain = z3.simplify(question)
     if z3.is_true(plain) or z3.is_false(plain):
         return bool(z3.is_true(plain))
-    for asked, answer in zip(path.questions, path.answers, strict=True):
-        if asked.eq(question):
-            return answer
-    return None
+    return next((turn.answer for turn in path.turns if _alike(turn.question, question)), None)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Two questions are one if they are the same term: `==` of terms is a term."""
+    return bool(one.eq(other))
 
 
 def formula(predicate: Callable[..., Any], *args: Any) -> Any:
     """`predicate(*args)` as one boolean term: its tree of questions, folded."""
-    return _folded(forking.decision_tree(predicate, *args, known=_asked_before))
+    return _folded(forking.decision_tree(predicate, *args, known=_asked_before, alike=_alike))
 
 
 def term(function: Callable[..., Any], *args: Any) -> Any:
     """`function(*args)`, a number, as one integer term."""
-    return _folded(forking.decision_tree(function, *args, known=_asked_before), number)
+    return _folded(forking.decision_tree(function, *args, known=_asked_before, alike=_alike), number)
 
 
 def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
@@ -254,16 +287,9 @@ class Pruner:
         self.solver = z3.Solver()
         self.solver.set("rlimit", PRUNING)
         self.solver.add(*given)
-        self.answers: dict[tuple[tuple[bool, ...], int], tuple[bool | None, Any]] = {}
 
     def __call__(self, path: forking.Path, question: Any) -> bool | None:
         """The answer, where there is only one."""
-        key = (tuple(path.answers), question.get_id())
-        if key not in self.answers:
-            self.answers[key] = (self._settled(path, question), question)  # kept alive, or its number is given again
-        return self.answers[key][0]
-
-    def _settled(self, path: forking.Path, question: Any) -> bool | None:
         answer = _asked_before(path, question)
         if answer is not None:
             return answer
@@ -275,14 +301,25 @@ class Pruner:
 
 
 def facts_of(path: forking.Path) -> tuple[Any, ...]:
-    """What must be so for a path to be walked."""
-    return tuple(q if a else z3.Not(q) for q, a in zip(path.questions, path.answers, strict=True))
+    """What must be so for a path to be walked: every answer, also what follows from others, for a solver said so."""
+    return tuple(turn.question if turn.answer else z3.Not(turn.question) for turn in path.turns)
+
+
+def walked(function: Callable[..., Any], *args: Any, given: Sequence[Any] = ()) -> list[tuple[tuple[Any, ...], Any]]:
+    """Every way through a function, as what must be so for it and what it comes to, a refusal being one."""
+    paths = forking.runs(function, *args, known=Pruner(given), alike=_alike)
+    return [(facts_of(path), outcome) for path, outcome in paths]
+
+
+def uncovered(found: Sequence[Sequence[Any]]) -> Any:
+    """That none of several ways is walked, or two are: each is given by what must be so for it."""
+    return z3.Sum([z3.If(z3.And(facts), 1, 0) for facts in found]) != 1
 
 
 def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping[str, Any]) -> list[Way]:
     """Every way through `step`, refusals included; together they cover all inputs, none twice."""
     values = tuple(args.values()) if isinstance(args, Mapping) else tuple(args)
-    return [Way(facts_of(path), outcome) for path, outcome in forking.runs(step, state, *values, known=Pruner())]
+    return [Way(facts, outcome) for facts, outcome in walked(step, state, *values)]
 
 
 def taken(found: Sequence[Way]) -> Any:

@@ -22,14 +22,14 @@ from typing import Any
 import z3
 
 from gapless.properties.proof import symbolic
-from gapless.properties.proof.induction import Obligation, Question, Theory
+from gapless.properties.proof.induction import LOST, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number
-from gapless.spec import forking
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Deviation, Refused
 from gapless.traces.replay.kernels import EXACT, LIMIT, Kernel, kernel
 
 SENTENCE = "the_kernel_is_the_spec"
+COVERED = "the ways through the kernel cover every input, and no two overlap"
 WORD = 2**63
 
 
@@ -156,8 +156,7 @@ def runs(of: Kernel, step: TranslatedStep, theory: Theory) -> list[tuple[tuple[A
     """Every way through the kernel with one event: what must be so, why it is refused, the state."""
     args, _ = theory.ways(of.spec.actions[step.action])
     once = _compiled(of).run(step, theory.before, args)
-    known = symbolic.Pruner(within(theory, args))
-    return [(symbolic.facts_of(path), *_of(outcome)) for path, outcome in forking.runs(once, known=known)]
+    return [(facts, *_of(outcome)) for facts, outcome in symbolic.walked(once, given=within(theory, args))]
 
 
 def _of(outcome: Any) -> tuple[int, dict[str, Any]]:
@@ -179,11 +178,12 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
     """That one event of every action is read by the kernel as by the spec."""
     for step in steps(spec):
         yield Obligation(spec, SENTENCE, step.name, partial(differs, step=step, of=None))
+        yield Obligation(spec, COVERED, step.name, partial(uncovered, step=step, of=None), otherwise=LOST)
 
 
 def differs(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Question:
     """A state and arguments with which the kernel does otherwise than the spec, and does not give up."""
-    of = of or kernel(theory.spec.name)
+    of = of or kernel(theory.spec)
     args, _ = theory.ways(of.spec.actions[step.action])
     plain = [(_answers(facts), z3.And(facts), outcome) for facts, outcome in expected(of.spec, step, theory)]
     cases = []
@@ -193,6 +193,14 @@ def differs(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Q
             if not any((question, not answer) in others for question, answer in answers):
                 cases.append(z3.And(ours, theirs, z3.Not(_same(of, why, state, outcome))))
     return Question((*within(theory, args), z3.Or(cases)), theory.before, args)
+
+
+def uncovered(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Question:
+    """A state and arguments for which no way through the kernel is walked, or two are."""
+    of = of or kernel(theory.spec)
+    args, _ = theory.ways(of.spec.actions[step.action])
+    ways = [facts for facts, _, _ in runs(of, step, theory)]
+    return Question((*within(theory, args), symbolic.uncovered(ways)), args=args)
 
 
 def _answers(facts: Sequence[Any]) -> frozenset[tuple[int, bool]]:

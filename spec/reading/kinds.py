@@ -268,12 +268,12 @@ class _Function:
             if annotation == "bool":
                 self.truth(value)
             elif "Callable" in annotation:
-                self.function(value)
+                self.function(value, of_truth=annotation.endswith(", bool]"))
             elif annotation != "str":  # sentences, which `vocabulary` looks at
                 self.kind(value)
         return _returned(signature(WORDS[name]).return_annotation)
 
-    def function(self, node: ast.expr) -> None:
+    def function(self, node: ast.expr, *, of_truth: bool) -> None:
         """A place for a function: a lambda of numbers, or a function by its name."""
         match node:
             case ast.Lambda(args=args, body=body):
@@ -283,7 +283,7 @@ class _Function:
                     if name in self.states:
                         self.complain(node, f"`{name}` as a name", "another name: this is the state's")
                 outside, self.names = self.names, {**self.names, **own}
-                self.truth(body)
+                self.wants(BOOL if of_truth else NUMBER, body)
                 self.names = outside
             case ast.Name(id=name) if name in self.file.home(name).functions and name not in self.names:
                 return

@@ -588,7 +588,7 @@ def test_the_command_says_the_same_as_json(explored: dict[str, Explored]) -> Non
 
 def test_the_command_tells_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = {**SPECS, "queue": without("queue", "entry-points-at-its-message")}
-    monkeypatch.setattr("gapless.commands.explore.SPECS", broken)
+    monkeypatch.setattr("gapless.traces.specs.SPECS", broken)
     ran = gapless("explore", "log", "queue")
     assert ran.exit_code == 1
     assert "queue breaks an_entry_is_its_message after 2 steps." in ran.stdout

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from gapless.properties.faults import operators
 from gapless.properties.faults.false_friends import FALSE_FRIENDS, FalseFriend
 from gapless.properties.proof import counterexamples, cut_anywhere, induction, ledger, liveness, symbolic
+from gapless.properties.proof.claims import broker, checkpoint, dispatch
 from gapless.properties.proof.counterexamples import settled, story
 from gapless.properties.proof.induction import Obligation, Question
 from gapless.properties.proof.symbolic import Reading, Unknown, UnknownMap, number
@@ -168,21 +169,21 @@ def failing(obligations: Any) -> set[str]:
 
 def test_a_rank_that_is_not_lowered_is_noticed() -> None:
     """The naive rank, numbers given and not visible: writing an entry does not lower it."""
-    naive = replace(liveness.COMMIT_POSITION, rank=lambda s, _number, _gap: s.scanned - s.committed)
+    naive = replace(dispatch.COMMIT_POSITION, rank=lambda s, _number, _gap: s.scanned - s.committed)
     assert "write lowers the rank" in failing(liveness.shown(SPECS["dispatch"], naive))
 
 
 def test_a_disturbance_that_is_not_listed_is_noticed() -> None:
-    calm = replace(liveness.COMMIT_POSITION, disturbances={})
+    calm = replace(dispatch.COMMIT_POSITION, disturbances={})
     assert "crash does not raise the rank" in failing(liveness.shown(SPECS["dispatch"], calm))
 
 
 def test_a_helpful_step_that_is_refused_is_noticed() -> None:
     late = tuple(
-        replace(h, args=lambda _s, _half, gap: (gap + 1,)) if h.step == "advance" else h
-        for h in liveness.HALF_CURSOR.helpful
+        replace(h, args=lambda _s, _half, gap: {"to": gap + 1}) if h.step == "advance" else h
+        for h in checkpoint.HALF_CURSOR.helpful
     )
-    wrong = replace(liveness.HALF_CURSOR, helpful=late)
+    wrong = replace(checkpoint.HALF_CURSOR, helpful=late)
     assert "advance is enabled" in failing(liveness.shown(SPECS["checkpoint"], wrong))
 
 
@@ -308,7 +309,7 @@ def test_a_cache_that_is_damaged_is_not_believed(text: str) -> None:
 
 def test_what_is_lost_is_not_done() -> None:
     """A final that a crash takes is not pending any more, and was never seen."""
-    calm = replace(liveness.WHAT_IS_COMMITTED_IS_SEEN, disturbances={})
+    calm = replace(broker.WHAT_IS_COMMITTED_IS_SEEN, disturbances={})
     assert "crash loses nothing" in failing(liveness.shown(SPECS["broker"], calm))
 
 
@@ -341,9 +342,9 @@ def test_the_words_of_the_language_have_one_meaning(entries: dict[int, int], low
 
 
 def test_the_language_has_at_most_five_words_that_readers_read_their_own_way() -> None:
-    own = {"all_between", "forget_from"}
+    own = {"all_between", "forget_from", "accepts", "filled"}
     assert own <= {*language.__all__, *vars(Map)}
-    assert {name for name in vars(Reading) if name in language.__all__} == {"all_between"}
+    assert {name for name in vars(Reading) if name in language.__all__} == {"all_between", "accepts", "filled"}
     assert {name for name in vars(UnknownMap) if name[0] != "_" and callable(getattr(UnknownMap, name))} == {
         "set", "cleared", "forget_from",
     }  # fmt: skip
@@ -454,4 +455,4 @@ def test_the_command_says_what_it_does_not_know() -> None:
     assert "unknown" in unknown.stdout
     nobody = gapless_process("prove", "op_bacth")
     assert nobody.returncode == 2
-    assert "no such spec: op_bacth (broker, checkpoint" in nobody.stderr
+    assert "there is no spec 'op_bacth': choose among broker, checkpoint" in nobody.stderr

@@ -103,7 +103,7 @@ class Judge:
         refused: dict[str, list[Ints]],
     ) -> None:
         """Replay a part of the traces, those that are `mine`, by the kernel; what it cannot decide becomes `exact`."""
-        of = kernel(traces.spec.name, self.options.ignored)
+        of = kernel(traces.spec, self.options.ignored)
         low, high = part
         batch = Batch(traces, low + np.flatnonzero(mine[low:high]))
         found = batch.replay(of, self.options.profile)

@@ -25,8 +25,8 @@ import numpy.typing as npt
 import platformdirs
 
 from gapless.spec import forking
-from gapless.spec.catalog import SPECS, Spec, waiving
-from gapless.spec.language import Refused, reader
+from gapless.spec.catalog import AnySpec, Spec, the, waiving
+from gapless.spec.language import Reader, Refused, reader
 from gapless.spec.reading.checking import checked
 from gapless.traces.replay.fragments import ARGUMENT, Code, Reads, Window, reads_of, text_of
 
@@ -61,10 +61,12 @@ class Reason:
 
 def _known(path: forking.Path, question: Code) -> bool | None:
     """A question asked before has its answer: that alone keeps the trees small."""
-    for asked, answer in zip(path.questions, path.answers, strict=True):
-        if asked.text == question.text:
-            return answer
-    return None
+    return next((turn.answer for turn in path.turns if _alike(turn.question, question)), None)
+
+
+def _alike(one: Code, other: Code) -> bool:
+    """Two questions are one if they are written alike: `==` of fragments is a fragment."""
+    return one.text == other.text
 
 
 QUANTIFIER = """
@@ -79,7 +81,7 @@ def {name}(low, high, {names}):
 """
 
 
-class _Quantifiers:
+class _Quantifiers(Reader):
     """Reads `all_between` as a loop in a function of its own, bounded by the window."""
 
     def __init__(self, names: list[str]) -> None:
@@ -91,7 +93,7 @@ class _Quantifiers:
         return "".join(QUANTIFIER.format(name=n, names=self.names, body=b) for b, n in self.functions.items())
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Code:
-        tree = forking.decision_tree(holds, Code("n"), known=_known)
+        tree = forking.decision_tree(holds, Code("n"), known=_known, alike=_alike)
         body = _truth(tree, " " * 8)
         name = self.functions.setdefault(body, f"holds_{len(self.functions)}")
         inside = reads_of(*_questions(tree))
@@ -137,7 +139,7 @@ class _Writer:
         args = [Code(f"a_{name}", frozenset({(name, ARGUMENT)})) for name in self.spec.parameters[action]]
         token = reader.set(self.quantifiers)
         try:
-            tree = forking.decision_tree(function, self.state, *args, known=_known)
+            tree = forking.decision_tree(function, self.state, *args, known=_known, alike=_alike)
         finally:
             reader.reset(token)
 
@@ -365,18 +367,18 @@ class Kernel:
         return found
 
 
-def kernel(name: str, ignored: frozenset[str] = frozenset()) -> Kernel:
-    """The kernel of the spec `name`, without the rules in `ignored`.
+def kernel(spec: AnySpec, ignored: frozenset[str] = frozenset()) -> Kernel:
+    """The kernel of a spec, without the rules in `ignored`. Raises ForeignWords.
 
     What is ignored of other specs makes no other kernel: there is less to compile.
     """
-    whole = _kernel(name, frozenset())
-    return _kernel(name, ignored & {reason.rule for reason in whole.reasons})
+    whole = _kernel(the(spec), frozenset())
+    return _kernel(the(spec), ignored & {reason.rule for reason in whole.reasons})
 
 
 @cache
-def _kernel(name: str, ignored: frozenset[str]) -> Kernel:
-    spec = checked(SPECS[name])
+def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
+    name = checked(spec).name
     with waiving(name, ignored):
         writer = _Writer(spec)
         source = writer.source()

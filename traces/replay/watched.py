@@ -14,7 +14,7 @@ from inspect import signature
 from typing import Any, Literal, NamedTuple
 
 from gapless.spec.catalog import State
-from gapless.spec.language import Map, Refused, reader
+from gapless.spec.language import Map, Reader, Refused, reader
 from gapless.traces.replay.fragments import SIGNS, Forget, Put, Window
 from gapless.traces.replay.notation import FOR, of_field
 
@@ -43,7 +43,7 @@ class Read(NamedTuple):
 Reads = tuple[Read, ...]
 
 
-class Watch:
+class Watch(Reader):
     """What is asked while a spec's function runs on watched values, and how quantifiers are read there."""
 
     def __init__(self) -> None:
@@ -66,6 +66,14 @@ class Watch:
                 return Watched(0, united(_counterexample(holds, n, self.last), bounds), self)
         self.every = outside
         return Watched(1, bounds, self)
+
+    def accepts(self, step: Callable[..., State], *args: Any) -> bool:
+        """Whether the step may be taken; what its needs look at is read like anything else."""
+        try:
+            step(*args)
+        except Refused:
+            return False
+        return True
 
     def state(self, state: State, when: str = "") -> State:
         """The same state, watched; `when` tells two states of one field apart."""

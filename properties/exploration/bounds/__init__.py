@@ -55,6 +55,8 @@ class NoBound(Exception):  # noqa: N818 - its message says all.
 
 def bound_of(spec: Spec, profile: str | None = None) -> Bound:
     """How far a spec is explored, with the deviations that a profile allows. Raises NoBound."""
+    if spec.bound is not None:
+        return spec.bound
     name = f"{__name__}.{spec.name}"
     try:
         module = import_module(name)

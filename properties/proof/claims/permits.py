@@ -1,0 +1,33 @@
+"""What becomes of a permit in the end."""
+
+from __future__ import annotations
+
+from gapless.properties.proof.claims import Claim, Helpful
+
+EVERY_PERMIT = Claim(
+    "every permit comes back",
+    "a client loses a permit with every silence, until all its callers wait for ever",
+    # `held` counts who is out, for every step changes both alike (`a_permit_is_held_while_its_request_is_out`).
+    pending=lambda s, request: s.returned[request] < s.taken[request] and 0 < s.held,
+    witness=lambda _s, _request, _none: True,
+    rank=lambda s, request, _none: 2 if s.clock - s.since[request] < s.timeout else 1,
+    helpful=(
+        Helpful(
+            "tick",
+            lambda s, request, _none: s.clock - s.since[request] < s.timeout,
+            lambda s, request, _none: {"time": s.since[request] + s.timeout},
+            "time goes by",
+            looks_first=True,
+        ),
+        Helpful(
+            "time_out",
+            lambda s, request, _none: s.timeout <= s.clock - s.since[request],
+            lambda _s, request, _none: {"number": request},
+            "a client looks for requests that have timed out",
+        ),
+    ),
+    done=lambda s, request: s.taken[request] <= s.returned[request] or s.held <= 0,
+    disturbances={},
+)
+
+CLAIMS = (EVERY_PERMIT,)
