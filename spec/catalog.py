@@ -71,6 +71,11 @@ class Spec:
         return self.name
 
     @property
+    def source(self) -> str:
+        """Where its rules stand that cite nothing else."""
+        return "docs/design.md#specs"
+
+    @property
     def initial(self) -> State:
         """The state before the first step."""
         return self.module.INITIAL
@@ -149,7 +154,7 @@ class Spec:
                     otherwise = {
                         a: n.otherwise for a, some in every.items() for n in reversed(some) if n.rule == need.rule
                     }
-                    state(need.rule, f"need of {name}", need.because, otherwise, _source(action))
+                    state(need.rule, f"need of {name}", need.because, otherwise, _source(action) or self.source)
         for deviation in self.deviations:
             under = " and ".join(sorted(deviation.profiles))
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
@@ -158,7 +163,7 @@ class Spec:
         stated = (self.invariants(), self.step_properties(), (*self.enabled(), *self.enabled(weak=True)))
         for kind, group in zip(("invariant", "step property", "enabled"), stated, strict=True):
             for holds in group:
-                state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, "docs/design.md#specs")
+                state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, self.source)
         return found
 
     @cached_property
@@ -355,9 +360,9 @@ def said(function: Callable[..., Any]) -> str:
 
 
 def _source(step: Step) -> str:
-    """What follows *Source:* in a step's docstring."""
+    """What follows *Source:* in a step's docstring; empty where it cites none."""
     match = re.search(r"Source:\s*(.*)", getdoc(step) or "", re.DOTALL)
-    return " ".join(match[1].split()).rstrip(".") if match else "docs/design.md#specs"
+    return " ".join(match[1].split()).rstrip(".") if match else ""
 
 
 def _name_of(function: Callable[..., Any]) -> str:

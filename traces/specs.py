@@ -46,6 +46,11 @@ class GivenSpec(Spec):
         """What users name it by."""
         return self.given
 
+    @property
+    def source(self) -> str:
+        """Where its rules stand that cite nothing else."""
+        return self.given
+
     def __reduce__(self) -> tuple[Callable[[str, str, str], Spec], tuple[str, str, str]]:  # type: ignore[override]
         """So that it travels to workers as text."""
         return _made, (self.given, self.name, text_of(self.module))
@@ -65,7 +70,7 @@ def load(named: str | os.PathLike[str]) -> Spec:
     return _made(str(path), _name(path), _text(path))
 
 
-def together(names: Iterable[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
+def loaded(names: Iterable[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
     """The specs of several names, each once. Raises NoSpec, ForeignWords; two specs may not share a name."""
     found: dict[str, Spec] = {}
     for named in names:

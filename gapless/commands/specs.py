@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from gapless.commands.terminal import failed
 from gapless.spec.catalog import SPECS, Spec
-from gapless.traces.specs import place, together
+from gapless.traces.specs import loaded, place
 
 WHICH = "Specs by name, such as queue, or a file or a module with one of yours, such as lease.py"
 
@@ -15,7 +15,7 @@ WHICH = "Specs by name, such as queue, or a file or a module with one of yours, 
 def chosen(names: Sequence[str]) -> list[Spec]:
     """The specs of these names, each once; all of ours if there is none. Exits with 2 where one of them is none."""
     try:
-        return list(together(names)) if names else list(SPECS.values())
+        return list(loaded(names)) if names else list(SPECS.values())
     except ValueError as error:
         raise failed(str(error)) from None
 

@@ -279,9 +279,25 @@ def _loops(file: SpecFile) -> Iterator[Complaint]:
 
 
 def _forgotten(file: SpecFile) -> Iterator[Complaint]:
-    """Functions that no tuple names and no other function calls: nobody reads them."""
+    """Functions that no tuple names and no other function calls: nobody reads them. Nor rules that no step needs."""
+    reached = _reached(file, (*STATES_TAKEN, *MORE_TUPLES, "BOUND"))
+    of_steps = _reached(file, ("ACTIONS", *MORE_TUPLES))
+    for name, function in file.functions.items():
+        if name not in reached:
+            where = _its_tuple(file, function)
+            instead = f"it in `{where}`" if where else "it in another function, or leave it out"
+            yield Complaint(function.lineno, f"`{name}`, which is in no tuple and which nothing calls", instead)
+        elif name not in of_steps and not _GUARDS.isdisjoint(loaded(function)):
+            yield Complaint(function.lineno, f"`{name}`, which states rules and which no step is", "it in `ACTIONS`")
+
+
+_GUARDS = frozenset(GUARDS)
+
+
+def _reached(file: SpecFile, tuples: Sequence[str]) -> set[str]:
+    """The functions that are in these tuples, or called by them; those that other files call are, too."""
     waiting = [*file.called]
-    for names in (*STATES_TAKEN, *MORE_TUPLES, "BOUND"):
+    for names in tuples:
         waiting += loaded(file.values.get(names, NONE))
     reached: set[str] = set()
     while waiting:
@@ -289,11 +305,7 @@ def _forgotten(file: SpecFile) -> Iterator[Complaint]:
         if name in file.functions and name not in reached:
             reached.add(name)
             waiting += loaded(file.functions[name])
-    for name, function in file.functions.items():
-        if name not in reached:
-            where = _its_tuple(file, function)
-            instead = f"it in `{where}`" if where else "it in another function, or leave it out"
-            yield Complaint(function.lineno, f"`{name}`, which is in no tuple and which nothing calls", instead)
+    return reached
 
 
 NONE = ast.Constant(None)

@@ -352,6 +352,31 @@ def test_a_function_that_nobody_reads_is_caught(function: str, complaint: str) -
     assert complaint in "\n".join(foreign(A_SPEC.replace("ACTIONS", f"{function}\n\n\nACTIONS")))
 
 
+def test_a_step_that_only_a_property_names_is_caught() -> None:
+    """It states rules, and no trace is held against them."""
+    text = A_SPEC.replace("import Map", "import accepts, Map").replace(
+        "ACTIONS",
+        """def flush(s: State) -> State:
+    require(s.end != 0, "an-id", because="", otherwise="")
+    return s
+
+
+def it_can_be_flushed(s: State) -> bool:
+    return accepts(flush, s) or accepts(twice, s)
+
+
+def twice(s: State) -> State:
+    return flush(flush(s))
+
+
+ENABLED = (it_can_be_flushed,)
+ACTIONS""",
+    )
+    (line,) = foreign(text)
+    assert "`flush`, which states rules and which no step is: say it in `ACTIONS`" in line
+    assert foreign(text.replace("(append,)", "(append, flush)")) == []
+
+
 def test_functions_that_call_one_another_in_a_circle_are_caught() -> None:
     circle = "def one(n: int) -> int:\n    return two(n)\n\n\ndef two(n: int) -> int:\n    return one(n)\n\n\nACTIONS"
     assert "which calls itself" in "\n".join(foreign(A_SPEC.replace("ACTIONS", circle)))
