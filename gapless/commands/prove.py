@@ -67,7 +67,8 @@ def _print_ledger(found: Ledger, called: Mapping[str, str]) -> None:
     for entry in found.obligations:
         if entry.story and "\n".join(entry.story) not in told:  # once, where it does not hold with deviations either
             told.add("\n".join(entry.story))
-            print("", *entry.story, f"Again: gapless prove {called.get(entry.spec, entry.spec)}", sep="\n")
+            why = [f"Perhaps: {entry.why}."] if entry.why else []
+            print("", *entry.story, *why, f"Again: gapless prove {called.get(entry.spec, entry.spec)}", sep="\n")
         elif entry.result in ("refuted", "unknown") and not entry.story:
             print(f"\n{entry.spec}: {entry.step}: {entry.invariant}: {entry.result}. {entry.why}")
     table = Table(box=None, pad_edge=False)
@@ -86,4 +87,7 @@ def _print_ledger(found: Ledger, called: Mapping[str, str]) -> None:
     proved = sum(entry.result == "proved" for entry in found.obligations)
     for spec, assumed in found.assumed.items():
         print(f"{spec} assumes of its environment: {'; '.join(assumed)}.")
+    for spec, claims in found.in_the_end.items():
+        for claim, assumed in claims.items():
+            print(f"{spec}: {claim}, if {'; '.join(assumed)}.")
     print(f"\n{proved:,} of {len(found.obligations):,} obligations proved by Z3 {found.z3} in {found.seconds:.1f} s.")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from functools import partial
 from inspect import getdoc, signature
 from itertools import product
 from typing import Any, Literal, get_type_hints
@@ -23,11 +24,12 @@ from gapless.properties.proof.induction import Obligation, Question, ask
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Map, Refused, waived
-from gapless.traces.replay.notation import by_name, call_of, called, changes, of_field, told, values_told
+from gapless.traces.replay.notation import by_name, call_of, called, changes, column, of_field, told, values_told
 from gapless.traces.replay.watched import broken_for
 
 WINDOWS = (range(-1, 3), range(-1, 5), range(-1, 10), range(-2, 20))  # keys that an example may be about
 VALUES = (1, 2, 4, 9, 20, 64, 2**32)  # how large its other numbers may be
+SOON = 1_000_000  # Z3's own measure of work by which all that holds of our specs is proved
 MARGIN = 3  # keys around the window that the plain functions are asked about too
 
 Verdict = Literal["proved", "refuted", "unknown"]
@@ -41,6 +43,14 @@ class Example:
     args: Mapping[str, int]
     after: State
     free: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Steps from the initial state, and the example that follows them: a state, a step, and what does not hold."""
+
+    steps: tuple[tuple[Callable[..., State], Mapping[str, int], State, State], ...]  # with the states around them
+    example: Example
 
 
 @dataclass(frozen=True)
@@ -66,17 +76,20 @@ def settled(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0
         found, spent = smallest(obligation, work=work, seed=seed)
         if found:
             return result("proved", spent, found)
-    answer = ask(obligation.question().terms, work=work, seed=seed)
-    if answer.said == "unsat":
-        return result("proved" if obligation.wanted == "unsat" else "refuted", answer.work)
-    if obligation.otherwise and answer.said == "sat":
-        return result("refuted", answer.work, why=obligation.otherwise)
-    if obligation.wanted == "unsat":
-        found, spent = smallest(obligation, work=work, seed=seed)
-        if found:
-            return result("refuted", answer.work + spent, found)
-    why = answer.why or "what Z3 found could not be told in small numbers"
-    return result("unknown", answer.work, why=why)
+    spent, why = 0, ""
+    for allowed in dict.fromkeys((min(work, SOON), work)):  # what does not hold is found sooner among small numbers
+        answer = ask(obligation.question().terms, work=allowed, seed=seed)
+        spent, why = spent + answer.work, answer.why
+        if answer.said == "unsat":
+            return result("proved" if obligation.wanted == "unsat" else "refuted", spent)
+        if obligation.otherwise and answer.said == "sat":
+            return result("refuted", spent, why=obligation.otherwise)
+        if obligation.wanted == "unsat" and allowed <= SOON:
+            found, more = smallest(obligation, work=work, seed=seed)
+            spent += more
+            if found:
+                return result("refuted", spent, found)
+    return result("unknown", spent, why=why or "what Z3 found could not be told in small numbers")
 
 
 def smallest(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> tuple[Example | None, int]:
@@ -185,13 +198,27 @@ def _values_within(question: Question, window: range, bound: int) -> Iterator[An
         yield term <= bound
 
 
+def decoded_values(values: Mapping[str, Any], model: Any) -> dict[str, int]:
+    """What a model says of some terms, by name."""
+    return {name: _plain(value, model) for name, value in values.items()}
+
+
+def _plain(value: Any, model: Any) -> int:
+    found = model.eval(value.term if isinstance(value, Unknown) else value, model_completion=True)
+    return bool(z3.is_true(found)) if z3.is_bool(found) else int(found.as_long())
+
+
+def confirmed_at(
+    obligation: Obligation, question: Question, model: Any, window: range, before: State
+) -> Example | None:
+    """The example that a model stands for, in a state that is known already, if the plain functions confirm it."""
+    args, free = decoded_values(question.args, model), decoded_values(question.free, model)
+    return _confirmed(obligation, before, args, free, window)
+
+
 def _decoded(obligation: Obligation, question: Question, model: Any, window: range) -> Example | None:
     """The example that a model stands for, if the plain functions confirm it."""
-
-    def plain(value: Any) -> int:
-        found = model.eval(value.term if isinstance(value, Unknown) else value, model_completion=True)
-        return bool(z3.is_true(found)) if z3.is_bool(found) else found.as_long()
-
+    plain = partial(_plain, model=model)
     given: dict[str, Any] = {}
     for field in fields(question.before):
         value = getattr(question.before, field.name)
@@ -201,10 +228,7 @@ def _decoded(obligation: Obligation, question: Question, model: Any, window: ran
             given[field.name] = Map(value.default, immutables.Map(kept))
         else:
             given[field.name] = _of_kind(getattr(obligation.spec.initial, field.name), plain(value))
-    before = type(question.before)(**given)
-    args = {name: plain(value) for name, value in question.args.items()}
-    free = {name: plain(value) for name, value in question.free.items()}
-    return _confirmed(obligation, before, args, free, window)
+    return confirmed_at(obligation, question, model, window, type(question.before)(**given))
 
 
 def _of_kind(like: Any, value: int) -> int:
@@ -267,38 +291,50 @@ def _tried(spec: Spec, step: Callable[..., State], state: State, args: Mapping[s
 # -- told ----------------------------------------------------------------------------------------------------------
 
 
-def story(result: Result) -> list[str]:
-    """The example as lines, in the notation of all stories."""
-    obligation, example = result.obligation, result.example
+def story(result: Result, run: Run | None = None) -> list[str]:
+    """The example as lines, in the notation of all stories: from the beginning, where a run is known to lead there."""
+    obligation, example = result.obligation, run.example if run else result.example
     assert example is not None  # noqa: S101 - only what was found is told
-    spec, sentence = obligation.spec, obligation.invariant.replace("_", " ")
-    broken = obligation.holds is not None
-    if obligation.step == induction.INITIAL:
-        title = f"{spec.name}: not so at the beginning: {sentence}."
-    elif obligation.step == induction.ALWAYS:
-        title = f"{spec.name}: not always so: {sentence}."
-    elif broken:
-        title = f"{spec.name}: {obligation.step} does not keep: {sentence}."
-    else:
-        title = f"{spec.name}: {obligation.step}: not so: {sentence}."
-    lines = [title, "", f"  In a state with {_state(spec, example.before)},"]
-    lines += [
-        f"  1. {call_of(step.__name__, _arguments(step, example.args))}   "
-        f"{told(changes(example.before, example.after))}"
-        for step in obligation.steps
+    last = [(step, example.args, example.before, example.after) for step in obligation.steps]
+    taken = [*(run.steps if run else ()), *last]
+    calls = [
+        (call_of(step.__name__, _arguments(step, args)), told(changes(before, after)))
+        for step, args, before, after in taken
     ]
-    lines.append("")
-    if broken:
-        assert obligation.holds is not None  # noqa: S101 - for the type checker, which does not follow `broken`
+    width = column(calls)
+    lines = [_title(obligation), ""]
+    if run:
+        lines += ["  From the beginning:"]
+    elif obligation.step != induction.INITIAL:
+        lines += [f"  In a state with {_state(obligation.spec, example.before)}, which may not be reachable,"]
+    lines += [f"  {n}. {call:<{width}}   {effect}" for n, (call, effect) in enumerate(calls, 1)]
+    return [*lines, "", *_broken(obligation, example)]
+
+
+def _title(obligation: Obligation) -> str:
+    name, sentence = obligation.spec.name, obligation.invariant.replace("_", " ")
+    if obligation.step == induction.INITIAL:
+        return f"{name}: not so at the beginning: {sentence}."
+    if obligation.step == induction.ALWAYS:
+        return f"{name}: not always so: {sentence}."
+    return (
+        f"{name}: {obligation.step} does not keep: {sentence}."
+        if obligation.holds
+        else (f"{name}: {obligation.step}: not so: {sentence}.")
+    )
+
+
+def _broken(obligation: Obligation, example: Example) -> Iterator[str]:
+    """What does not hold, and what is there instead."""
+    if obligation.holds is not None:
         at = values_told(example.free)
-        lines.append(f"Now it is not so that {sentence}{f', for {at}' if at else ''}.")
+        yield f"Now it is not so that {obligation.invariant.replace('_', ' ')}{f', for {at}' if at else ''}."
         states = (example.before, example.after)[2 - obligation.states :]
-        here = values_told(broken_for(obligation.holds, states, example.free))
-        lines += [f"Here: {here}."] if here else []
-        lines.append(getdoc(obligation.holds) or "")
+        if here := values_told(broken_for(obligation.holds, states, example.free)):
+            yield f"Here: {here}."
+        yield getdoc(obligation.holds) or ""
     elif obligation.confirms:
-        lines.append(f"{obligation.confirms(example.before, example.args, example.after)}.")
-    return lines
+        yield f"{obligation.confirms(example.before, example.args, example.after)}."
 
 
 def _arguments(step: Callable[..., State], args: Mapping[str, int]) -> dict[str, int | str]:

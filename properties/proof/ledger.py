@@ -35,6 +35,7 @@ from gapless.properties.proof import (
     refinement,
     symbolic,
     translation,
+    unrolling,
 )
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
@@ -49,6 +50,7 @@ READERS = (
     symbolic,
     induction,
     counterexamples,
+    unrolling,
     liveness,
     claims,
     refinement,
@@ -57,6 +59,12 @@ READERS = (
     fragments,
     kernels,
     catalog,
+)
+
+
+UNREACHED = (
+    f"no run of up to {unrolling.DEPTH} steps in small numbers leads from the beginning to it: "
+    "it takes a longer one, or an invariant is missing that excludes such a state"
 )
 
 
@@ -89,6 +97,9 @@ class Ledger(BaseModel):
     digests: dict[str, str] = Field(description="of the definitions, by spec")
     assumed: dict[str, tuple[str, ...]] = Field(
         default={}, description="of the environment, by spec: proofs build on it"
+    )
+    in_the_end: dict[str, dict[str, tuple[str, ...]]] = Field(
+        default={}, description="by spec and claim, what happens in the end builds on: who acts, and what stops"
     )
     obligations: list[LedgerEntry]
     seconds: float
@@ -235,6 +246,7 @@ def prove(chosen: Sequence[Subject] = (), asked: Asked = Asked(), told: Told = l
         z3=z3.get_version_string(),
         digests={name: digest(subject) for name, subject in of.items()},
         assumed={name: granted for name, subject in of.items() if (granted := _assumptions(subject))},
+        in_the_end={name: said for name, subject in of.items() if (said := _in_the_end(subject))},
         obligations=[
             found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
             for name, subject in of.items()
@@ -246,6 +258,12 @@ def prove(chosen: Sequence[Subject] = (), asked: Asked = Asked(), told: Told = l
 
 def _assumptions(subject: Subject) -> tuple[str, ...]:
     return () if subject == cut_anywhere.LAWS else the(subject).assumptions
+
+
+def _in_the_end(subject: Subject) -> dict[str, tuple[str, ...]]:
+    if subject == cut_anywhere.LAWS:
+        return {}
+    return {claim.sentence: claim.assumes for claim in claims.claims_of(the(subject))}
 
 
 def _in_processes(
@@ -322,8 +340,11 @@ def _settled(obligation: Obligation, asked: Asked) -> LedgerEntry:
 def settle(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0) -> LedgerEntry:
     """Prove one obligation here and now."""
     result = counterexamples.settled(obligation, work=work, seed=seed)
-    story = counterexamples.story(result) if result.verdict == "refuted" and result.example else []
-    return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, story)
+    if result.verdict != "refuted" or result.example is None:
+        return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, [])
+    run = unrolling.run_to(obligation)
+    why = result.why if run else UNREACHED
+    return _entry(obligation, "refuted", round(result.ms, 1), result.work, why, counterexamples.story(result, run))
 
 
 def _missing(obligation: Obligation, *, in_time: bool) -> LedgerEntry:

@@ -261,7 +261,25 @@ def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
         if isinstance(tree.outcome, Refused):
             return z3.BoolVal(False)  # noqa: FBT003 - a step that is refused does not hold
         return leaf(tree.outcome)
-    return z3.simplify(z3.If(tree.question, _folded(tree.yes, leaf), _folded(tree.no, leaf)))
+    return _chosen(tree.question, _folded(tree.yes, leaf), _folded(tree.no, leaf))
+
+
+def _chosen(question: Any, yes: Any, no: Any) -> Any:
+    """`yes` or `no` as the question is answered, without needless cases.
+
+    Z3's own `simplify` will not do: it orders terms by when they were made, so that whoever asks again asks otherwise.
+    """
+    if yes.eq(no):
+        return yes
+    if z3.is_true(yes):
+        return question if z3.is_false(no) else z3.Or(question, no)
+    if z3.is_false(yes):
+        return z3.Not(question) if z3.is_true(no) else z3.And(z3.Not(question), no)
+    if z3.is_true(no):
+        return z3.Or(z3.Not(question), yes)
+    if z3.is_false(no):
+        return z3.And(question, yes)
+    return z3.If(question, yes, no)
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
@@ -313,7 +331,11 @@ def walked(function: Callable[..., Any], *args: Any, given: Sequence[Any] = ()) 
 
 def uncovered(found: Sequence[Sequence[Any]]) -> Any:
     """That none of several ways is walked, or two are: each is given by what must be so for it."""
-    return z3.Sum([z3.If(z3.And(facts), 1, 0) for facts in found]) != 1
+    before, twice = z3.BoolVal(False), []  # noqa: FBT003 - no way is walked before the first
+    for walked_here in map(z3.And, found):
+        twice.append(z3.And(walked_here, before))
+        before = z3.Or(before, walked_here)
+    return z3.Or(z3.Not(before), *twice)
 
 
 def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping[str, Any]) -> list[Way]:

@@ -89,7 +89,7 @@ def test_a_counterexample_is_the_smallest_and_is_told_as_a_story() -> None:
     assert story(result) == [
         "log: acknowledge does not keep: positions are ordered.",
         "",
-        "  In a state with base = 1, end = 1,",
+        "  In a state with base = 1, end = 1, which may not be reachable,",
         "  1. acknowledge(to=1)   acknowledged 0 → 1",
         "",
         "Now it is not so that positions are ordered.",

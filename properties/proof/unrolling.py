@@ -1,0 +1,128 @@
+"""A run from the beginning to what does not hold: a counterexample that nobody can call unreachable.
+
+A counterexample to induction starts in any state that satisfies the invariants, and no trace may lead there. Here the
+steps are unrolled from the initial state, one more at a time, up to a depth; keys and numbers are small, so that Z3
+finds a run or says that there is none. The plain functions have the last word, as on every example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cached_property
+from typing import Any
+
+import z3
+
+from gapless.properties.proof import induction, symbolic
+from gapless.properties.proof.counterexamples import Run, confirmed_at, decoded_values, small
+from gapless.properties.proof.induction import Obligation, Question, Theory, ask
+from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number
+from gapless.spec.language import Refused
+
+DEPTH = 7  # steps before the one that breaks something
+WINDOW = range(-1, 5)  # keys of a run
+VALUES = ((0, 1), (0, 3), (0, 9), (-9, 9))  # between which its numbers lie: plain ones first
+WORK = 4_000_000  # Z3's own measure of work that one depth may cost
+
+
+def run_to(obligation: Obligation, depth: int = DEPTH) -> Run | None:
+    """The shortest run from the initial state to an example against an obligation; None where none was found."""
+    question = obligation.question(WINDOW)
+    if question.before is None or obligation.step == induction.INITIAL:
+        return None
+    unrolled = _Unrolled(induction.theory(obligation.spec, obligation.weak, WINDOW), question)
+    for count in range(depth + 1):
+        chain = list(unrolled.chain(count))
+        for low, high in VALUES:
+            near = small([obligation], [question], WINDOW, high)
+            answer = ask((*question.terms, *near, *unrolled.within(count, low, high), *chain), work=WORK)
+            if answer.model is not None and (found := unrolled.replayed(obligation, answer.model, count)):
+                return found
+            if answer.said == "unknown":
+                return None
+    return None
+
+
+class _Unrolled:
+    """The steps of a spec, one after the other, as terms."""
+
+    def __init__(self, of: Theory, question: Question) -> None:
+        self.of = of
+        self.question = question
+        self.steps = of.steps
+
+    @cached_property
+    def step(self) -> tuple[Any, State]:
+        """One step from the theory's state to another: that it is taken, `which` and with which arguments."""
+        after = symbolic.unknown_state(self.of.spec.initial, "next ")
+        cases = []
+        for n, step in enumerate(self.steps):
+            ways = self.of.ways(step)[1]
+            taken = [z3.And(*way.facts, self._same(way.outcome, after)) for way in ways if way.accepted]
+            cases.append(z3.And(WHICH == n, *self.of.tried(step), z3.Or(taken)))
+        return z3.Or(cases), after
+
+    @staticmethod
+    def _same(one: State, other: State) -> Any:
+        """That two states are equal, as far as the window reaches: the plain functions look at the rest."""
+        parts = []
+        for field in fields(one):
+            a, b = getattr(one, field.name), getattr(other, field.name)
+            if isinstance(a, UnknownMap):
+                parts += [z3.Select(a.term, key) == z3.Select(b.term, key) for key in WINDOW]
+            else:
+                parts.append(number(a) == number(b))
+        return z3.And(parts)
+
+    def chain(self, count: int) -> Iterator[Any]:
+        """That so many steps lead from the initial state to the one that the question is about."""
+        states = [symbolic.unknown_state(self.of.spec.initial, f"{n}: ") for n in range(count)]
+        states.append(self.question.before)
+        yield self._same(symbolic.symbolic(self.of.spec.initial), states[0])
+        taken, after = self.step
+        for n in range(count):
+            pairs = [*_pairs(self.of.before, states[n]), *_pairs(after, states[n + 1]), (WHICH, _which(n))]
+            arguments = {str(value.term): value for step in self.steps for value in self.of.ways(step)[0].values()}
+            yield z3.substitute(taken, *pairs, *((v.term, _argument(n, v)) for v in arguments.values()))
+
+    def within(self, count: int, low: int, high: int) -> Iterator[Any]:
+        """That what the steps are taken with lies between two numbers, that of the last step too."""
+        arguments = {str(value.term): value for step in self.steps for value in self.of.ways(step)[0].values()}
+        for n in range(count):
+            for value in arguments.values():
+                term = number(Unknown(_argument(n, value)))
+                yield z3.And(low <= term, term <= high)
+        for value in self.question.args.values():
+            yield z3.And(low <= number(value), number(value) <= high)
+
+    def replayed(self, obligation: Obligation, model: Any, count: int) -> Run | None:
+        """The run that a model stands for, if the plain functions take every step of it."""
+        state, steps = self.of.spec.initial, []
+        for n in range(count):
+            step = self.steps[model.eval(_which(n), model_completion=True).as_long()]
+            args = decoded_values({name: _argument(n, value) for name, value in self.of.ways(step)[0].items()}, model)
+            try:
+                after = step(state, *args.values())
+            except Refused:
+                return None
+            steps.append((step, args, state, after))
+            state = after
+        example = confirmed_at(obligation, self.question, model, WINDOW, state)
+        return Run(tuple(steps), example) if example else None
+
+
+WHICH = z3.Int("which")
+
+
+def _which(n: int) -> Any:
+    return z3.Int(f"{n}: which")
+
+
+def _argument(n: int, value: Unknown) -> Any:
+    return z3.Const(f"{n}: {value.term}", value.term.sort())
+
+
+def _pairs(one: State, other: State) -> Iterator[tuple[Any, Any]]:
+    for field in fields(one):
+        yield getattr(one, field.name).term, getattr(other, field.name).term

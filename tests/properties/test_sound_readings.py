@@ -1,0 +1,221 @@
+"""The prover cannot be fooled: no way through a step is lost, and random specs are read as they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import z3
+
+from gapless.properties.faults.planting import replacing
+from gapless.properties.fuzzing.second_opinion import FuzzTally, chunk, unseen
+from gapless.properties.proof import counterexamples, induction, liveness, symbolic, translation
+from gapless.properties.proof.induction import COVERED
+from gapless.properties.proof.symbolic import Unknown, UnknownMap, number
+from gapless.spec import forking
+from gapless.spec.catalog import SPECS, Spec
+from tests.support.toy_spec import toy
+
+# -- scripts -------------------------------------------------------------------------------------------------------
+
+
+def three_questions() -> tuple[bool, ...]:
+    return tuple(forking.decide(n) for n in range(3))
+
+
+def test_an_answer_that_is_settled_later_loses_no_way() -> None:
+    """A solver that knows of question 0 only once it was asked of it: what was chosen then stays chosen."""
+    asked: list[object] = []
+
+    def learned(_path: forking.Path, question: object) -> bool | None:
+        asked.append(question)
+        return True if question == 0 and asked.count(0) > 1 else None
+
+    ways = [outcome for _, outcome in forking.runs(three_questions, known=learned)]
+    assert len(ways) == len(set(ways)) == 8
+
+
+def test_what_follows_from_other_answers_is_no_fork() -> None:
+    def known(path: forking.Path, question: object) -> bool | None:
+        return path.answers[0] if question == 2 else None
+
+    ways = {outcome for _, outcome in forking.runs(three_questions, known=known)}
+    assert ways == {(a, b, a) for a in (True, False) for b in (True, False)}
+    tree = forking.decision_tree(three_questions, known=known)
+    assert sorted(str(leaf.outcome) for leaf in forking.leaves(tree)) == sorted(map(str, ways))
+
+
+def test_a_function_that_asks_otherwise_is_refused() -> None:
+    questions = iter(range(100))
+
+    def fickle() -> bool:
+        return forking.decide(next(questions)) and forking.decide(next(questions))
+
+    with pytest.raises(forking.AskedOtherwise):
+        list(forking.runs(fickle))
+
+
+def test_a_function_that_asks_less_than_before_is_refused() -> None:
+    turns = iter((2, 2, 0))
+
+    def shy() -> None:
+        for n in range(next(turns)):
+            forking.decide(n)
+
+    with pytest.raises(forking.AskedOtherwise, match="asked nothing"):
+        list(forking.runs(shy))
+
+
+# -- ways ----------------------------------------------------------------------------------------------------------
+
+SCEPTIC = '''"""A quantifier whose truth is learned late, and seven case distinctions after it."""
+
+from dataclasses import dataclass
+
+from gapless.spec.language import Map, Number, all_between, replace, require
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    end: Number = Number(0)
+    count: int = 0
+    bits: Map[Number, int] = Map(0)
+
+
+def put(s: State, number: Number) -> State:
+    return replace(s, bits=s.bits.set(number, 1))
+
+
+def move(s: State, to: Number, a: int, b: int) -> State:
+    require(all_between(s.end, to, lambda n: s.bits[n] == 1), "all-set", because="all are set", otherwise="a gap")
+    one = (1 if a < 1 else 0) + (1 if a < 2 else 0) + (1 if b < 1 else 0) + (1 if b < a else 0)
+    more = (1 if s.bits[Number(0)] == 1 else 0) + (1 if to < a else 0) + (1 if s.bits[to] == 1 else 0)
+    if all_between(s.end, to, lambda n: s.bits[n] != 0):
+        return replace(s, end=to, count=s.count + (-1 if one == 3 and more == 1 else 1))
+    return replace(s, end=to, count=-7)
+
+
+def the_count_is_not_negative(s: State) -> bool:
+    """Otherwise it is not a count."""
+    return 0 <= s.count
+
+
+INITIAL = State()
+ACTIONS = (put, move)
+INVARIANTS = (the_count_is_not_negative,)
+STEP_PROPERTIES = ()
+'''
+
+
+@pytest.fixture
+def sceptic(tmp_path: Path) -> Spec:
+    return toy(tmp_path, "sceptic", SCEPTIC)
+
+
+def verdicts(spec: Spec) -> dict[tuple[str, str], str]:
+    return {(o.step, o.invariant): counterexamples.settled(o).verdict for o in induction.obligations(spec)}
+
+
+def test_the_sceptics_spec_is_refuted(sceptic: Spec) -> None:
+    found = verdicts(sceptic)
+    assert found.pop(("move", "the_count_is_not_negative")) == "refuted"
+    assert set(found.values()) == {"proved"}
+
+
+def test_the_sceptics_spec_is_refuted_by_a_solver_that_learns_late(sceptic: Spec) -> None:
+    """Whatever the pruner says of a question when it is first asked, and says otherwise the second time."""
+    asked: list[Any] = []
+    settles = symbolic.Pruner.__call__
+
+    def late(self: symbolic.Pruner, path: forking.Path, question: Any) -> bool | None:
+        first = all(not question.eq(other) for other in asked)
+        asked.append(question)
+        return None if first else settles(self, path, question)
+
+    with replacing(symbolic.Pruner, "__call__", late):
+        found = verdicts(sceptic)
+    assert found["move", "the_count_is_not_negative"] == "refuted"
+    assert found["move", COVERED] == "proved"
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda ways: ways[:-1] or ways, lambda ways: [*ways, ways[0]]], ids=["lost", "twice"]
+)
+def test_a_way_that_is_lost_or_walked_twice_is_noticed(wrong: Callable[[Any], Any]) -> None:
+    """Of a step, of a kernel, and of a helpful step."""
+    spec, walked = SPECS["dispatch"], symbolic.walked
+
+    def faulty(*args: Any, **more: Any) -> Any:
+        return wrong(walked(*args, **more))
+
+    induction.theory.cache_clear()
+    with replacing(symbolic, "walked", faulty):
+        of_steps = list(induction.covering(spec))
+        of_kernels = [o for o in translation.obligations(spec) if o.invariant == translation.COVERED]
+        of_claims = [o for o in liveness.obligations(spec) if o.step.endswith("is read whole")]
+        for obligations in (of_steps, of_kernels, of_claims):
+            results = [counterexamples.settled(obligation) for obligation in obligations]
+            noticed = [result for result in results if result.verdict == "refuted"]
+            assert len(noticed) > len(results) // 2
+            assert all("no way through it, or two" in result.why for result in noticed)
+    induction.theory.cache_clear()
+
+
+def test_whoever_asks_again_asks_the_same() -> None:
+    """Bound numbers are called after their place, and no term depends on what was made before it."""
+    state = symbolic.unknown_state(SPECS["dispatch"].initial)
+
+    def asked() -> Any:
+        with symbolic.read(symbolic.Reading()):
+            of = SPECS["dispatch"].actions["crash"]
+            return [fact for facts, _ in symbolic.walked(of, state, Unknown(z3.Int("kept"))) for fact in facts]
+
+    first = asked()
+    assert any(z3.is_quantifier(fact) for fact in first)
+    others = [z3.Int(f"something else {n}") + n for n in range(50)]
+    assert all(a.eq(b) for a, b in zip(first, asked(), strict=True)), others
+
+
+# -- random specs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_prover_agrees_with_the_plain_functions_on_random_specs(first: int) -> None:
+    """500 here; 100,000 in a night: `python -m gapless.properties.fuzzing`."""
+    found = chunk(first, 250)
+    assert not found.failed, found.failed
+    assert found.specs >= 200
+    assert not unseen(found)
+
+
+def within_too_much(low: Any, n: Unknown, high: Any, holds: Callable[[Any], Any]) -> Any:
+    return z3.Implies(z3.And(number(low) < n.term, n.term < number(high)), symbolic.formula(holds, n))
+
+
+def rounded(a: Any, b: int) -> Unknown:
+    return Unknown(z3.If(number(a) >= 0, number(a) / b, -((-number(a)) / b)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [
+        (symbolic, "_within", within_too_much),
+        (UnknownMap, "cleared", lambda self: UnknownMap(self.default, z3.K(z3.IntSort(), z3.IntVal(1)))),
+        (Unknown, "__floordiv__", rounded),
+        (Unknown, "__le__", lambda a, b: Unknown(number(a) < number(b))),
+        (induction.Theory, "not_initially", lambda _, __: induction.Question((z3.BoolVal(False),))),  # noqa: FBT003
+        (symbolic, "same_state", lambda *_: z3.BoolVal(False)),  # noqa: FBT003
+    ],
+)
+def test_the_fuzzer_finds_a_fault_that_is_planted_in_the_reading(owner: Any, name: str, wrong: Any) -> None:
+    with replacing(owner, name, wrong):
+        found = chunk(7, 400, shrink=False)
+    assert found.failed
+
+
+def test_a_fuzzer_that_sees_nothing_is_blind() -> None:
+    assert "specs proved" in unseen(FuzzTally())
