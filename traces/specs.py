@@ -172,7 +172,8 @@ def _sound(given: str, module: ModuleType) -> None:
         if isinstance(value, Map) != (get_origin(field.type) is Map) or not isinstance(wrong, int):
             raise NoSpec(f"{given}:1: State.{field.name} begins as {value!r}, which is another kind of value")
     bound: Any = getattr(module, "BOUND", None)
-    if bound is not None and not (isinstance(bound, Bound) and callable(bound.within) and _are_numbers(bound.numbers)):
+    within: Any = getattr(bound, "within", None)
+    if bound is not None and not (isinstance(bound, Bound) and callable(within) and _are_numbers(bound.numbers)):
         raise NoSpec(f"{given}:1: BOUND is {bound!r}: say Bound(says=…, within=a function of the state, numbers={{…}})")
     if END in (action.__name__ for action in module.ACTIONS) and hasattr(module, "AT_REST"):
         raise NoSpec(f"{given}:1: there are an action {END} and AT_REST, of which that action is made: rename it")

@@ -111,11 +111,11 @@ def _judged(spec: Spec, low: int, high: int) -> list[Judged]:
 # -- as JSON -------------------------------------------------------------------------------------------------------
 
 
-class _Model(BaseModel):
+class _AuditModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class NeedReport(_Model):
+class NeedReport(_AuditModel):
     """One need of one step."""
 
     step: str
@@ -124,7 +124,7 @@ class NeedReport(_Model):
     says: tuple[str, ...] = Field(description="the properties that break without it; else what refuses in its place")
 
 
-class FaultReport(_Model):
+class FaultReport(_AuditModel):
     """One planted fault."""
 
     function: str
@@ -134,7 +134,7 @@ class FaultReport(_Model):
     by: tuple[str, ...] = Field(description="the checks that notice it")
 
 
-class SpecAuditReport(_Model):
+class SpecAuditReport(_AuditModel):
     """The audit of one spec."""
 
     spec: str
@@ -142,7 +142,7 @@ class SpecAuditReport(_Model):
     faults: list[FaultReport]
 
 
-class AuditReport(_Model):
+class AuditReport(_AuditModel):
     """The audit of several specs; `schema` is raised when a key changes its meaning or goes."""
 
     schema_: int = Field(1, alias="schema")

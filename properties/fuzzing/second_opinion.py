@@ -19,14 +19,14 @@ from pathlib import Path
 import z3
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from gapless.properties.exploration.bounds import FLAG, Bound, arguments
+from gapless.properties.exploration.bounds import FLAG, arguments
 from gapless.properties.exploration.search import BrokenProperty, Explored, explore
 from gapless.properties.fuzzing.random_specs import specs
 from gapless.properties.proof import counterexamples, induction, symbolic
 from gapless.properties.proof.induction import COVERED, INITIAL, Obligation, ask, theory
 from gapless.spec import catalog
 from gapless.spec.catalog import Spec, State, spec_from
-from gapless.spec.language import Map, Refused
+from gapless.spec.language import Bound, Map, Refused
 
 WORK = 400_000  # Z3's own measure of work that one obligation may cost: what is not proved by then is unknown
 WINDOW, VALUES = range(-1, 4), 9  # keys and numbers among which examples are looked for

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -154,7 +153,7 @@ def digest(subject: Subject) -> str:
 def _about(spec: Spec) -> Iterator[ModuleType]:
     """The modules that say what is shown of a spec: its own, those of its claims and of the specs that it refines."""
     yield from spec.files
-    yield from (sys.modules[name] for name in sorted(sys.modules) if name.startswith(f"{claims.__name__}."))
+    yield from claims.modules()
     for one in refinement.of(spec):
         yield from (one.module, *one.abstract.files)
 
@@ -246,7 +245,7 @@ def prove(chosen: Sequence[Subject] = (), asked: Asked = Asked(), told: Told = l
         z3=z3.get_version_string(),
         digests={name: digest(subject) for name, subject in of.items()},
         assumed={name: granted for name, subject in of.items() if (granted := _assumptions(subject))},
-        in_the_end={name: said for name, subject in of.items() if (said := _in_the_end(subject))},
+        in_the_end={name: claimed for name, subject in of.items() if (claimed := _claimed(subject))},
         obligations=[
             found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
             for name, subject in of.items()
@@ -260,7 +259,8 @@ def _assumptions(subject: Subject) -> tuple[str, ...]:
     return () if subject == cut_anywhere.LAWS else the(subject).assumptions
 
 
-def _in_the_end(subject: Subject) -> dict[str, tuple[str, ...]]:
+def _claimed(subject: Subject) -> dict[str, tuple[str, ...]]:
+    """What the claims about a subject build on."""
     if subject == cut_anywhere.LAWS:
         return {}
     return {claim.sentence: claim.assumes for claim in claims.claims_of(the(subject))}

@@ -268,13 +268,14 @@ class _Function:
             if annotation == "bool":
                 self.truth(value)
             elif "Callable" in annotation:
-                self.function(value, of_truth=annotation.endswith(", bool]"))
+                returned = {", bool]": BOOL, ", S]": UNKNOWN}  # a state: of which spec, its own function says
+                self.function(value, next((kind for end, kind in returned.items() if annotation.endswith(end)), NUMBER))
             elif annotation != "str":  # sentences, which `vocabulary` looks at
                 self.kind(value)
         return _returned(signature(WORDS[name]).return_annotation)
 
-    def function(self, node: ast.expr, *, of_truth: bool) -> None:
-        """A place for a function: a lambda of numbers, or a function by its name."""
+    def function(self, node: ast.expr, returned: Kind) -> None:
+        """A place for a function: a lambda of numbers that returns such a kind, or a function by its name."""
         match node:
             case ast.Lambda(args=args, body=body):
                 own = {one.arg: NUMBER for one in args.args}
@@ -283,7 +284,7 @@ class _Function:
                     if name in self.states:
                         self.complain(node, f"`{name}` as a name", "another name: this is the state's")
                 outside, self.names = self.names, {**self.names, **own}
-                self.wants(BOOL if of_truth else NUMBER, body)
+                self.wants(returned, body)
                 self.names = outside
             case ast.Name(id=name) if name in self.file.home(name).functions and name not in self.names:
                 return

@@ -1,4 +1,4 @@
-"""docs/your-own-spec.md is followed word for word: files are written, commands run, and what they print compared."""
+"""docs/your-own-spec.md is followed word for word: files are written, commands run, what they print compared."""
 
 import ast
 import re

@@ -7,9 +7,11 @@ BEHIND_THE_SPECS = ("__init__.py", "catalog.py", "forking.py", "language.py")
 
 
 def made_of(module: Module) -> tuple[str, ...]:
-    """The specs whose steps a spec file may call: those that it deviates from, or is composed of."""
+    """The specs whose steps a spec file may call: those that it deviates from, is composed of, or relates."""
     if module.floor == "deviations":
         return (f"gapless.spec.{module.path.stem}",)
+    if module.floor == "refinements":
+        return tuple(f"gapless.spec.{name}" for name in module.path.stem.split("_as_"))
     return ("gapless.spec.log", "gapless.spec.transaction") if module.path.name == "broker.py" else ()
 
 
