@@ -372,8 +372,28 @@ def _function(file: SpecFile, function: ast.FunctionDef) -> Iterator[Complaint]:
             yield Complaint(line, *complaint)
 
 
-def _foreign_call(file: SpecFile, call: ast.Call) -> tuple[str, str] | None:
+SAYS = {
+    "require": '`require(condition, "an-id", because="…", otherwise="…")`: one id and two sentences, as texts',
+    "applies": "`applies(condition)`",
+    "assume": '`assume(condition, because="…")`: one sentence, as a text',
+}
+SENTENCES = {"require": ["because", "otherwise"], "applies": [], "assume": ["because"]}
+
+
+def _says_otherwise(call: ast.Call, guard: str) -> bool:
+    """Whether a guard is not laid out as its readers, who take id and sentences from the text, expect it."""
+    texts = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+    return (
+        len(call.args) != (2 if guard == "require" else 1)
+        or sorted(str(keyword.arg) for keyword in call.keywords) != SENTENCES[guard]
+        or not all(isinstance(text, ast.Constant) and isinstance(text.value, str) for text in texts)
+    )
+
+
+def _foreign_call(file: SpecFile, call: ast.Call) -> tuple[str, str] | None:  # noqa: PLR0911 - a kind of call a case
     match call.func:
+        case ast.Name(id=guard) if guard in GUARDS:
+            return (f"`{ast.unparse(call)}`", SAYS[guard]) if _says_otherwise(call, guard) else None
         case ast.Attribute(value=ast.Name(id=spec), attr=name) if spec in file.made_of:
             if name in file.made_of[spec].functions and name[0] != "_":
                 return None
