@@ -140,7 +140,8 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "half-cursor-stays-within-the-halves-of-the-log",
         [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],
     ),
-    "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 1)), ("put", (0,))]),
+    "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 0, 1)), ("put", (0, 0))]),
+    "lookup": ("numbers-of-halves-follow-one-another", [("open", (0, 0)), ("append", (-3, 1))]),
     "broker": (
         "final-is-on-disk",
         [
