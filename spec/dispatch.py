@@ -224,9 +224,9 @@ def every_entry_is_on_disk(s: State) -> bool:
 
 
 def _two_workers(s: State, number: Number, overlap: int, first: Number, second: Number) -> State:
-    s = open(s, number, overlap)
-    s = scan(scan(s, s.scanned), Number(s.scanned + 1))
-    return take(take(s, first), second)
+    found = open(s, number, overlap)
+    given = scan(scan(found, found.scanned), Number(found.scanned + 1))
+    return take(take(given, first), second)
 
 
 def two_workers_are_at_a_queue_only_where_they_may(

@@ -421,8 +421,8 @@ def a_late_decision_is_given_its_half(s: State, message: int, given: int) -> boo
 
 
 def _asked_after_a_crash(s: State, kept: Number, asked: Number) -> State:
-    s = restart(s, kept)
-    return read(s, asked, s.messages[asked])
+    begun = restart(s, kept)
+    return read(begun, asked, begun.messages[asked])
 
 
 def a_crash_takes_what_it_took_and_nothing_more(s: State, kept: Number, asked: Number) -> bool:

@@ -7,9 +7,9 @@ an implementation, proved, compiled, told as a story), so a word that plain Pyth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
 import immutables
 
 __all__ = [
+    "Bound",
     "Deviation",
     "Map",
     "Number",
@@ -277,3 +278,18 @@ class Takeover(Generic[S]):
     step: Callable[..., S]
     instead_of: Callable[..., S]
     rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where the exploration of a spec ends. No proof knows of it.
+
+    `says`: the bound in words · `within(s)`: whether steps are taken from a state; one beyond is judged, and not left ·
+    `numbers`: what each argument is tried with, by its name (`number`) or with its step (`append.size`), which takes
+    precedence · `worth`: of a step, which of its arguments are tried together.
+    """
+
+    says: str
+    within: Callable[[Any], bool]
+    numbers: Mapping[str, Sequence[int]]
+    worth: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)

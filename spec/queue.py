@@ -289,9 +289,9 @@ def an_entry_is_taken_if_it_is_what_was_sent(
 
 
 def _two_entries(s: State, first: Number, second: Number) -> State:
-    s = _appended(_appended(s, Position(0), 1, 0), Position(1), 1, 0)
-    s = index(s, first, s.positions[first], s.sizes[first], s.tags[first])
-    return index(s, second, s.positions[second], s.sizes[second], s.tags[second])
+    two = _appended(_appended(s, Position(0), 1, 0), Position(1), 1, 0)
+    one = index(two, first, two.positions[first], two.sizes[first], two.tags[first])
+    return index(one, second, two.positions[second], two.sizes[second], two.tags[second])
 
 
 def entries_come_in_the_order_of_their_messages(s: State, first: Number, second: Number) -> bool:

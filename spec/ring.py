@@ -111,21 +111,6 @@ def truncate(s: State) -> State:
     )
 
 
-def truncate_as_landed(s: State) -> State:
-    """What a broker does instead: the new service numbers its batches from 0, and keeps the old ring and its pointer.
-
-    Looks right, and is not: no action. Old batches lie where new ones belong, and new ones lie where the pointer has
-    been. Source: docs/rocketmq.md#ring-truncation (29 of 68 entries were missing).
-    """
-    return replace(
-        s,
-        services=s.services + 1,
-        cut=Batch(0),
-        decoded=s.decoded.cleared(),
-        dispatched=s.dispatched.cleared(),
-    )
-
-
 def the_pointer_stays_behind_the_scanner(s: State) -> bool:
     """Otherwise a batch counts as dispatched that is not cut yet, and is never dispatched."""
     return 0 <= s.next and s.next <= s.cut
@@ -195,8 +180,8 @@ def every_batch_is_dispatched(s: State) -> bool:
 
 
 def _through_the_ring(s: State, slots: int) -> State:
-    s = cut(open(s, slots), Batch(0))
-    return dispatch(decode(s, Batch(0)), Batch(0))
+    made = cut(open(s, slots), Batch(0))
+    return dispatch(decode(made, Batch(0)), Batch(0))
 
 
 def a_batch_goes_through_a_ring_of_any_size(s: State, slots: int) -> bool:

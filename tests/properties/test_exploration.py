@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.properties.exploration import drawing, summary
-from gapless.properties.exploration.bounds import Bound, NoBound, bound_of
+from gapless.properties.exploration.bounds import Bound, NoBound, arguments, bound_of
 from gapless.properties.exploration.search import Explored, explore
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
@@ -155,7 +155,7 @@ def written(state: Any) -> str:
 def counted_naively(spec: Spec, bound: Bound) -> tuple[tuple[int, int, int, int], Counter[str], "nx.DiGraph[str]"]:
     """The same search in other words: states are text, all of them in one graph."""
     graph: nx.DiGraph[str] = nx.DiGraph()
-    steps = [(action, args) for action in spec.actions.values() for args in bound.arguments(spec, action.__name__)]
+    steps = [(action, args) for action in spec.actions.values() for args in arguments(bound, spec, action.__name__)]
     waiting = deque([spec.module.INITIAL])
     seen, beyond = {written(spec.module.INITIAL)}, set()
     transitions, tried, accepted = 0, 0, Counter[str]()
@@ -591,7 +591,7 @@ def test_the_command_says_the_same_as_json(explored: dict[str, Explored]) -> Non
 
 def test_the_command_tells_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = {**SPECS, "queue": without("queue", "entry-points-at-its-message")}
-    monkeypatch.setattr("gapless.commands.explore.SPECS", broken)
+    monkeypatch.setattr("gapless.traces.specs.SPECS", broken)
     ran = gapless("explore", "log", "queue")
     assert ran.exit_code == 1
     assert "queue breaks an_entry_is_its_message after 2 steps." in ran.stdout

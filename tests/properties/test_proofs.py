@@ -22,7 +22,7 @@ from gapless.properties.proof.counterexamples import settled, story
 from gapless.properties.proof.induction import Obligation, Question
 from gapless.properties.proof.symbolic import Reading, Unknown, UnknownMap, number
 from gapless.spec import language
-from gapless.spec.catalog import SPECS, Spec
+from gapless.spec.catalog import SPECS, Spec, text_of
 from gapless.spec.language import Map, Refused, all_between, greatest
 from tests.support.command_line import gapless_process
 from tests.support.walks import walks
@@ -408,8 +408,8 @@ def test_proofs_are_remembered_until_a_definition_changes(monkeypatch: pytest.Mo
 def test_a_changed_definition_has_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     before = ledger.digest("queue")
     ledger.digest.cache_clear()
-    text = ledger._text
-    monkeypatch.setattr(ledger, "_text", lambda m: text(m) + "#" if m is SPECS["queue"].module else text(m))
+    text = text_of
+    monkeypatch.setattr(ledger, "text_of", lambda m: text(m) + "#" if m is SPECS["queue"].module else text(m))
     try:
         assert ledger.digest("queue") != before
         assert ledger.digest("joining") == ledger.digest("joining")
@@ -470,4 +470,4 @@ def test_the_command_says_what_it_does_not_know() -> None:
     assert "unknown" in unknown.stdout
     nobody = gapless_process("prove", "op_bacth")
     assert nobody.returncode == 2
-    assert "no such spec: op_bacth (broker, checkpoint" in nobody.stderr
+    assert "there is no spec 'op_bacth': choose among broker, checkpoint" in nobody.stderr

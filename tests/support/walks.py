@@ -108,6 +108,7 @@ def likely_arguments(spec: Spec, state: State, action: str, drawn: tuple[int, ..
         ("index", "tag"): lambda: 0 if drawn[1] < 2 else state.tags[state.indexed],
         ("expire", "number"): lambda: state.first + (state.first < state.indexed),
         ("find_file", "full"): lambda: drawn[1],
+        ("truncate", "number"): lambda: state.end - drawn[0] % 2,
         ("acknowledge", "number"): lambda: state.end - 1,
         ("acknowledge", "position"): lambda: state.positions[state.end - 1],
         ("acknowledge", "same"): lambda: drawn[2] % 2,
@@ -314,7 +315,7 @@ LIKELY_ARGUMENTS = {
     "permits": of_permits,
 }
 NOBODY = "nobody"  # a profile that allows no deviation at all
-WALKS = {"transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
+WALKS = {"queue": 800, "transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
 """Some of their needs are met four steps after the beginning."""
 LONG = {"coordinator": 40, "broker": 40, "dispatch": 40}  # steps of a walk; elsewhere 20
 
