@@ -411,6 +411,11 @@ def no_producer_is_told_before_its_half_is_put_in(s: State, message: int) -> boo
     return accepts(_told_at_once, s, message) == (s.capacity == 0)
 
 
+def nobody_is_told_of_a_half_that_is_not_there(s: State, number: Number) -> bool:
+    """Otherwise a local transaction is run for a half that nobody has."""
+    return implies(number < s.start or s.end <= number, not accepts(acknowledge, s, number))
+
+
 def _late(s: State, message: int, given: int) -> State:
     return read(flush(append(s, s.end, message), Number(s.end + 1)), s.end, given)
 
@@ -479,6 +484,7 @@ ENABLED = (
     an_early_decision_is_given_its_half,
     the_eldest_makes_room_for_one_that_comes,
     no_producer_is_told_before_its_half_is_put_in,
+    nobody_is_told_of_a_half_that_is_not_there,
     a_late_decision_is_given_its_half,
     a_crash_takes_what_it_took_and_nothing_more,
     a_cache_is_found_as_large_as_it_is,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gapless.properties.faults import operators
 from gapless.properties.faults.false_friends import FALSE_FRIENDS, FalseFriend
-from gapless.properties.proof import counterexamples, cut_anywhere, induction, ledger, liveness, symbolic
+from gapless.properties.proof import counterexamples, cut_anywhere, induction, ledger, liveness, refinement, symbolic
 from gapless.properties.proof.claims import broker, checkpoint, dispatch
 from gapless.properties.proof.counterexamples import settled, story
 from gapless.properties.proof.induction import Obligation, Question
@@ -122,24 +122,64 @@ FAULTS = {
 }
 
 
-# A fault, and what alone of all that a spec says notices it: no invariant breaks, and every step can still happen.
-UNNOTICED_BY_INVARIANTS = {
-    "an inner batch takes one number": (
-        ("queue", "end=Number(number + count)", "end=Number(number + 1)"),
-        {"an_inner_batch_owns_all_its_numbers"},
-    ),
-    "a batch that just fits waits": (
-        ("ring", "require(batch < s.next + s.slots,", "require(batch + 1 < s.next + s.slots,"),
-        {"a_batch_goes_through_a_ring_of_any_size", "a_worker_waits_for_room_and_for_nothing_else"},
-    ),
-}
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_a_step_is_refuted_there(fault: str) -> None:
     (name, old, new), (step, invariant) = FAULTS[fault]
     spec = changed(SPECS[name], old.replace("'", '"'), new.replace("'", '"'))
     assert (step, invariant) in {(r.obligation.step, r.obligation.invariant) for r in refuted(spec)}
+
+
+# Faults that no invariant, step property or claim notices, nor does any step become impossible; and what alone does.
+NOTICED_BY_ONE = {
+    "an inner batch takes one number": (
+        ("queue", "end=Number(number + count)", "end=Number(number + 1)"),
+        "an_inner_batch_owns_all_its_numbers",
+    ),
+    "a queue that is found forgets who may be at it": (
+        ("dispatch", "replace(s, lives=1, overlap=overlap, start", "replace(s, lives=1, start"),
+        "two_workers_are_at_a_queue_only_where_they_may",
+    ),
+    "a commit that finds nothing new is refused": (
+        ("dispatch", "require(s.committed <= to,", "require(s.committed < to,"),
+        "what_stands_before_the_first_gap_may_become_visible",
+    ),
+    "what was flushed may not be flushed again": (
+        ("dispatch", "require(s.flushed <= to,", "require(s.flushed < to,"),
+        "all_that_is_visible_may_be_flushed",
+    ),
+    "a ring of one slot is refused": (
+        ("ring", "require(0 < slots,", "require(1 < slots,"),
+        "a_batch_goes_through_a_ring_of_any_size",
+    ),
+    "a ring is made behind its batches": (
+        ("ring", "require(s.slots == 0 and s.cut == 0,", "require(s.slots == 0,"),
+        "a_ring_has_room_and_is_made_before_its_batches",
+    ),
+    "a producer is told before its half is put in": (
+        ("half_cache", "require(s.puts[number] == 1 or s.capacity == 0,", "require(s.puts[number] <= 1,"),
+        "no_producer_is_told_before_its_half_is_put_in",
+    ),
+    "a cache forgets how large it is": (
+        ("half_cache", "replace(ends, lives=1, capacity=capacity, size=0)", "replace(ends, lives=1, size=0)"),
+        "a_cache_is_found_as_large_as_it_is",
+    ),
+    "a cache forgets what has expired": (
+        ("half_cache", "replace(s, start=start, flushed=number,", "replace(s, flushed=number,"),
+        "it is a step of lookup, or a stutter",
+    ),
+    "a ring is at rest with a batch in it": (
+        ("ring", "return s.next == s.cut", "return s.next <= s.cut"),
+        "it is a step of queue, or a stutter",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", NOTICED_BY_ONE)
+def test_a_fault_that_one_property_alone_notices(fault: str) -> None:
+    (name, old, new), alone = NOTICED_BY_ONE[fault]
+    spec = changed(SPECS[name], old, new)
+    every = (*induction.obligations(spec), *liveness.obligations(spec), *refinement.obligations(spec))
+    assert {o.invariant for o in every if settled(o, work=WORK).verdict != "proved"} == {alone}
 
 
 def test_a_step_that_cannot_happen_is_noticed() -> None:
@@ -352,6 +392,27 @@ def test_the_words_of_the_language_have_one_meaning(entries: dict[int, int], low
     ):
         for key in range(-5, 9):
             assert induction.ask((number(of_term[key]) != of_plain[key],)).said == "unsat"
+
+
+@pytest.mark.parametrize("claimed", [0, 1])
+def test_steps_in_turn_lead_where_they_are_said_to(claimed: int) -> None:
+    """Called, they are taken; read by Z3, any one of them leads to where the next one begins: or both refuse."""
+    spec = SPECS["dispatch"]
+
+    def scanned(_s: Any) -> Any:
+        return language.in_turn(
+            0, 3, lambda n: language.seen_as(spec.initial, scanned=n, start=claimed * n), spec.actions["scan"]
+        )
+
+    with symbolic.read(Reading()):
+        taken = [way for way in symbolic.ways(scanned, symbolic.symbolic(spec.initial), ()) if way.accepted]
+        accepted = [way for way in taken if induction.ask(way.facts).said == "sat"]
+    outcome = called(scanned, spec.initial, ())
+    assert isinstance(outcome, Refused) == (not accepted) == bool(claimed)
+    if not claimed:
+        assert outcome == replace(spec.initial, scanned=3)
+        same = symbolic.same_state(accepted[0].outcome, symbolic.symbolic(outcome))
+        assert induction.ask((z3.Not(same),)).said == "unsat"
 
 
 def test_the_language_has_at_most_five_words_that_readers_read_their_own_way() -> None:

@@ -315,7 +315,7 @@ LIKELY_ARGUMENTS = {
     "permits": of_permits,
 }
 NOBODY = "nobody"  # a profile that allows no deviation at all
-WALKS = {"queue": 800, "transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
+WALKS = {"queue": 1200, "transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
 """Some of their needs are met four steps after the beginning."""
 LONG = {"coordinator": 40, "broker": 40, "dispatch": 40}  # steps of a walk; elsewhere 20
 
