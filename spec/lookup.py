@@ -187,8 +187,8 @@ def what_is_flushed_need_not_be_asked_for_again(s: State, to: Number, asked: Num
 
 
 def _asked_after_a_crash(s: State, kept: Number, asked: Number) -> State:
-    s = restart(s, kept)
-    return find(s, asked, s.messages[asked])
+    begun = restart(s, kept)
+    return find(begun, asked, begun.messages[asked])
 
 
 def _waits_after_a_crash(s: State, kept: Number, asked: Number) -> State:
