@@ -11,6 +11,7 @@ from gapless.spec.language import Map, Number, Position, implies, replace, requi
 
 NOWHERE = Position(-1)  # the position of a version that is not in the log
 NOBODY = Number(-1)  # the number of a version that is not there
+CHECKS = 15  # how often a half is put back at most, unless a broker is told otherwise: docs/proposals.md#back-check
 
 
 class Phase(IntEnum):
@@ -121,6 +122,9 @@ def put_back(s: State, number: Number, position: Position, times: int) -> State:
     """Version `number` takes the place of those before it."""
     require(0 <= position, "version-has-its-place-in-the-log",
         because="the version has its place in the log", otherwise="no decision can ever name it")
+    require(s.positions[number] < 0, "version-has-a-number-of-its-own",
+        because="the version has a number of its own",
+        otherwise="a decision about the version that had the number before is taken for one about this")
     return replace(
         s,
         newest=number,
@@ -128,6 +132,11 @@ def put_back(s: State, number: Number, position: Position, times: int) -> State:
         positions=s.positions.set(number, position),
         times=s.times.set(number, times),
     )
+
+
+def is_decided(s: State) -> bool:
+    """Whether the transaction was committed or rolled back."""
+    return s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK
 
 
 def check(s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool) -> State:
@@ -142,6 +151,8 @@ def check(s: State, number: Number, parent: Number, position: Position, times: i
     require(0 <= s.positions[parent], "half-that-is-put-back-is-in-the-log",
         because="the half that is put back is in the log",
         otherwise="a half was put back that nobody prepared: its producer is asked about a stranger's message")
+    require(s.positions[parent] < position, "version-lies-behind-the-one-that-is-put-back",
+        because="the version lies behind the one that is put back", otherwise="it was written before it was due")
     require(times == s.times[parent] + 1, "counter-goes-up-by-one",
         because="the counter goes up by one", otherwise="the producer is asked for ever, or given up too early")
     require(same, "half-is-put-back-as-it-was",
@@ -226,7 +237,7 @@ def marked(s: State, number: Number) -> State:
 def park(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
     """All checks are spent: the message is set aside, and stays invisible.
 
-    A copy of version `number` lies at `position`, with counter `times`; `same` says that it carries what the half
+    A copy of version `number` lies at `position`, with counter `times`; `same` says that it carries what else the half
     carries, `aged` that the half is older than the broker keeps messages.
 
     Source: docs/rocketmq-transactions.md#park, #tx8; DefaultTransactionalMessageCheckListener.resolveDiscardMsg.
@@ -240,6 +251,9 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
         because="all checks are spent", otherwise="a message is given up while its producer may still answer")
     require(not aged, "half-is-not-older-than-messages-are-kept",
         because="the half is not older than messages are kept", otherwise="it is given up for its age")
+    require(times == s.times[number], "copy-has-the-counter-of-its-half",
+        because="the copy has the counter of its half",
+        otherwise="a message is given up that nobody was asked about so often")
     require(s.phase == Phase.PREPARED, "transaction-is-undecided",
         because="the transaction is undecided", otherwise="an operator is shown a problem that is none")
     require(number == s.newest, "newest-version-is-set-aside",
@@ -337,8 +351,7 @@ def nothing_is_in_the_log_of_what_is_absent(s: State, number: Number) -> bool:
 
 def the_newest_version_is_decided_once(s: State, number: Number) -> bool:
     """Otherwise a version stays open, and may be decided too, and otherwise."""
-    decided = s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK
-    return s.commits[number] + s.rollbacks[number] == (1 if decided and number == s.newest else 0)
+    return s.commits[number] + s.rollbacks[number] == (1 if is_decided(s) and number == s.newest else 0)
 
 
 def the_newest_version_can_be_found(s: State) -> bool:
@@ -403,7 +416,7 @@ def the_transaction_is_decided_or_set_aside(s: State) -> bool:
 
 def an_op_names_what_was_decided(s: State) -> bool:
     """Otherwise a half that was decided is asked about again after the next start."""
-    return implies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK, 0 < s.marks[s.newest])
+    return implies(is_decided(s), 0 < s.marks[s.newest])
 
 
 INITIAL = State()

@@ -48,7 +48,7 @@ def put_back_after_a_decision(
     s: State, number: Number, parent: Number, position: Position, times: int, asked: bool, same: bool
 ) -> State:
     """The check service has not seen the op, or the op was lost: it asks about a transaction that is decided."""
-    applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
+    applies(transaction.is_decided(s))
     begin = replace(s, phase=Phase.PREPARED, newest=parent)
     return replace(_check(begin, number, parent, position, times, asked, same), phase=s.phase)
 
@@ -168,16 +168,22 @@ def mark_again(s: State, number: Number) -> State:
 
 
 def park_for_its_age(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
-    """The half is older than the broker keeps messages, by its producer's clock: it is given up whatever is left."""
+    """The half is older than the broker keeps messages, by its producer's clock: it is given up whatever is left.
+
+    Its counter may have been raised before its age was looked at.
+    """
     applies(aged)
-    return _park_all_the_same(replace(s, max_checks=0), number, position, times, same, s)
+    own = s.times[number]
+    applies(times == own or times == own + 1)
+    after = _park_all_the_same(replace(s, max_checks=0), number, position, own, same, s)
+    return replace(after, checks=s.checks if transaction.is_decided(s) else times)
 
 
 def _park_all_the_same(s: State, number: Number, position: Position, times: int, same: bool, before: State) -> State:
     """What is set aside though something newer is known of it, or for its age; what was decided stays decided."""
     begin = replace(_of_an_earlier_life(s), phase=Phase.PREPARED, newest=number)
     after = transaction.park(begin, number, position, times, same, False)  # noqa: FBT003
-    decided = before.phase == Phase.COMMITTED or before.phase == Phase.ROLLED_BACK
+    decided = transaction.is_decided(before)
     return replace(
         after,
         max_checks=before.max_checks,
@@ -190,7 +196,7 @@ def _park_all_the_same(s: State, number: Number, position: Position, times: int,
 def park_after_a_decision(s: State, number: Number, position: Position, times: int, same: bool, aged: bool) -> State:
     """The check service has not seen the op, or the op was lost, and the last check is spent."""
     applies(not aged)
-    applies(s.phase == Phase.COMMITTED or s.phase == Phase.ROLLED_BACK)
+    applies(transaction.is_decided(s))
     return _park_all_the_same(s, number, position, times, same, s)
 
 

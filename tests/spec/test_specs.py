@@ -145,11 +145,12 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     "broker": (
         "final-is-on-disk",
         [
-            ("open", (1,)),
+            ("open", (1, 20)),
             ("prepare", (0, 0, 7, 3)),
-            ("flush", (1,)),
+            ("flush", ()),
             ("answer", ()),
             ("run", ()),
+            ("ask_to_commit", (0,)),
             ("commit", (1, 3)),
             ("dispatch", (1,)),
         ],

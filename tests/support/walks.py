@@ -24,10 +24,10 @@ from gapless.traces.replay.kernels import kernel
 Choose = Callable[[Sequence[int]], int]
 SMALL = (0, 1, 2, 3, 8, 9, 40, 100)
 LIKELY = {
-    "broker": 3 * ("prepare", "flush", "answer", "run", "commit", "dispatch"),
+    "broker": 3 * ("prepare", "flush", "answer", "run", "ask_to_commit", "commit", "dispatch"),
     "dispatch": ("scan", "take", "write", "commit"),
 }
-"""Steps that a walk takes more often: consumers see a message in the eighth step of a broker at the earliest, and in
+"""Steps that a walk takes more often: consumers see a message in the ninth step of a broker at the earliest, and in
 the fifth of a queue."""
 INT64 = range(-(2**63), 2**63)
 
@@ -92,7 +92,7 @@ def constants(spec: Spec) -> frozenset[int]:
 def likely_arguments(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> tuple[int, ...]:
     """The drawn arguments, but for those that the next step is likely to be taken with."""
     expected: dict[tuple[str, str], Callable[[], int]] = {
-        ("append", "position"): lambda: state.end if spec.name == "log" else drawn[2],
+        ("append", "position"): lambda: state.end if spec.name in {"log", "broker"} else drawn[2],
         ("append", "claimed"): lambda: state.end,
         ("append", "number"): lambda: state.end,
         ("append", "known"): lambda: 1,
@@ -155,7 +155,7 @@ def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
         ("outlive", "number"): lambda: state.newest + 1,
         ("check", "number"): lambda: state.newest + 1,
         ("check", "parent"): lambda: version,
-        ("check", "position"): lambda: max(drawn[2], 0) if drawn[4] % 7 else -1,
+        ("check", "position"): lambda: max(state.positions[version], 0) + max(drawn[2], 1) if drawn[4] % 7 else -1,
         ("check", "times"): lambda: state.times[version] + 1 if drawn[3] % 5 else 0,
         ("check", "asked"): lambda: int(drawn[4] % 3 > 0),
         ("check", "same"): lambda: 1,
@@ -166,7 +166,7 @@ def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
         ("roll_back", "number"): lambda: version,
         ("mark", "number"): lambda: version,
         ("park", "number"): lambda: version,
-        ("park", "times"): lambda: state.max_checks,
+        ("park", "times"): lambda: state.times[version],
         ("park", "same"): lambda: 1,
         ("park", "aged"): lambda: int(drawn[4] % 4 == 0),
         ("acknowledge", "number"): lambda: version,
@@ -237,19 +237,22 @@ def of_a_lookup(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple
 
 def of_a_broker(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     """The same for one transaction and the end of its log."""
-    written = ("prepare", "check", "commit", "mark", "park")
+    written = ("append", "prepare", "check", "commit", "mark", "park")
+    newest = state.newest - (bool(drawn) and drawn[0] % 7 == 0)
     return {
         **{(action, "position"): lambda: state.end for action in written},
         ("open", "max_checks"): lambda: abs(drawn[0]) % 3,
+        ("open", "file_size"): lambda: 40,
+        ("ask_to_commit", "number"): lambda: newest,
+        ("ask_to_roll_back", "number"): lambda: newest,
+        ("check", "number"): lambda: state.newest + 1 + abs(drawn[0]) % 2,
         ("prepare", "number"): lambda: abs(drawn[0]) % 2,
         ("prepare", "group"): lambda: abs(drawn[2]) % 3,
         ("check", "times"): lambda: state.checks + 1,
         ("check", "group"): lambda: state.group + (drawn[2] % 5 == 0),
         ("commit", "queue"): lambda: state.meant + (drawn[1] % 5 == 0),
         ("park", "times"): lambda: state.checks,
-        ("flush", "to"): lambda: state.end,
         ("dispatch", "position"): lambda: state.final,
-        ("crash", "kept"): lambda: state.flushed,
     }
 
 

@@ -13,6 +13,11 @@ from tests.support.event_files import Told, append, index, opened, step
 
 Call = tuple[str, *tuple[int, ...]]
 
+ROLLED_BACK: list[Call] = [("open", 0, 20), ("prepare", 0, 0, 1, 1), ("ask_to_roll_back", 0), ("roll_back",)]
+COMMITTED: list[Call] = [
+    *(("open", 0, 20), ("prepare", 0, 0, 1, 1), ("flush",), ("answer",), ("run",)),
+    *(("ask_to_commit", 0), ("commit", 1, 1)),
+]
 REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
     "log": (
         [("open", 0, 1024), ("append", 0, 100, 0, 1, 1, 1, 1, 9), ("flush", 100)],
@@ -74,18 +79,12 @@ REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
         },
     ),
     "broker": (
-        [
-            *(("open", 0), ("prepare", 0, 0, 1, 1), ("flush", 1), ("answer",), ("run",), ("commit", 1, 1)),
-            *(("flush", 2), ("dispatch", 1), ("mark", 2), ("flush", 3)),
-        ],
+        [*COMMITTED, ("flush",), ("dispatch", 1), ("mark", 2), ("flush",)],
         {
-            "transaction-is-decided-or-set-aside": [("open", 0), ("prepare", 0, 0, 1, 1), ("flush", 1)],
-            "op-names-what-was-decided": [("open", 0), ("prepare", 0, 0, 1, 1), ("flush", 1), ("roll_back",)],
-            "consumers-see-what-was-committed": [
-                *(("open", 0), ("prepare", 0, 0, 1, 1), ("flush", 1), ("answer",), ("run",), ("commit", 1, 1)),
-                *(("mark", 2), ("flush", 3)),
-            ],
-            "every-record-is-on-disk": [("open", 0), ("prepare", 0, 0, 1, 1), ("roll_back",), ("mark", 1)],
+            "transaction-is-decided-or-set-aside": [("open", 0, 20), ("prepare", 0, 0, 1, 1), ("flush",)],
+            "op-names-what-was-decided": [*ROLLED_BACK, ("flush",)],
+            "consumers-see-what-was-committed": [*COMMITTED, ("mark", 2), ("flush",), ("flush",)],
+            "every-record-is-on-disk": [*ROLLED_BACK, ("mark", 1), ("flush",)],
         },
     ),
 }

@@ -1,18 +1,25 @@
 """How far one transaction, from end to end is explored."""
 
-from gapless.properties.exploration.bounds import Bound, untouched
+from gapless.properties.exploration.bounds import Bound, most, untouched
 
 BOUND = Bound(
-    says="half 0, six records, two checks, two restarts",
-    within=lambda s: s.end <= 6 and s.checks <= 2 and s.lives <= 3 and (s.lives > 0 or untouched(s)),
+    says="four records, those of others among them, one check, two starts, one question",
+    within=lambda s: (
+        s.checks <= 1
+        and s.lives <= 2
+        and most(s.commits_asked) + most(s.rollbacks_asked) <= 1
+        and (s.lives > 0 or untouched(s))
+    ),
     numbers={
         "number": (-1, 0, 1),
         "prepare.number": (-1, 0),
-        "max_checks": (0, 1, 2),
-        "position": range(-1, 8),
-        "times": range(4),
-        "to": range(8),
-        "kept": range(8),
+        "ask_to_commit.number": (0, 1),
+        "ask_to_roll_back.number": (0, 1),
+        "max_checks": (1,),
+        "file_size": (8, 12),
+        "position": range(-1, 6),
+        "times": range(3),
+        "later": range(3),
         "group": (1, 2),
         "queue": (1, 2),
         "prepare.group": (1,),

@@ -39,6 +39,7 @@ WITH_DEVIATIONS = replace(
         and s.finals + most(s.rollbacks) + most(s.commits_told) <= 2
         and most(s.marks) <= 1
         and s.checks <= 1
+        and len(s.positions.entries) <= 2
         and (s.restarted == 0 if s.max_checks == 0 else s.restarted == 1 or s.phase == 0)  # the limit is another one
     ),
     numbers={
@@ -47,6 +48,7 @@ WITH_DEVIATIONS = replace(
         "max_checks": (0, 1),
         "witnessed": (0,),
         "position": (10, 20),
+        "check.number": (1, 2),
         "outlive.times": (0, 1),
         "ask_to_commit.number": (0,),
         "ask_to_roll_back.number": (0,),
