@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Literal
 
 from gapless.spec.catalog import Spec, made_of
@@ -118,7 +118,22 @@ def changed(spec: Spec, text: bytes | str, file: int = 0) -> Spec:
             }
         )
         exec(compile(tree, f"<{spec.name} with a fault>", "exec"), made[module].__dict__)  # noqa: S102 - a spec, with one mistake
+        made[module].__dict__["ENABLED"] = _enabled(spec, module, made)
     return Spec(*made.values())
+
+
+def _enabled(spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleType]) -> tuple[FunctionType, ...]:
+    """What ENABLED says of the steps with a fault: it asks for these, and all else that it names stays the spec's own."""
+    names, changed = dict(vars(module)), vars(made[module])
+    for name, value in vars(module).items():
+        if isinstance(value, ModuleType):
+            names[name] = made.get(value, value)
+        elif value in spec.actions.values() or value in [deviation.step for deviation in spec.deviations]:
+            names[name] = changed[name]
+        elif isinstance(value, FunctionType) and value.__module__ == module.__name__ and name not in behind_steps(spec):
+            names[name] = FunctionType(value.__code__, names, name, value.__defaults__)
+            names[name].__dict__.update(vars(value), __annotations__=value.__annotations__)
+    return tuple(names[holds.__name__] for holds in getattr(module, "ENABLED", ()))
 
 
 def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:
