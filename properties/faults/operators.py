@@ -11,7 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, update_wrapper
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Literal
@@ -128,11 +128,10 @@ def _enabled(spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleTyp
     for name, value in vars(module).items():
         if isinstance(value, ModuleType):
             names[name] = made.get(value, value)
-        elif value in spec.actions.values() or value in [deviation.step for deviation in spec.deviations]:
+        elif value in [*spec.actions.values(), *spec.at_rest, *(deviation.step for deviation in spec.deviations)]:
             names[name] = changed[name]
         elif isinstance(value, FunctionType) and value.__module__ == module.__name__ and name not in behind_steps(spec):
-            names[name] = FunctionType(value.__code__, names, name, value.__defaults__)
-            names[name].__dict__.update(vars(value), __annotations__=value.__annotations__)
+            names[name] = update_wrapper(FunctionType(value.__code__, names), value)
     return tuple(names[holds.__name__] for holds in getattr(module, "ENABLED", ()))
 
 
