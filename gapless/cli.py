@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from gapless.commands.audit import audit
 from gapless.commands.check import check
 from gapless.commands.explain import explain
 from gapless.commands.explore import explore
@@ -35,7 +36,11 @@ Examples:
 
   gapless prove transaction                        that the model keeps its own invariants, from any state
 
+  gapless prove lease.py                           the same of a spec of yours (docs/your-own-spec.md)
+
   gapless explore queue --graph queue.html         every state of a spec within small bounds, as a picture
+
+  gapless audit lease.py                           which faults in a spec of yours nobody would notice
 
 Exit codes of check: 0 conforms, 1 departs, 2 unreadable or wrong usage, 3 inconclusive.
 Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usage, 3 unknown or out of budget.
@@ -44,7 +49,7 @@ Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usag
 app = typer.Typer(
     help=EXAMPLES, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (check, explain, trace, record, prove, rules, explore):
+for command in (check, explain, trace, record, prove, rules, explore, audit):
     app.command()(command)
 
 

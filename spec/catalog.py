@@ -22,7 +22,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from gapless.spec import __path__ as folder
 from gapless.spec import deviations, language
 from gapless.spec.deviations import __path__ as beside
-from gapless.spec.language import APPLIES, ASSUMED, Deviation, Map, Refused, Takeover, require, waived
+from gapless.spec.language import APPLIES, ASSUMED, Bound, Deviation, Map, Refused, Takeover, require, waived
 
 State = Any
 """A frozen dataclass of integers and Maps; each spec has its own."""
@@ -66,6 +66,16 @@ class Spec:
         return self.module.__name__.rpartition(".")[2]
 
     @property
+    def called(self) -> str:
+        """What users name it by."""
+        return self.name
+
+    @property
+    def source(self) -> str:
+        """Where its rules stand that cite nothing else."""
+        return "docs/design.md#specs"
+
+    @property
     def initial(self) -> State:
         """The state before the first step."""
         return self.module.INITIAL
@@ -78,6 +88,12 @@ class Spec:
         """
         claim = [_end(self.at_rest)] if self.at_rest else []
         return {action.__name__: action for action in (*self.module.ACTIONS, *claim)}
+
+    @property
+    def bound(self) -> Bound | None:
+        """How far it is explored, where it says so itself."""
+        found: Bound | None = getattr(self.module, "BOUND", None)
+        return found
 
     @property
     def at_rest(self) -> tuple[Holds, ...]:
@@ -107,6 +123,12 @@ class Spec:
                     return takeover.step(state, *(args[name] for name in self.parameters[action]))
         return None
 
+    def __reduce__(self) -> tuple[Callable[[str], Spec], tuple[str]]:
+        """So that it travels to workers by its name. Raises TypeError where that is the name of another."""
+        if SPECS.get(self.name) is not self:
+            raise TypeError(f"{self.name} is no spec of ours as it stands: it cannot travel")
+        return _ours, (self.name,)
+
     def _instead(self, name: str) -> tuple[Any, ...]:
         return tuple(getattr(self.deviating or self.module, name, ()))
 
@@ -132,16 +154,16 @@ class Spec:
                     otherwise = {
                         a: n.otherwise for a, some in every.items() for n in reversed(some) if n.rule == need.rule
                     }
-                    state(need.rule, f"need of {name}", need.because, otherwise, _source(action))
+                    state(need.rule, f"need of {name}", need.because, otherwise, _source(action) or self.source)
         for deviation in self.deviations:
             under = " and ".join(sorted(deviation.profiles))
             kind = f"deviation from {deviation.instead_of.__name__}, an anomaly under {under}"
             otherwise = {"": "it is counted; any other profile refuses it as the action does"}
             state(_name_of(deviation.step), kind, said(deviation.step), otherwise, deviation.seen)
-        stated = (self.module.INVARIANTS, self.module.STEP_PROPERTIES, (*self.enabled(), *self.enabled(weak=True)))
+        stated = (self.invariants(), self.step_properties(), (*self.enabled(), *self.enabled(weak=True)))
         for kind, group in zip(("invariant", "step property", "enabled"), stated, strict=True):
             for holds in group:
-                state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, "docs/design.md#specs")
+                state(_name_of(holds), kind, said(holds), {"": _otherwise(holds)}, self.source)
         return found
 
     @cached_property
@@ -187,9 +209,10 @@ class Spec:
 
     def step_properties(self, *, weak: bool = False) -> tuple[Callable[..., bool], ...]:
         """What holds across every step; with `weak`, across deviations too."""
+        own = tuple(getattr(self.module, "STEP_PROPERTIES", ()))
         if not weak:
-            return tuple(self.module.STEP_PROPERTIES)
-        kept = (holds for holds in self.module.STEP_PROPERTIES if holds not in self._instead("GIVEN_UP"))
+            return own
+        kept = (holds for holds in own if holds not in self._instead("GIVEN_UP"))
         return (*kept, *(self._instead("STEP_PROPERTIES") if self.deviating else ()))
 
     def enabled(self, *, weak: bool = False) -> tuple[Holds, ...]:
@@ -232,6 +255,9 @@ def spec_from(module: ModuleType, deviating: ModuleType | None = None) -> Spec:
 
 
 STATED = ("ACTIONS", "INVARIANTS")
+TEXT = "__text__"
+"""The name under which the module of a spec that a user brings keeps the text that it was made of."""
+
 END = "end"
 """The action that claims rest: all that the spec says of it must hold. It changes nothing, and all may begin again."""
 
@@ -244,12 +270,25 @@ def _found() -> Iterator[Spec]:
             yield spec_from(module, deviating.get(name))
 
 
+def _ours(name: str) -> Spec:
+    return SPECS[name]
+
+
 SPECS: Mapping[str, Spec] = {spec.name: spec for spec in _found()}
 STRICT = "strict"  # the profile of the design itself, which allows no broker's deviations
 PROFILES = tuple(
     dict.fromkeys((STRICT, *(p for spec in SPECS.values() for d in spec.deviations for p in sorted(d.profiles))))
 )
 """Whose deviations a check may allow: no broker's, or those of one that a deviation names."""
+
+
+AnySpec = str | Spec
+"""A spec: itself, or one of ours by its name."""
+
+
+def the(spec: AnySpec) -> Spec:
+    """The spec itself. Raises KeyError where none of ours has the name."""
+    return SPECS[spec] if isinstance(spec, str) else spec
 
 
 def rule(name: str) -> Rule:
@@ -321,9 +360,9 @@ def said(function: Callable[..., Any]) -> str:
 
 
 def _source(step: Step) -> str:
-    """What follows *Source:* in a step's docstring."""
+    """What follows *Source:* in a step's docstring; empty where it cites none."""
     match = re.search(r"Source:\s*(.*)", getdoc(step) or "", re.DOTALL)
-    return " ".join(match[1].split()).rstrip(".") if match else "docs/design.md#specs"
+    return " ".join(match[1].split()).rstrip(".") if match else ""
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -385,13 +424,28 @@ def _called(name: ast.expr, names: Mapping[str, Any]) -> Step | None:
 
 def _calls(function: Step) -> list[ast.Call]:
     """The calls in a function, in the order of the text."""
-    return _calls_of(function.__globals__["__file__"])[function.__name__]
+    return _calls_of(_text(function.__globals__))[function.__name__]
+
+
+def text_of(module: ModuleType) -> str:
+    """The text that a module was made of; what is in its file by now may be another."""
+    return _text(vars(module))
+
+
+def has_text(module: ModuleType) -> bool:
+    """Whether it was made of a text, and not by a program."""
+    return TEXT in vars(module) or getattr(module, "__file__", None) is not None
+
+
+def _text(names: Mapping[str, Any]) -> str:
+    given: str | None = names.get(TEXT)
+    return Path(names["__file__"]).read_text(encoding="utf-8") if given is None else given
 
 
 @cache
-def _calls_of(file: str) -> Mapping[str, list[ast.Call]]:
+def _calls_of(text: str) -> Mapping[str, list[ast.Call]]:
     """The calls in each function of a file."""
-    functions = (node for node in ast.parse(Path(file).read_bytes()).body if isinstance(node, ast.FunctionDef))
+    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
     return {
         f.name: sorted(
             (node for node in ast.walk(f) if isinstance(node, ast.Call)),

@@ -7,9 +7,9 @@ an implementation, proved, compiled, told as a story), so a word that plain Pyth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NewType, TypeVar
 import immutables
 
 __all__ = [
+    "Bound",
     "Deviation",
     "Map",
     "Number",
@@ -30,6 +31,7 @@ __all__ = [
     "filled",
     "greatest",
     "implies",
+    "in_turn",
     "replace",
     "require",
     "seen_as",
@@ -64,6 +66,10 @@ class Refused(Exception):  # noqa: N818 - a refusal is an outcome to compare, no
 
 APPLIES = "step-applies-here"
 ASSUMED = "environment-keeps-its-promise"
+
+ELSEWHERE = Refused(
+    APPLIES, "each step leads to where the next one begins", "what is said of the states between them is not so"
+)
 
 waived: ContextVar[frozenset[str]] = ContextVar("waived", default=frozenset())
 """The rules that need not hold, by their ids within the spec at work: `require` lets them pass."""
@@ -155,6 +161,10 @@ class Reader:
         """The map of `value(n)` for every `n` with `low <= n < high`, and of `default`."""
         raise TypeError("a step fills no Map: say `set`, one key at a time")
 
+    def in_turn(self, _low: Any, _high: Any, _stands: Callable[[Any], Any], _step: Callable[..., Any]) -> Any:
+        """`step(…, n)` for every `n` with `low <= n < high`, one after the other, from `stands(low)` on."""
+        raise TypeError("a step takes no other steps in turn: say what becomes of the state")
+
     def lifted(self, _state: Any) -> Any:
         """A state of numbers as one of what the reader reads."""
         raise TypeError("a step stands for no other spec's state: say `replace`")
@@ -218,6 +228,23 @@ def filled(default: V, low: int, high: int, value: Callable[[int], V]) -> Map[An
     return Map(default, immutables.Map({n: entry for n, entry in entries.items() if entry != default}))
 
 
+def in_turn(low: int, high: int, stands: Callable[[int], S], step: Callable[[S, int], S]) -> S:
+    """What `step(…, n)` for every `n` with `low <= n < high`, one after the other, makes of `stands(low)`.
+
+    `stands(n)` says where it stands once all before `n` are taken. If a step leads elsewhere, `Refused` is raised: so a
+    reader that cannot count up to `high` shows it of any one step, by induction. A word for refinements.
+    """
+    at_work = reader.get()
+    if at_work is not None:
+        return at_work.in_turn(low, high, stands, step)  # type: ignore[no-any-return]
+    s = stands(low)
+    for n in range(low, high):
+        s = step(s, n)
+        if s != stands(n + 1):
+            raise ELSEWHERE
+    return s
+
+
 def seen_as(initial: S, **found: Any) -> S:
     """The state of another spec that a state stands for: its initial one, but for what is found. For refinements."""
     at_work = reader.get()
@@ -251,3 +278,18 @@ class Takeover(Generic[S]):
     step: Callable[..., S]
     instead_of: Callable[..., S]
     rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where the exploration of a spec ends. No proof knows of it.
+
+    `says`: the bound in words · `within(s)`: whether steps are taken from a state; one beyond is judged, and not left ·
+    `numbers`: what each argument is tried with, by its name (`number`) or with its step (`append.size`), which takes
+    precedence · `worth`: of a step, which of its arguments are tried together.
+    """
+
+    says: str
+    within: Callable[[Any], bool]
+    numbers: Mapping[str, Sequence[int]]
+    worth: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)

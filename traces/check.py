@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gapless.spec.catalog import PROFILES, SPECS, STRICT
+from gapless.spec.catalog import PROFILES, SPECS, STRICT, Spec
 from gapless.traces.engines import EngineName
 from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
@@ -24,6 +24,7 @@ from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName,
 from gapless.traces.rules import judged, rules
 from gapless.traces.sources.registry import expected, recognised, sources
 from gapless.traces.sources.source import Beside, Recording, Source
+from gapless.traces.specs import loaded
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     from gapless.traces.report.verdict_table import Table, TableRows
@@ -48,6 +49,7 @@ def check(
     master: str | None = None,
     split: int | None = None,
     verdicts: str | os.PathLike[str] | None = None,
+    specs: Sequence[str | os.PathLike[str] | Spec] = (),
     progress: Progress | None = None,
 ) -> Report:
     """Hold recordings against the specs, and report.
@@ -60,15 +62,21 @@ def check(
     rules · `jobs`: processes, default: chosen by input size; with Spark, tasks that are started together · `engine`:
     who does the work; `auto` is `local` · `master`: the Spark cluster; without it, the active session, or `local[*]`
     · `split`: bytes that one task reads · `verdicts`: a directory to make, for the verdict of every trace in Parquet
-    files.
+    files · `specs`: files or modules with specs of yours, to which events may belong.
     Raises UsageError; what is wrong with an input is in the report.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     _refuse(profile, jobs, split)
     beside = Beside(Path(config) if config else None, Path(client) if client else None)
+    own = _own(specs)
     options = Options(
-        topic=topic, trace=trace, ignored=ignored_rules(only, ignore), listed=verdicts is not None, split=split
+        topic=topic,
+        trace=trace,
+        ignored=ignored_rules(only, ignore, own),
+        listed=verdicts is not None,
+        split=split,
+        specs=own,
     )
     inputs = [_recognised(Path(path)) for path in paths]
     if client is not None and sum(one.source is None or "client" in one.source.beside for one in inputs) > 1:
@@ -114,9 +122,17 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
     return verdict_table.written(Path(folder))
 
 
-def ignored_rules(only: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:
+def _own(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
+    """The specs that a user brings. Raises UsageError where one of them is none."""
+    try:
+        return tuple(spec for spec in loaded(specs) if SPECS.get(spec.name) is not spec)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def ignored_rules(only: Sequence[str], ignore: Sequence[str], more: tuple[Spec, ...] = ()) -> frozenset[str]:
     """The ids of the rules that do not count. Raises UsageError for a rule that does not exist."""
-    everything = {rule.id for rule in rules()}
+    everything = {rule.id for rule in rules(more)}
 
     def chosen(names: Sequence[str]) -> set[str]:
         found = set()
@@ -268,7 +284,7 @@ class InputCheck:
 
     def judged(self) -> tuple[frozenset[str], dict[str, int]]:
         """The rules that the input was held against, and how many of its events were held against any, by spec."""
-        held, unheld = judged(self.parts.coverage, self.options.ignored)
+        held, unheld = judged(self.parts.coverage, self.options.ignored, self.options.specs)
         return held | (self.parts.held - self.options.ignored), {
             spec: count - unheld.get(spec, 0) for spec, count in self.parts.events.items()
         }
@@ -300,7 +316,8 @@ def _report(checks: Sequence[InputCheck], engine: str, seconds: float) -> Report
     parts, inputs = [one.parts for one in checks], [one.source for one in checks]
     held = [one.judged() for one in checks]
     events = _added(counts for _, counts in held)
-    coverage = {f"{spec.name}.{action}": 0 for spec in SPECS.values() for action in spec.actions}
+    every = tuple({spec.name: spec for one in checks for spec in one.options.every_spec.values()}.values())
+    coverage = {f"{spec.name}.{action}": 0 for spec in every for action in spec.actions}
     return Report(
         verdict=worst(row.verdict for row in inputs),
         profile=", ".join(dict.fromkeys(filter(None, map(attrgetter("profile"), checks)))) or STRICT,

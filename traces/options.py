@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from gapless.spec.catalog import SPECS, Spec
 
 
 @dataclass(frozen=True)
@@ -15,3 +18,9 @@ class Options:
     ignored: frozenset[str] = frozenset()  # ids of rules that may be broken
     listed: bool = False  # the verdict of every trace is wanted
     split: int | None = None  # bytes that one task reads; None: what usually does best
+    specs: tuple[Spec, ...] = ()  # that the user brings
+
+    @property
+    def every_spec(self) -> Mapping[str, Spec]:
+        """Our specs by name, and those that the user brings."""
+        return {**SPECS, **{spec.name: spec for spec in self.specs}} if self.specs else SPECS

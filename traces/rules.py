@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from gapless.spec.catalog import SPECS, Rule
+from gapless.spec.catalog import SPECS, Rule, Spec
 from gapless.traces.replay.event_rules import OF_AN_EVENT, OF_EVENTS
 from gapless.traces.replay.kernels import kernel
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
-    """All rules, by spec and in the order of the spec's text; but for needs that a composed spec always meets."""
+def rules(more: tuple[Spec, ...] = ()) -> tuple[Rule, ...]:
+    """All rules of our specs and of `more`, by spec and in the order of its text.
+
+    Needs are left out that a composed spec always meets.
+    """
     found: list[Rule] = []
-    for spec in SPECS.values():
-        can_fail = {reason.rule for reason in kernel(spec.name).reasons}
+    for spec in (*SPECS.values(), *more):
+        can_fail = {reason.rule for reason in kernel(spec).reasons}
         found += (rule for rule in spec.rules.values() if not is_a_need(rule) or rule.id in can_fail)
         found += (
             Rule(f"{spec.name}/{name}", OF_AN_EVENT, because, {"": otherwise}, "docs/design.md#events (outcome, saw)")
@@ -30,17 +33,19 @@ def is_a_need(rule: Rule) -> bool:
 
 
 @cache
-def _of_steps() -> Mapping[str, frozenset[str]]:
+def _of_steps(more: tuple[Spec, ...]) -> Mapping[str, frozenset[str]]:
     """The ids of the needs of every step, by SPEC.STEP, as coverage has it."""
     found: dict[str, set[str]] = {}
-    for rule in rules():
+    for rule in rules(more):
         if is_a_need(rule):
             for step in rule.otherwise:
                 found.setdefault(f"{rule.spec}.{step}", set()).add(rule.id)
     return {step: frozenset(ids) for step, ids in found.items()}
 
 
-def judged(coverage: Mapping[str, int], ignored: frozenset[str]) -> tuple[frozenset[str], dict[str, int]]:
+def judged(
+    coverage: Mapping[str, int], ignored: frozenset[str], more: tuple[Spec, ...] = ()
+) -> tuple[frozenset[str], dict[str, int]]:
     """The rules that were held against something, and how many events by spec were held against none.
 
     A step that was taken was held against all its needs, but for those that do not count.
@@ -48,7 +53,7 @@ def judged(coverage: Mapping[str, int], ignored: frozenset[str]) -> tuple[frozen
     held: set[str] = set()
     unheld: dict[str, int] = {}
     for step, count in coverage.items():
-        if count and (left := _of_steps().get(step, frozenset()) - ignored):
+        if count and (left := _of_steps(more).get(step, frozenset()) - ignored):
             held |= left
         else:
             spec = step.partition(".")[0]
@@ -58,6 +63,8 @@ def judged(coverage: Mapping[str, int], ignored: frozenset[str]) -> tuple[frozen
 
 def established(rule: Rule) -> str:
     """How we know whether the rule holds."""
+    if rule.kind in ("invariant", "step property", "enabled") and rule.spec not in SPECS:
+        return f"gapless prove {rule.source}, from any state; gapless explore, within bounds; nothing in a check"
     if rule.kind in ("invariant", "step property"):
         return "Z3, from any state; exploration within bounds; Hypothesis, on random walks"
     if rule.kind == OF_AN_EVENT:

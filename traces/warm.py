@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, text_of
 from gapless.traces.check import check
 from gapless.traces.events.schema import Event, write_events
 from gapless.traces.sources.registry import sources
@@ -24,7 +24,7 @@ def main() -> None:
 
 def _size(spec: str) -> int:
     """The larger the spec, the longer its kernel takes: those begin first."""
-    return -len(Path(SPECS[spec].module.__file__ or "").read_bytes())
+    return -len(text_of(SPECS[spec].module))
 
 
 def _warmed(spec: str) -> bool:

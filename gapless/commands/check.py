@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gapless.commands.options import ClientOption, ConfigOption, Paths, ProfileOption
+from gapless.commands.options import ClientOption, ConfigOption, Paths, ProfileOption, SpecOption
 from gapless.commands.terminal import Terminal, failed, printing, progress_bar, write
 from gapless.traces.engines import EngineName
 from gapless.traces.report.formats import FORMATS
@@ -38,6 +38,7 @@ def check(
     profile: ProfileOption = None,
     config: ConfigOption = None,
     client: ClientOption = None,
+    spec: SpecOption = None,
     topic: Annotated[str | None, typer.Option(help="Judge only this topic's queues.", show_default=False)] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="Judge only this rule (repeatable).", show_default=False)
@@ -83,6 +84,7 @@ def check(
                 engine=engine,
                 master=master,
                 verdicts=verdicts,
+                specs=spec or (),
                 progress=progress,
             )
     except UsageError as error:

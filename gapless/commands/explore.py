@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from gapless.commands.options import JsonOption, Profile
+from gapless.commands.specs import WHICH, chosen, told_of
 from gapless.commands.terminal import Terminal, failed, printing, write
-from gapless.spec.catalog import SPECS, Spec
 
 if TYPE_CHECKING:
     from gapless.properties.exploration.search import Explored
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def explore(
     specs: Annotated[
-        list[str] | None, typer.Argument(help="Specs by name, such as queue; all if none is named.", show_default=False)
+        list[str] | None, typer.Argument(help=f"{WHICH}; default: all of ours.", show_default=False)
     ] = None,
     profile: Annotated[
         Profile | None,
@@ -34,22 +34,22 @@ def explore(
 ) -> None:
     """Try every step in every state within small bounds, and hold all of it against the invariants.
 
-    The bounds lie in properties/exploration/bounds/. Exit codes: 0 all hold, 1 one is broken, 2 wrong usage,
-    3 a spec has more states than --states allows, or a step that was never possible.
+    The bounds lie in properties/exploration/bounds/; a spec of yours says its own as BOUND, or one is found for it.
+    Exit codes: 0 all hold, 1 one is broken, 2 wrong usage, 3 a spec has more states than --states allows, or a step
+    that was never possible.
     """
     from gapless.properties.exploration import drawing, summary
-    from gapless.properties.exploration.bounds import NoBound, bound_of
-    from gapless.properties.exploration.search import explore as run
+    from gapless.properties.exploration.bounds import NoBound
+    from gapless.properties.exploration.growing import explored
 
-    chosen = _chosen(specs or [])
+    every = chosen(specs or [])
     found = []
     try:
         if graph:
-            drawing.kind(graph, len(chosen))
-        for spec in chosen:
-            bound = bound_of(spec, profile)
-            with _exploring(spec.name) as progress:
-                found.append(run(spec, bound, profile=profile, limit=states, progress=progress))
+            drawing.kind(graph, len(every))
+        for spec in every:
+            with _exploring(spec.name) as progress, told_of(spec):
+                found.append(explored(spec, profile=profile, limit=states, progress=progress))
     except (NoBound, drawing.NoPicture) as error:
         raise failed(str(error)) from None
     code = summary.exit_code(found)
@@ -75,14 +75,6 @@ def _tabled(found: Sequence[Explored]) -> None:
         for lines in (summary.remarks(one), summary.story(one)):
             if lines:
                 print("", *lines, sep="\n")
-
-
-def _chosen(names: Sequence[str]) -> list[Spec]:
-    """The specs of these names, each once; all if there is none."""
-    for name in names:
-        if name not in SPECS:
-            raise failed(f"there is no spec {name!r}: choose among {', '.join(SPECS)}")
-    return [SPECS[name] for name in dict.fromkeys(names or SPECS)]
 
 
 @contextmanager

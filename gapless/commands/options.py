@@ -48,6 +48,12 @@ ConfigOption = Annotated[Path | None, _file("The broker's broker.conf; default: 
 ClientOption = Annotated[
     Path | None, _file("What clients asked and were answered; default: the client.ndjson beside the store.")
 ]
+SpecOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A file or a module with a spec of yours, to which events may belong (repeatable).", show_default=False
+    ),
+]
 JsonOption = Annotated[
     Path | None, typer.Option(help="Write the result as JSON; - for standard output.", show_default=False)
 ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gapless.commands.options import JsonOption
+from gapless.commands.specs import WHICH, chosen
 from gapless.commands.terminal import Terminal, failed, printing, write
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 def prove(
     specs: Annotated[
-        list[str] | None, typer.Argument(help="The specs to prove; default: all.", show_default=False)
+        list[str] | None, typer.Argument(help=f"{WHICH}; default: all of ours.", show_default=False)
     ] = None,
     json: JsonOption = None,
     budget: Annotated[
@@ -32,24 +34,24 @@ def prove(
     ] = False,
 ) -> None:
     """Prove every invariant of the model, from any state and for every bound, and that every step can happen."""
-    from gapless.properties.proof import ledger
+    from gapless.properties.proof import cut_anywhere, ledger
     from gapless.properties.proof.induction import WORK
 
-    names = tuple(dict.fromkeys(specs or ()))
-    if strange := [name for name in names if name not in ledger.subjects()]:
-        raise failed(f"no such spec: {', '.join(strange)} ({', '.join(ledger.subjects())})")
+    named = [name for name in specs or () if name != cut_anywhere.LAWS]
+    subjects: list[ledger.Subject] = [*(chosen(named) if named else ())]
+    subjects += [cut_anywhere.LAWS] * (cut_anywhere.LAWS in (specs or ()))
     asked = ledger.Asked(work=work or WORK, seed=seed, budget=budget, fresh=fresh, jobs=jobs)
     quiet = str(json) == "-"
     try:
         with printing(0):
-            found = ledger.prove(names, asked, told=(lambda _entry: None) if quiet else _print_entry)
+            found = ledger.prove(subjects, asked, told=(lambda _entry: None) if quiet else _print_entry)
     except (TypeError, ValueError) as error:  # a spec that Z3 cannot read
         raise failed(str(error)) from None
     with printing(found.exit_code):
         if json:
             write(json, found.model_dump_json(by_alias=True, indent=1) + "\n")
         if not quiet:
-            _print_ledger(found)
+            _print_ledger(found, {one.name: one.called for one in subjects if not isinstance(one, str)})
     raise typer.Exit(found.exit_code)
 
 
@@ -58,7 +60,7 @@ def _print_entry(entry: LedgerEntry) -> None:
     print(f"{entry.result:8} {entry.ms:7.1f} ms  {entry.spec}: {entry.step}: {entry.invariant}{under}", flush=True)
 
 
-def _print_ledger(found: Ledger) -> None:
+def _print_ledger(found: Ledger, called: Mapping[str, str]) -> None:
     from rich.table import Table
 
     told = set()
@@ -66,7 +68,7 @@ def _print_ledger(found: Ledger) -> None:
         if entry.story and "\n".join(entry.story) not in told:  # once, where it does not hold with deviations either
             told.add("\n".join(entry.story))
             why = [f"Perhaps: {entry.why}."] if entry.why else []
-            print("", *entry.story, *why, f"Again: gapless prove {entry.spec}", sep="\n")
+            print("", *entry.story, *why, f"Again: gapless prove {called.get(entry.spec, entry.spec)}", sep="\n")
         elif entry.result in ("refuted", "unknown") and not entry.story:
             print(f"\n{entry.spec}: {entry.step}: {entry.invariant}: {entry.result}. {entry.why}")
     table = Table(box=None, pad_edge=False)

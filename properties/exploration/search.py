@@ -17,10 +17,11 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any, Literal
 
-from gapless.properties.exploration.bounds import Bound
+from gapless.properties.exploration.bounds import Bound, arguments, universal
 from gapless.properties.exploration.graph import Call, StateGraph
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map, Refused
+from gapless.spec.reading.checking import checked
 
 SearchResult = Literal["holds", "breaks", "unfinished", "vacuous"]
 Properties = Sequence[tuple[Callable[..., bool], Sequence[tuple[int, ...]]]]
@@ -101,8 +102,9 @@ def explore(
     """Explore every state within `bound`; with the deviations of `profile`, if one is named.
 
     With deviations, only the weak invariants and the weak step properties are checked: after a deviation, the design's
-    own steps need not keep the others either.
+    own steps need not keep the others either. Raises ForeignWords, NoBound.
     """
+    checked(spec)
     began = time.perf_counter()
     search = _Search(spec, bound, profile, limit)
     broken = search.run(progress)
@@ -135,7 +137,7 @@ class _Search:
         self.moves = [
             (
                 action,
-                [(Call(name, args), args) for args in bound.arguments(spec, name)],
+                [(Call(name, args), args) for args in arguments(bound, spec, name)],
                 self.refused[name],
                 self.stand_ins[name],
             )
@@ -148,7 +150,7 @@ class _Search:
 
     def universal(self, properties: Sequence[Callable[..., bool]], states: int) -> Properties:
         """Properties of so many states, each with the numbers that it is checked for."""
-        return [(holds, self.bound.universal(self.spec, _universal(holds, states))) for holds in properties]
+        return [(holds, universal(self.bound, self.spec, _universal(holds, states))) for holds in properties]
 
     def accepted(self) -> dict[str, int]:
         """How often each action was taken, and each deviation that may stand in for one."""

@@ -121,7 +121,7 @@ def story(one: Explored) -> list[str]:
     width = column(steps)
     looked_at = broken_for(broken.holds, states[-broken.states :], broken.witness)
     here = values_told(looked_at or differing(spec.initial, states[-1]))
-    again = f"gapless explore {spec.name}" + (f" --profile {one.profile}" if one.profile else "")
+    again = f"gapless explore {spec.called}" + (f" --profile {one.profile}" if one.profile else "")
     return [
         f"{spec.name} breaks {broken.sentence} after {_steps(len(steps))}.",
         "",

@@ -24,8 +24,9 @@ import z3
 from gapless.properties.proof import counterexamples, equivalence, induction, symbolic
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, Step, ask, theory
 from gapless.properties.proof.symbolic import State, UnknownMap, Way
-from gapless.spec.catalog import SPECS, Spec, needs
+from gapless.spec.catalog import SPECS, Spec, needs, text_of
 from gapless.spec.language import Refused
+from gapless.spec.reading.checking import checked
 
 WINDOW, VALUES = range(-1, 4), 2**32  # keys and numbers among which what breaks is looked for
 WORK = 4_000_000  # that a proof may cost that a need makes no difference
@@ -76,8 +77,8 @@ class Guard:
 
 
 def audit(spec: Spec) -> Iterator[Guard]:
-    """Every need of every action and deviation."""
-    for step in steps(spec):
+    """Every need of every action and deviation. Raises ForeignWords."""
+    for step in steps(checked(spec)):
         for rule in step.needs:
             yield step.without(rule)
 
@@ -259,7 +260,7 @@ class Audited:
 
 def digest(spec: Spec) -> str:
     """What an audit is an audit of: change anything in a spec, or in those it is made of, and it is stale."""
-    texts = [Path(module.__file__ or "").read_bytes() for module in spec.files]
+    texts = [text_of(module).encode() for module in spec.files]
     return hashlib.sha256(b"\0".join([*texts, repr(sorted(ARGUED.items())).encode()])).hexdigest()[:16]
 
 

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, update_wrapper
-from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Literal
 
-from gapless.spec.catalog import Spec, made_of
+from gapless.spec.catalog import Spec, made_of, text_of
 
 Kind = Literal["a missing guard", "a wrong comparison", "a forgotten field"]
 
@@ -59,7 +58,7 @@ def _stating(spec: Spec) -> list[ModuleType]:
 
 
 def _faults(spec: Spec, module: ModuleType, file: int) -> Iterator[Fault]:
-    text = _text(module)
+    text = text_of(module)
     starts = _starts_of_lines(text)
     functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     for name in sorted(set(functions) & set(behind_steps(spec)), key=lambda name: functions[name].lineno):
@@ -99,7 +98,7 @@ def _plus(value: ast.expr, more: int) -> ast.expr:
 
 def planted(spec: Spec, fault: Fault) -> Spec:
     """The spec with a fault in its steps; its states, and what must hold of them, stay as they are."""
-    text = _text(_stating(spec)[fault.file]).encode()
+    text = text_of(_stating(spec)[fault.file]).encode()
     begin, end = fault.span
     return changed(spec, text[:begin] + fault.instead.encode() + text[end:], fault.file)
 
@@ -108,7 +107,7 @@ def changed(spec: Spec, text: bytes | str, file: int = 0) -> Spec:
     """The spec with the steps of another text in one of its files; deviations call the steps as they are then."""
     made: dict[ModuleType, ModuleType] = {}
     for number, module in enumerate(_stating(spec)):
-        tree = ast.parse(text if number == file else _text(module))
+        tree = ast.parse(text if number == file else text_of(module))
         tree.body = [node for node in tree.body if _is_of_steps(node, behind_steps(spec))]
         made[module] = ModuleType(module.__name__, module.__doc__)
         made[module].__dict__.update(
@@ -123,7 +122,7 @@ def changed(spec: Spec, text: bytes | str, file: int = 0) -> Spec:
 
 
 def _enabled(spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleType]) -> tuple[FunctionType, ...]:
-    """What ENABLED says of the steps with a fault: it asks for these, and all else that it names stays the spec's own."""
+    """What ENABLED says of the steps with a fault: it asks for these; all else that it names stays the spec's own."""
     names, changed = dict(vars(module)), vars(made[module])
     for name, value in vars(module).items():
         if isinstance(value, ModuleType):
@@ -156,11 +155,6 @@ def behind_steps(spec: Spec) -> dict[str, frozenset[str]]:
             if function.__module__ in (module.__name__ for module in _stating(spec)):
                 used.setdefault(function.__name__, set()).add(step.__name__)
     return {name: frozenset(by) for name, by in used.items()}
-
-
-@cache
-def _text(module: ModuleType) -> str:
-    return Path(module.__file__ or "").read_text(encoding="utf-8")
 
 
 def _starts_of_lines(text: str) -> list[int]:

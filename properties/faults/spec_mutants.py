@@ -21,7 +21,8 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
-from gapless.properties.exploration.bounds import NoBound, bound_of
+from gapless.properties.exploration.bounds import NoBound, arguments
+from gapless.properties.exploration.growing import bound_for
 from gapless.properties.exploration.search import explore
 from gapless.properties.faults import operators
 from gapless.properties.faults.operators import Fault
@@ -171,7 +172,7 @@ def otherwise(spec: Spec, mutant: Spec, names: frozenset[str]) -> str:
 def states(spec: Spec, profile: str | None) -> tuple[State, ...]:
     """The states of a spec within its bound, as exploration meets them; none where it has no bound."""
     try:
-        graph = explore(spec, bound_of(spec, profile), profile=profile).graph
+        graph = explore(spec, bound_for(spec, profile), profile=profile).graph
     except NoBound:
         return ()
     return tuple(state for number, state in enumerate(graph.states) if number not in graph.beyond)
@@ -180,7 +181,7 @@ def states(spec: Spec, profile: str | None) -> tuple[State, ...]:
 @cache
 def calls(spec: Spec, profile: str | None, action: str) -> tuple[tuple[int, ...], ...]:
     """The arguments that exploration tries a step with."""
-    return tuple(bound_of(spec, profile).arguments(spec, action))
+    return tuple(arguments(bound_for(spec, profile), spec, action))
 
 
 def outcome(spec: Spec, state: State, action: str, args: tuple[int, ...], profile: str | None) -> object:

@@ -19,14 +19,14 @@ from pathlib import Path
 import z3
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from gapless.properties.exploration.bounds import FLAG, Bound
+from gapless.properties.exploration.bounds import FLAG, arguments
 from gapless.properties.exploration.search import BrokenProperty, Explored, explore
 from gapless.properties.fuzzing.random_specs import specs
 from gapless.properties.proof import counterexamples, induction, symbolic
 from gapless.properties.proof.induction import COVERED, INITIAL, Obligation, ask, theory
 from gapless.spec import catalog
 from gapless.spec.catalog import Spec, State, spec_from
-from gapless.spec.language import Map, Refused
+from gapless.spec.language import Bound, Map, Refused
 
 WORK = 400_000  # Z3's own measure of work that one obligation may cost: what is not proved by then is unknown
 WINDOW, VALUES = range(-1, 4), 9  # keys and numbers among which examples are looked for
@@ -91,7 +91,7 @@ def _judged(spec: Spec) -> Counter[str]:
     for obligation in induction.obligations(spec):
         verdicts[obligation.step, obligation.invariant] = said = verdict(obligation)
         seen[said] += 1
-        if obligation.invariant == COVERED and said != "proved":
+        if obligation.invariant == COVERED and said == "refuted":
             raise Disagreement(f"{obligation.step}: {COVERED}: {said}")
     bound = _bound(spec)
     found = explore(spec, bound, limit=STATES)
@@ -123,7 +123,7 @@ def _bound(spec: Spec) -> Bound:
 
 def verdict(obligation: Obligation) -> str:
     """`proved`, `refuted` by an example that the plain functions confirm, or `unknown`. Raises Disagreement."""
-    answer = ask(obligation.question().terms, work=WORK)
+    answer = ask(obligation.question().terms, work=induction.WORK if obligation.invariant == COVERED else WORK)
     if obligation.wanted == "sat":
         return {"sat": "proved", "unsat": "refuted"}.get(answer.said, "unknown")
     if answer.said == "unsat":
@@ -173,7 +173,7 @@ def _steps(spec: Spec, bound: Bound, found: Explored) -> Iterator[tuple[str, Sta
     taken = [(call, states[n]) for n in fullest[:READ] for call, _ in list(found.graph.leaving(n))[: 2 * READ]]
     for call, state in taken[:: max(1, len(taken) // READ)]:
         yield call.action, state, call.args
-    offered = [(name, args) for name in spec.actions for args in bound.arguments(spec, name)]
+    offered = [(name, args) for name in spec.actions for args in arguments(bound, spec, name)]
     for name, args in offered[:: max(1, len(offered) // READ)]:
         yield name, states[-1], args
 

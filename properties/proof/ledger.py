@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +38,8 @@ from gapless.properties.proof import (
 )
 from gapless.properties.proof.induction import Obligation
 from gapless.spec import catalog, forking, language
-from gapless.spec.catalog import SPECS, Spec
+from gapless.spec.catalog import SPECS, AnySpec, Spec, text_of, the
+from gapless.spec.reading.checking import checked
 from gapless.traces.replay import fragments, kernels
 
 Outcome = Literal["proved", "refuted", "unknown", "budget"]
@@ -117,12 +117,21 @@ def subjects() -> tuple[str, ...]:
     return (*SPECS, cut_anywhere.LAWS)
 
 
-def every(subject: str) -> Iterator[Obligation]:
-    """All obligations of a spec, or the laws of joining."""
+Subject = AnySpec
+"""A spec, or the laws of joining by their name."""
+
+
+def name_of(subject: Subject) -> str:
+    """What a subject is called in the ledger."""
+    return subject if isinstance(subject, str) else subject.name
+
+
+def every(subject: Subject) -> Iterator[Obligation]:
+    """All obligations of a spec, or the laws of joining. Raises ForeignWords."""
     if subject == cut_anywhere.LAWS:
         yield from cut_anywhere.laws()
         return
-    spec = SPECS[subject]
+    spec = checked(the(subject))
     yield from induction.obligations(spec)
     yield from liveness.obligations(spec)
     yield from refinement.obligations(spec)
@@ -134,30 +143,26 @@ def every(subject: str) -> Iterator[Obligation]:
 
 
 @cache
-def digest(subject: str) -> str:
+def digest(subject: Subject) -> str:
     """What proofs of a subject are proofs of: change anything in it, and they are stale."""
-    parts = [z3.get_full_version(), *(_text(module) for module in READERS)]
-    parts += [_text(module) for module in ([] if subject == cut_anywhere.LAWS else _about(SPECS[subject]))]
+    parts = [z3.get_full_version(), *(text_of(module) for module in READERS)]
+    parts += [text_of(module) for module in ([] if subject == cut_anywhere.LAWS else _about(the(subject)))]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def _about(spec: Spec) -> Iterator[ModuleType]:
     """The modules that say what is shown of a spec: its own, those of its claims and of the specs that it refines."""
     yield from spec.files
-    yield from (sys.modules[name] for name in sorted(sys.modules) if name.startswith(f"{claims.__name__}."))
+    yield from claims.modules()
     for one in refinement.of(spec):
         yield from (one.module, *one.abstract.files)
 
 
-def _text(module: ModuleType) -> str:
-    return Path(module.__file__ or "").read_text(encoding="utf-8")
+def _remembered(subject: Subject) -> Path:
+    return Path(platformdirs.user_cache_dir("gapless")) / "proofs" / f"{name_of(subject)}-{digest(subject)}.json"
 
 
-def _remembered(subject: str) -> Path:
-    return Path(platformdirs.user_cache_dir("gapless")) / "proofs" / f"{subject}-{digest(subject)}.json"
-
-
-def recall(subject: str) -> dict[str, LedgerEntry]:
+def recall(subject: Subject) -> dict[str, LedgerEntry]:
     """What is proved of these very definitions already."""
     try:
         entries = REMEMBERED.validate_json(_remembered(subject).read_bytes())
@@ -166,11 +171,12 @@ def recall(subject: str) -> dict[str, LedgerEntry]:
     return {
         which: entry
         for which, entry in entries.items()
-        if (entry.result, entry.spec, which) == ("proved", subject, _which(entry.under, entry.step, entry.invariant))
+        if (entry.result, entry.spec) == ("proved", name_of(subject))
+        and which == _which(entry.under, entry.step, entry.invariant)
     }
 
 
-def remember(subject: str, entries: dict[str, LedgerEntry]) -> None:
+def remember(subject: Subject, entries: dict[str, LedgerEntry]) -> None:
     """Keep what is proved, where that is possible."""
     path = _remembered(subject)
     with suppress(OSError):
@@ -210,58 +216,75 @@ class Asked:
 Told = Callable[[LedgerEntry], None]
 
 
-def prove(names: Sequence[str] = (), asked: Asked = Asked(), told: Told = lambda _entry: None) -> Ledger:
-    """Prove all obligations of the named subjects, by default of all; `told` hears of each as it is settled."""
+def prove(chosen: Sequence[Subject] = (), asked: Asked = Asked(), told: Told = lambda _entry: None) -> Ledger:
+    """Prove all obligations of some subjects, by default of all of ours; `told` hears of each as it is settled.
+
+    Raises ForeignWords where a spec says what not every reader understands.
+    """
     began = time.monotonic()
-    names = tuple(names) or subjects()
+    of: dict[str, Subject] = {name_of(subject): subject for subject in tuple(chosen) or subjects()}
     found: dict[str, dict[str, LedgerEntry]] = {}
-    waiting: list[str] = []
-    for name in names:
-        known = {} if asked.fresh else recall(name)
-        wanted = [key(obligation) for obligation in every(name)]
+    waiting: list[Subject] = []
+    for name, subject in of.items():
+        known = {} if asked.fresh else recall(subject)
+        wanted = [key(obligation) for obligation in every(subject)]
         if twice := [one for one, count in Counter(wanted).items() if count > 1]:
             raise ValueError(f"{name}: there are two obligations called {twice[0]!r}: give each a name of its own")
         found[name] = {one: known[one] for one in wanted if one in known}
         for entry in found[name].values():
             told(entry)
         if len(found[name]) < len(wanted):
-            waiting.append(name)
+            waiting.append(subject)
     deadline = None if asked.budget is None else began + asked.budget
     try:
         in_time = _in_processes(waiting, asked, deadline, found, told)
     finally:
-        for name in waiting:
-            remember(name, recall(name) | found[name])
+        for subject in waiting:
+            remember(subject, recall(subject) | found[name_of(subject)])
     return Ledger(
         z3=z3.get_version_string(),
-        digests={name: digest(name) for name in names},
-        assumed={name: SPECS[name].assumptions for name in names if name in SPECS and SPECS[name].assumptions},
-        in_the_end={
-            name: {claim.sentence: claim.assumes for claim in claims.claims_of(SPECS[name])}
-            for name in names
-            if name in SPECS and claims.claims_of(SPECS[name])
-        },
+        digests={name: digest(subject) for name, subject in of.items()},
+        assumed={name: granted for name, subject in of.items() if (granted := _assumptions(subject))},
+        in_the_end={name: claimed for name, subject in of.items() if (claimed := _claimed(subject))},
         obligations=[
             found[name].get(key(obligation)) or _missing(obligation, in_time=in_time)
-            for name in names
-            for obligation in every(name)
+            for name, subject in of.items()
+            for obligation in every(subject)
         ],
         seconds=time.monotonic() - began,
     )
 
 
+def _assumptions(subject: Subject) -> tuple[str, ...]:
+    return () if subject == cut_anywhere.LAWS else the(subject).assumptions
+
+
+def _claimed(subject: Subject) -> dict[str, tuple[str, ...]]:
+    """What the claims about a subject build on."""
+    if subject == cut_anywhere.LAWS:
+        return {}
+    return {claim.sentence: claim.assumes for claim in claims.claims_of(the(subject))}
+
+
 def _in_processes(
-    names: Sequence[str], asked: Asked, deadline: float | None, found: dict[str, dict[str, LedgerEntry]], told: Told
+    subjects: Sequence[Subject],
+    asked: Asked,
+    deadline: float | None,
+    found: dict[str, dict[str, LedgerEntry]],
+    told: Told,
 ) -> bool:
-    """A process for each of the names, `jobs` at a time, the largest first; whether all ended before the deadline."""
-    waiting = sorted(names, key=lambda name: sum(1 for _ in every(name)))
+    """A process for each subject, `jobs` at a time, the largest first; whether all ended before the deadline."""
+    waiting = sorted(subjects, key=lambda subject: sum(1 for _ in every(subject)))
     running: dict[Connection, tuple[str, Any]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < asked.jobs:
-                name = waiting.pop()
+                subject = waiting.pop()
+                name = name_of(subject)
                 here, there = multiprocessing.Pipe(duplex=False)
-                worker = _context().Process(target=_worker, args=(name, tuple(found[name]), asked, there), daemon=True)
+                worker = _context().Process(
+                    target=_worker, args=(subject, tuple(found[name]), asked, there), daemon=True
+                )
                 worker.start()
                 there.close()
                 running[here] = name, worker
@@ -297,10 +320,10 @@ def _take(
     told(entry)
 
 
-def _worker(name: str, known: tuple[str, ...], asked: Asked, out: Connection) -> None:
+def _worker(subject: Subject, known: tuple[str, ...], asked: Asked, out: Connection) -> None:
     """Settle what is not known yet, one by one."""
     with suppress(KeyboardInterrupt, BrokenPipeError):
-        for obligation in every(name):
+        for obligation in every(subject):
             if key(obligation) not in known:
                 out.send((key(obligation), _settled(obligation, asked)))
     out.close()

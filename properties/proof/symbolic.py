@@ -18,7 +18,7 @@ from typing import Any
 import z3
 
 from gapless.spec import forking
-from gapless.spec.language import Map, Reader, Refused, reader
+from gapless.spec.language import ELSEWHERE, Map, Reader, Refused, greatest, reader
 
 State = Any
 """A frozen dataclass; each spec has its own."""
@@ -159,6 +159,22 @@ class Reading(Reader):
         with _bound() as key:
             inside = z3.And(number(low) <= key, key < number(high))
             return UnknownMap(int(default), z3.Lambda([key], z3.If(inside, term(value, Unknown(key)), number(default))))
+
+    def in_turn(
+        self, low: Any, high: Any, stands: Callable[[Any], State], step: Callable[[State, Any], State]
+    ) -> State:
+        """As the word of the spec language, by induction: any one step leads where the next one begins."""
+
+        def goes_on(n: Any, key: Any) -> Unknown:
+            return Unknown(_same_at(step(stands(n), n), stands(n + 1), key))
+
+        with _bound() as n, _bound() as key:
+            between = self._every(
+                [Unknown(n), Unknown(key)], lambda n, key: _within(low, n, high, lambda n: goes_on(n, key))
+            )
+        if not Unknown(between):
+            raise ELSEWHERE
+        return stands(greatest(low, high))
 
     def lifted(self, state: State) -> State:
         """As the word of the spec language has it."""
@@ -331,7 +347,11 @@ def walked(function: Callable[..., Any], *args: Any, given: Sequence[Any] = ()) 
 
 def uncovered(found: Sequence[Sequence[Any]]) -> Any:
     """That none of several ways is walked, or two are: each is given by what must be so for it."""
-    return z3.Sum([z3.If(z3.And(facts), 1, 0) for facts in found]) != 1
+    before, twice = z3.BoolVal(False), []  # noqa: FBT003 - no way is walked before the first
+    for walked_here in map(z3.And, found):
+        twice.append(z3.And(walked_here, before))
+        before = z3.Or(before, walked_here)
+    return z3.Or(z3.Not(before), *twice)
 
 
 def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping[str, Any]) -> list[Way]:
@@ -343,6 +363,14 @@ def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping
 def taken(found: Sequence[Way]) -> Any:
     """That one of the ways is taken on which the step is accepted."""
     return z3.Or([z3.And(way.facts) for way in found if way.accepted])
+
+
+def _same_at(one: State, other: State, key: Any) -> Any:
+    """That two states are equal, their Maps at one key."""
+    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
+    return z3.And(
+        [number(a[key]) == number(b[key]) if isinstance(a, UnknownMap) else number(a) == number(b) for a, b in pairs]
+    )
 
 
 def same_state(one: State, other: State) -> Any:

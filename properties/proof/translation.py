@@ -183,7 +183,7 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
 
 def differs(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Question:
     """A state and arguments with which the kernel does otherwise than the spec, and does not give up."""
-    of = of or kernel(theory.spec.name)
+    of = of or kernel(theory.spec)
     args, _ = theory.ways(of.spec.actions[step.action])
     plain = [(_answers(facts), z3.And(facts), outcome) for facts, outcome in expected(of.spec, step, theory)]
     cases = []
@@ -197,7 +197,7 @@ def differs(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Q
 
 def uncovered(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Question:
     """A state and arguments for which no way through the kernel is walked, or two are."""
-    of = of or kernel(theory.spec.name)
+    of = of or kernel(theory.spec)
     args, _ = theory.ways(of.spec.actions[step.action])
     ways = [facts for facts, _, _ in runs(of, step, theory)]
     return Question((*within(theory, args), symbolic.uncovered(ways)), args=args)

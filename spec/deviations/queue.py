@@ -1,7 +1,7 @@
 """What RocketMQ does that the design of a queue forbids."""
 
 from gapless.spec import queue
-from gapless.spec.language import Deviation, Number, Position, applies, implies, replace, require
+from gapless.spec.language import Deviation, Number, Position, accepts, applies, implies, replace, require
 from gapless.spec.queue import BLANK_SLOT, State
 
 
@@ -44,6 +44,31 @@ def a_blank_slot_takes_no_entry_away(before: State, after: State) -> bool:
     return implies(more, before.first == before.indexed and after.first == before.first + 1)
 
 
+def a_topic_may_be_made_anew(s: State, position: Position, size: int, tag: int) -> bool:
+    """Otherwise a store in which somebody deleted a topic is called broken."""
+    return implies(0 < s.end, accepts(append_to_a_queue_made_anew, s, Number(0), 1, position, size, tag))
+
+
+def _blank_passed(s: State, position: Position, size: int, tag: int) -> State:
+    return pass_a_blank_slot(s, s.indexed, position, size, tag)
+
+
+def a_blank_is_known_by_its_size(s: State, position: Position, size: int, tag: int) -> bool:
+    """Otherwise an entry that consumers need is taken for a blank, or a blank for a wrong entry."""
+    due = s.first == s.indexed and s.indexed < s.end
+    blank = position == 0 and size == BLANK_SLOT and tag == 0
+    return implies(due, accepts(_blank_passed, s, position, size, tag) == blank)
+
+
+def _stopped_behind_a_blank(s: State, upto: Position) -> State:
+    return queue.settle(_blank_passed(s, Position(0), BLANK_SLOT, 0), upto)
+
+
+def blanks_alone_are_no_queue(s: State, upto: Position) -> bool:
+    """Otherwise the entries of a whole queue are lost, and nobody is told."""
+    return implies(s.indexed + 1 == s.end, not accepts(_stopped_behind_a_blank, s, upto))
+
+
 DEVIATIONS = (
     Deviation(append_to_a_queue_made_anew, queue.append, frozenset({"rocketmq"}),
         "docs/rocketmq.md#cl3: a topic deleted and made anew, and clean-expired-queue, start at 0 again"),
@@ -57,3 +82,4 @@ GIVEN_UP = (
     queue.what_left_the_queue_stays_away,
     queue.what_leaves_the_queue_has_left_the_log,
 )
+ENABLED = (a_topic_may_be_made_anew, a_blank_is_known_by_its_size, blanks_alone_are_no_queue)

@@ -7,11 +7,14 @@ BEHIND_THE_SPECS = ("__init__.py", "catalog.py", "forking.py", "language.py")
 
 
 def made_of(module: Module) -> tuple[str, ...]:
-    """The specs whose steps a spec file may call: those that it deviates from, or is composed of."""
+    """The specs whose steps a spec file may call: those that it deviates from, is composed of, or relates."""
     if module.floor == "deviations":
         return (f"gapless.spec.{module.path.stem}",)
+    if module.floor == "refinements":
+        return tuple(f"gapless.spec.{name}" for name in module.path.stem.split("_as_"))
     return ("gapless.spec.log", "gapless.spec.transaction") if module.path.name == "broker.py" else ()
 
 
 def spec_files() -> list[Module]:
-    return [module for module in modules("spec") if module.path.name not in BEHIND_THE_SPECS]
+    spec = (module for module in modules("spec") if module.floor != "reading")
+    return [module for module in spec if module.path.name not in BEHIND_THE_SPECS]

@@ -31,6 +31,7 @@ INSTEAD_OF_THE_ARROW = {
 
 SPEC_STANDS_ON = (
     *("ast", "contextlib", "importlib", "inspect", "pathlib", "pkgutil", "re", "types"),
+    *("collections.Counter", "graphlib", "itertools"),
     *("collections.abc", "contextvars", "dataclasses", "enum", "functools", "operator", "typing"),
     "immutables",
 )

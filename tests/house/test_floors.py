@@ -10,7 +10,7 @@ from tests.house.samples import module
 FLOORS = {
     "impl": ("environment", "records", "files", "dispatch", "recorder", "store", "workloads", "warm"),
     "traces": (
-        *("problems", "options", "events", "replay", "rules", "report"),
+        *("specs", "problems", "options", "events", "replay", "rules", "report"),
         *("judging", "engines", "sources", "check", "export", "warm"),
     ),
     "properties": ("processes", "proof", "exploration", "fuzzing", "machines", "faults", "overview"),

@@ -1,224 +1,71 @@
 """A spec file speaks the spec language: of what is outside it, readers would fail on some in silence."""
 
 import ast
-from collections.abc import Iterator
-from inspect import isfunction
-from typing import TypeGuard
+from functools import cache
+from pathlib import Path
 
 import pytest
 
-from gapless.spec import language
-from tests.house.project import Module, imported, listed_at, within
+from gapless.properties.exploration.search import explore
+from gapless.properties.faults.guard_audit import audit
+from gapless.spec.catalog import SPECS, Spec
+from gapless.spec.language import Bound
+from gapless.spec.reading.checking import checked
+from gapless.spec.reading.declarations import SpecFile
+from gapless.spec.reading.vocabulary import ForeignWords, foreign_words
+from tests.house.project import Module, listed_at
 from tests.house.spec_files import made_of, spec_files
-
-# --- Imports ------------------------------------------------------------------------------------------------
-
-A_SPEC_FILE_IMPORTS = ("gapless.spec.language", "dataclasses", "enum", "typing")
+from tests.support.toy_spec import TOY, toy
 
 
-def foreign_imports(tree: ast.Module, made_of: tuple[str, ...] = ()) -> list[str]:
-    """What a spec file imports beyond the spec language and the specs that it is made of."""
-    return [
-        f"{line}: a spec file may not import `{name}`: use or add a word of `gapless.spec.language`"
-        for line, name in imported(tree)
-        if not any(within(name, there) for there in (*A_SPEC_FILE_IMPORTS, *made_of))
-    ]
-
-
-def test_spec_files_import_the_spec_language_only() -> None:
-    assert spec_files()
-    for module in spec_files():
-        complaints = foreign_imports(module.tree, made_of(module))
-        assert not complaints, listed_at(module.path, complaints)
-
-
-@pytest.mark.parametrize("name", ["math", "gapless.spec.forking", "gapless.spec.log", "collections.abc"])
-def test_a_spec_file_that_imports_more_is_caught(name: str) -> None:
-    assert "word of `gapless.spec.language`" in "\n".join(foreign_imports(ast.parse(f"import {name}")))
-
-
-# --- Words --------------------------------------------------------------------------------------------------
-
-SPOKEN = (
-    *(ast.Return, ast.Assign, ast.AnnAssign, ast.Expr, ast.If),
-    *(ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.IfExp),
-    *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod),
-    *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
-    *(ast.Call, ast.keyword, ast.Lambda, ast.arguments, ast.arg),
-    *(ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Load, ast.Store),
-)
-"""What a spec's function may be made of. Every reader understands these; of the rest, some fail silently."""
-
-A_QUANTIFIER = "`all_between(low, high, lambda n: …)`, or in an invariant a parameter, which is universal"
-A_GUARD = '`require(condition, "an-id", because="…", otherwise="…")`, or `applies(condition)`'
-A_NEW_NAME = "a new name: `after = before + 1`"
-A_FIELD = "a field of the state, a number or a `Map`"
-A_COMPARISON = "comparisons joined by `or`, or a `Map` of what is in it"
-A_BOOLEAN = "`and`, `or`, `not`, `+`, `-`, `*`, `//`, `%`"
-A_FUNCTION = "a plain function of the state, beside this one"
-
-INSTEAD: dict[type[ast.AST], str] = {
-    **dict.fromkeys((ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), A_QUANTIFIER),
-    **dict.fromkeys((ast.Is, ast.IsNot), "`==` and `!=`: no reader can overload `is`"),
-    **dict.fromkeys((ast.In, ast.NotIn), A_COMPARISON),
-    **dict.fromkeys((ast.JoinedStr, ast.FormattedValue), "a plain sentence: the values stand beside it in the report"),
-    **dict.fromkeys((ast.Try, ast.TryStar, ast.Raise, ast.Assert), A_GUARD),
-    **dict.fromkeys((ast.Global, ast.Nonlocal, ast.List, ast.Tuple, ast.Set, ast.Dict), A_FIELD),
-    **dict.fromkeys((ast.AugAssign, ast.NamedExpr, ast.Delete, ast.Del), A_NEW_NAME),
-    **dict.fromkeys((ast.Div, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift), A_BOOLEAN),
-    **dict.fromkeys((ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.With), A_FUNCTION),
-    ast.Match: "`if` and `==`",
-    ast.Slice: "`all_between` over the part",
-}
-INSTEAD_OF_CALLING = {
-    **dict.fromkeys(("all", "any", "sum", "range", "sorted", "map", "filter", "enumerate", "zip"), A_QUANTIFIER),
-    **dict.fromkeys(("max", "min"), "`greatest`, or a comparison"),
-    **dict.fromkeys(("isinstance", "type", "hasattr", "getattr"), "a field of the state that tells them apart"),
-    **dict.fromkeys(("int", "bool", "str", "repr", "format"), "the value as it is"),
-    "len": "a field that counts, such as an exclusive `end`",
-    "State": "`replace(s, …)`: what is not mentioned stays",
-}
-GUARDS = ("require", "applies", "assume")
-WORDS = frozenset(name for name in language.__all__ if not isinstance(getattr(language, name), type))
-MAP_WORDS = frozenset(name for name, value in vars(language.Map).items() if isfunction(value) and name[0] != "_")
-
-
-def foreign_words(module: ast.Module, made_of: tuple[str, ...] = ()) -> list[str]:
-    """What a spec file says that is not in the spec language, and the word to use instead.
-
-    It may call the steps of the specs that it is made of: `log.flush(…)`.
-    """
-    specs = frozenset(name.rpartition(".")[2] for name in made_of)
-    functions = {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
-    complaints: list[tuple[int, str]] = []
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef):
-            may_call = (WORDS | functions | new_types(module)) - {node.name}  # itself would be a loop
-            complaints += foreign_words_of_function(node, may_call, specs)
-        elif isinstance(node, ast.ClassDef):
-            complaints += foreign_words_of_class(node)
-        elif not (is_docstring(node) or isinstance(node, ast.Import | ast.ImportFrom) or is_a_value(node)):
-            complaints.append((node.lineno, f"`{first_line(node)}` at the top of a spec: say {A_FUNCTION}"))
-    return [f"{line}: {complaint}" for line, complaint in sorted(complaints)]
-
-
-def is_a_value(node: ast.stmt) -> bool:
-    """Whether a name is given to a value, and not to a function in disguise."""
-    hidden = any(isinstance(part, ast.Lambda) for part in ast.walk(node))
-    return isinstance(node, ast.Assign | ast.AnnAssign) and not hidden
-
-
-def foreign_words_of_class(node: ast.ClassDef) -> Iterator[tuple[int, str]]:
-    """A class of a spec is a frozen dataclass or an IntEnum, and only holds fields."""
-    decorators = "".join(map(ast.unparse, node.decorator_list))
-    if "IntEnum" not in map(ast.unparse, node.bases) and "frozen=True" not in decorators:
-        yield node.lineno, f"`class {node.name}`: say `@dataclass(frozen=True, slots=True)` or `IntEnum`"
-    for member in node.body:
-        if not isinstance(member, ast.Assign | ast.AnnAssign | ast.Expr):
-            yield member.lineno, f"`{first_line(member)}` in `class {node.name}`: say {A_FUNCTION}"
-
-
-def foreign_words_of_function(
-    function: ast.FunctionDef, may_call: frozenset[str], specs: frozenset[str]
-) -> Iterator[tuple[int, str]]:
-    """The parts of a function that some reader cannot read, or reads wrongly."""
-    for decorator in function.decorator_list:
-        yield decorator.lineno, f"`@{ast.unparse(decorator)}`: say {A_FUNCTION}"
-    sentences = sentences_of(function)
-    for line, node in parts(function):
-        if isinstance(node, ast.Call):
-            complaint = foreign_call(node, may_call, specs)
-        elif isinstance(node, ast.Constant | ast.Expr):
-            complaint = foreign_value(node, sentences)
-        else:
-            complaint = foreign_node(node)
-        if complaint:
-            yield line, complaint
-
-
-def foreign_call(call: ast.Call, may_call: frozenset[str], specs: frozenset[str]) -> str | None:
-    match call.func:
-        case ast.Attribute(value=ast.Name(id=spec), attr=name) if spec in specs and name[0] != "_" and name.islower():
-            return None
-        case ast.Name(id=name) if name in may_call:
-            return None
-        case ast.Name(id=name):
-            otherwise = "a word of `gapless.spec.language`, or another function of this file"
-            return f"`{name}(…)`: say {INSTEAD_OF_CALLING.get(name, otherwise)}"
-        case ast.Attribute(attr=name) if name in MAP_WORDS:
-            return None
-    return f"`{ast.unparse(call.func)}(…)`: say a method of `Map` ({', '.join(sorted(MAP_WORDS))})"
-
-
-def foreign_value(node: ast.Constant | ast.Expr, sentences: frozenset[ast.AST]) -> str | None:
-    match node:
-        case ast.Expr(value=ast.Call(func=ast.Name(id=guard))) if guard in GUARDS:
-            return None
-        case ast.Expr() if node.value not in sentences:
-            return f"`{first_line(node)}` changes nothing: say `return replace(s, …)` with its value"
-        case ast.Constant(value=str()) if node not in sentences:
-            return f"`{ast.unparse(node)}`: say an `IntEnum`; strings are for the id, `because` and `otherwise`"
-        case ast.Constant(value=value) if not isinstance(value, int | str):
-            return f"`{ast.unparse(node)}`: say {A_FIELD}"
-    return None
-
-
-def foreign_node(node: ast.AST) -> str | None:
-    match node:
-        case ast.Attribute(ctx=ast.Store()):
-            return f"`{ast.unparse(node)} = …`: say `return replace(s, {node.attr}=…)`"
-        case ast.Subscript(ctx=ast.Store()):
-            return f"`{ast.unparse(node)} = …`: say `{ast.unparse(node.value)}.set(key, value)`"
-        case ast.Attribute(attr=name) if name.startswith("_"):
-            return f"`{ast.unparse(node)}`: say {A_FIELD}"
-        case ast.keyword(arg=None):
-            return "`**`: say each argument by its name"
-        case _ if not isinstance(node, SPOKEN):
-            instead = INSTEAD.get(type(node), "it in the words of `gapless.spec.language`")
-            return f"{type(node).__name__}, which a reader cannot see or follow: say {instead}"
-    return None
-
-
-def parts(function: ast.FunctionDef) -> Iterator[tuple[int, ast.AST]]:
-    """Every node of body and defaults with its line; what is foreign is not opened, nor are annotations."""
-    defaults = [node for node in (*function.args.defaults, *function.args.kw_defaults) if node is not None]
-    pending: list[tuple[int, ast.AST]] = [(function.lineno, node) for node in (*defaults, *function.body)]
-    while pending:
-        outer_line, node = pending.pop(0)
-        line = getattr(node, "lineno", outer_line)
-        yield line, node
-        if isinstance(node, SPOKEN):
-            annotation = getattr(node, "annotation", None)
-            pending += [(line, child) for child in ast.iter_child_nodes(node) if child is not annotation]
-
-
-def sentences_of(function: ast.FunctionDef) -> frozenset[ast.AST]:
-    """The docstring, and what guards say."""
-    said: list[ast.AST] = []
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in GUARDS:
-            said += [*node.args[1:], *(keyword.value for keyword in node.keywords)]
-    return frozenset(said) | {node.value for node in function.body[:1] if is_docstring(node)}
-
-
-def is_docstring(node: ast.AST) -> TypeGuard[ast.Expr]:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def new_types(module: ast.Module) -> frozenset[str]:
-    """Names given by `Offset = NewType("Offset", int)`: calling one changes nothing."""
-    return frozenset(
-        target.id
-        for node in module.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("NewType(")
-        for target in node.targets
-        if isinstance(target, ast.Name)
+@cache
+def spec_file(module: Module) -> SpecFile:
+    """A spec file of ours as those see it who read it; what others call of it, nobody asks here."""
+    others = {f"gapless.spec.{other.path.stem}": other for other in spec_files() if other.floor != "deviations"}
+    name = module.name.removeprefix("gapless.spec.")
+    own = {other.name: other.name.rpartition(".")[2] for other in others.values() if other.name in made_of(module)}
+    called = {node.name for node in module.tree.body if isinstance(node, ast.FunctionDef)}
+    return SpecFile(
+        str(module.path),
+        name,
+        module.tree,
+        {n: spec_file(others[whole]) for whole, n in own.items()},
+        frozenset(called),
     )
 
 
-def first_line(node: ast.AST) -> str:
-    return ast.unparse(node).splitlines()[0]
+def foreign(text: str, *made_of: SpecFile) -> list[str]:
+    """What is foreign in a text, a line each."""
+    file = SpecFile("lease.py", "lease", ast.parse(text), {other.name: other for other in made_of})
+    return [f"{complaint.line}: {complaint}" for complaint in foreign_words(file)]
 
+
+# --- Imports ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import math",
+        "import gapless.spec.language",
+        "import enum",
+        "from gapless.spec import forking",
+        "from gapless.spec import log",
+        "from gapless.spec.log import BLANK",
+        "from gapless.spec.language import *",
+        "from gapless.spec.language import waived",
+        "from gapless.spec.language import require as need",
+        "from collections.abc import Callable",
+        "from dataclasses import replace",
+        "from typing import Any",
+        "from .other import State",
+    ],
+)
+def test_a_spec_file_that_imports_more_is_caught(imports: str) -> None:
+    assert any("word of `gapless.spec.language`" in line for line in foreign(imports))
+
+
+# --- Words --------------------------------------------------------------------------------------------------
 
 A_SPEC = """
 from dataclasses import dataclass
@@ -265,12 +112,12 @@ ACTIONS = (append,)
 
 @pytest.mark.parametrize("spec", spec_files(), ids=lambda spec: spec.path.name)
 def test_a_spec_speaks_the_spec_language(spec: Module) -> None:
-    complaints = foreign_words(spec.tree, made_of(spec))
+    complaints = [f"{complaint.line}: {complaint}" for complaint in foreign_words(spec_file(spec))]
     assert not complaints, listed_at(spec.path, complaints)
 
 
 def test_the_spec_language_is_left_alone() -> None:
-    assert foreign_words(ast.parse(A_SPEC)) == []
+    assert foreign(A_SPEC) == []
 
 
 @pytest.mark.parametrize(
@@ -281,7 +128,7 @@ def test_the_spec_language_is_left_alone() -> None:
         ("return [n for n in s.sizes]", "all_between"),
         ("return {n: 0 for n in s.sizes}", "all_between"),
         ("return all(n > 0 for n in s.sizes)", "all_between"),
-        ("return append(s, n)", "another function"),  # each snippet is the body of `append`
+        ("return probe(s, n)", "all_between"),  # each snippet is the body of `probe`
         ("return s.phase is n", "`==`"),
         ("return s.phase is not n", "`==`"),
         ("return n in (1, 2)", "comparisons joined by `or`"),
@@ -290,6 +137,7 @@ def test_the_spec_language_is_left_alone() -> None:
         ("return max(n, 2)", "`greatest`"),
         ("return int(n)", "the value as it is"),
         ("return hash(n)", "a word of `gapless.spec.language`"),
+        ("return float(n)", "the value as it is"),
         ("return s.sizes.items()", "a method of `Map` (cleared, "),
         ("return s.sizes.entries.get(n)", "a method of `Map` (cleared, "),
         ("return Map(0)", "a word of `gapless.spec.language`"),
@@ -323,20 +171,127 @@ def test_the_spec_language_is_left_alone() -> None:
     ],
 )
 def test_a_foreign_word_is_caught(body: str, instead: str) -> None:
-    source = f"def append(s: State, n: int) -> State:\n    {body}\n"
-    complaints = foreign_words(ast.parse(source))
-    assert instead in "\n".join(complaints)
-    assert complaints[0].startswith("2: ")
+    lines = foreign(probed(body))
+    assert instead in "\n".join(lines)
+    assert {int(line.partition(":")[0]) for line in lines} <= set(range(PROBE, PROBE + 2 + body.count("\n")))
+
+
+PROBE = A_SPEC[: A_SPEC.index("ACTIONS")].count("\n") + 1
+
+
+def probed(body: str, head: str = "def probe(s: State, n: int) -> State:") -> str:
+    """A spec that is in order but for the body of one step, or its head."""
+    return A_SPEC.replace("ACTIONS = (append,)", f"{head}\n    {body}\n\n\nACTIONS = (append, probe)")
+
+
+def test_a_spec_in_order_is_probed() -> None:
+    assert foreign(probed("return replace(s, end=Position(n))")) == []
+
+
+# --- Kinds of values ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "instead"),
+    [
+        ("return s if s.end else s", "`s.end != 0`"),
+        ("return s if not s.end else s", "`s.end != 0`"),
+        ("return s if s.end and n == 1 else s", "`s.end != 0`"),
+        ("return s if n == 1 or n - 1 else s", "`n - 1 != 0`"),
+        ("return s if s.sizes[n] else s", "`s.sizes[n] != 0`"),
+        ("return s if s.sizes else s", "a comparison"),
+        ("return s if s else s", "a comparison"),
+        ("return s if is_new else s", "`is_new(s, …)`"),
+        ("return s if 1 else s", "`True`, `False`"),
+        ('require(n, "an-id", because="", otherwise="")\n    return s', "`n != 0`"),
+        ("applies(n)\n    return s", "`n != 0`"),
+        ('assume(n % 2, because="")\n    return s', "`n % 2 != 0`"),
+        ("return s if implies(n, n == 1) else s", "`n != 0`"),
+        ("return s if all_between(0, n, lambda k: s.sizes[k]) else s", "`s.sizes[k] != 0`"),
+        ("return s if all_between(0, n, n) else s", "`lambda n: …`"),
+        ("return s if s.sizes == s.sizes else s", "by its key"),
+        ("return s if s == s else s", "its fields"),
+        ("return s if n == is_new else s", "`is_new(s, …)`"),
+        ("return s if n == id else s", "a parameter"),
+        ("return s if s.size == 1 else s", "phase, end, sizes"),
+        ("return replace(s, size=1)", "phase, end, sizes"),
+        ("return n", "lease.State"),
+        ("return is_new(s)", "lease.State"),
+        ("return s if is_new(s, n) else s", "each argument"),
+        ("return s if 7 // n == 1 else s", "a positive number"),
+        ("return s if n % -1 == 1 else s", "a positive number"),
+        ("require = n\n    return s", "a word of the language"),
+        ("s = replace(s, end=Position(1))\n    return s", "another name"),
+        ("return s if all_between(0, n, lambda s: s == 1) else s", "another name"),
+        ("if n == 1:\n        return s", "on every way"),
+        ("after = before = n\n    return s", "a new name"),
+        ("holds = lambda k: k == 1\n    return s", "in `all_between"),
+    ],
+)
+def test_a_value_of_another_kind_is_caught(body: str, instead: str) -> None:
+    lines = foreign(probed(body))
+    assert instead in "\n".join(lines)
+    assert {int(line.partition(":")[0]) for line in lines} <= set(range(PROBE, PROBE + 2 + body.count("\n")))
+
+
+def test_a_flag_is_a_truth_value_in_state_argument_and_map() -> None:
+    text = A_SPEC.replace(
+        "end: Position", "open: bool = False\n    known: Map[Slot, bool] = Map(False)\n    end: Position"
+    )
+    text = text.replace("return replace(s, phase=Phase.DONE)", "return step(s, Slot(size), s.open)").replace(
+        "ACTIONS",
+        """def step(s: State, slot: Slot, flag: bool) -> State:
+    applies(flag and not s.open and (s.known[slot] or is_new(s)))
+    return replace(s, open=slot == 1, known=s.known.set(slot, flag))
+
+
+ACTIONS""",
+    )
+    assert foreign(text) == []
+    assert "`slot != 0`" in "\n".join(foreign(text.replace("open=slot == 1", "open=slot")))
+    assert "`slot != 0`" in "\n".join(foreign(text.replace("set(slot, flag)", "set(slot, slot)")))
+    assert "`size != 0`" in "\n".join(foreign(text.replace("Slot(size), s.open", "Slot(size), size")))
+    assert "`True` or `False`" in "\n".join(foreign(text.replace("open: bool = False", "open: bool = 0")))
+
+
+@pytest.mark.parametrize(
+    ("head", "instead"),
+    [
+        ("def probe(s: State, n: int = 1) -> State:", "each argument in each call"),
+        ("def probe(s: State, *n: int) -> State:", "each argument by its name"),
+        ("def probe(s: State, **n: int) -> State:", "each argument by its name"),
+        ("def probe(s: State, *, n: int) -> State:", "each argument by its name"),
+        ("def probe(s: State, n) -> State:", "a `NewType` of `int`"),
+        ("def probe(s: State, n: float) -> State:", "a `NewType` of `int`"),
+        ("def probe(s: State, n: 'int') -> State:", "a `NewType` of `int`"),
+        ("def probe(s: State, n: int):", "`-> State`"),
+        ("def probe(s: State, n: int) -> float:", "a `NewType` of `int`"),
+        ("def probe(n: int, s: State) -> State:", "the next state"),
+        ("def probe(s: State, n: int) -> bool:", "the next state"),
+        ("def require(s: State, n: int) -> State:", "a word of the language"),
+        ("def probe(s: State, require: int) -> State:", "a word of the language"),
+        ("def append(s: State, n: int) -> State:", "the first is hidden"),
+    ],
+)
+def test_a_foreign_signature_is_caught(head: str, instead: str) -> None:
+    assert instead in "\n".join(foreign(probed("return s", head)))
 
 
 def test_only_a_composed_spec_calls_the_steps_of_others() -> None:
-    source = "from gapless.spec import log\ndef flush(s: State, to: int) -> State:\n    return log.flush(s, to)\n"
-    tree = ast.parse(source)
-    assert foreign_imports(tree, ("gapless.spec.log",)) == foreign_words(tree, ("gapless.spec.log",)) == []
-    assert foreign_imports(tree, ("gapless.spec.queue",))
-    assert foreign_words(tree, ("gapless.spec.queue",))
-    assert foreign_words(ast.parse(source.replace("log.flush(", "log.State(")), ("gapless.spec.log",))
-    assert foreign_words(ast.parse(source.replace("log.flush(", "log._flush(")), ("gapless.spec.log",))
+    log = SpecFile("log.py", "log", ast.parse(A_SPEC.replace("def append", "def flush").replace("append", "flush")))
+    source = (
+        "from gapless.spec import log\nfrom gapless.spec.log import State\n"
+        "def flush(s: State, size: int) -> State:\n    return log.flush(s, log.BLANK, size)\nACTIONS = (flush,)\n"
+    )
+    assert foreign(source, log) == []
+    queue = SpecFile("queue.py", "queue", log.tree)
+    assert foreign(source, queue)
+    assert foreign(source.replace("log.flush(", "log.State("), log)
+    assert foreign(source.replace("log.flush(", "log._flush("), log)
+    assert "`size != 0`" in "\n".join(foreign(source.replace("return log", "applies(size)\n    return log"), log))
+
+
+# --- At the top ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -350,8 +305,120 @@ def test_only_a_composed_spec_calls_the_steps_of_others() -> None:
         ("class State:\n    end: int = 0", "frozen=True"),
         ("@dataclass\nclass State:\n    end: int = 0", "frozen=True"),
         ("@dataclass(frozen=True)\nclass State:\n    def size(self): return 0", "a plain function"),
+        ("@dataclass(frozen=True, slots=True)\nclass State:\n    __eq__ = None", "a plain function"),
+        ("@dataclass(frozen=True, slots=True)\nclass State:\n    end: float = 0.0", "a `NewType` of `int`"),
+        ("@dataclass(frozen=True, slots=True)\nclass State:\n    end: int = 0.5", "a number"),
+        ("@dataclass(frozen=True, slots=True)\nclass State:\n    seen: list = field(list)", "a `NewType` of `int`"),
+        ("class Phase(IntEnum):\n    NEW = auto()", "a number"),
+        ("class Phase(IntEnum):\n    def step(self): return 0", "a plain function"),
+        ("class Phase(Enum):\n    NEW = 0", "`IntEnum`"),
+        ("SEEN = []", "a number"),
+        ("SEEN = {}", "a number"),
+        ("SEEN = set()", "a number"),
+        ("SEEN = dict(a=1)", "a number"),
+        ("HALF = 0.5", "a number"),
+        ("HALF = 1 / 2", "a number"),
+        ("NONE = None", "a number"),
+        ("NOW = time()", "a number"),
+        ("A, B = 1, 2", "one name"),
+        ("SEEN: list[int]", "one name"),
+        ("SEEN = 1\nSEEN += 1", "a plain function"),
+        ("SEEN = 1\nSEEN = 2", "the first is hidden"),
         ("def append(s, n=len('')): return s", "exclusive `end`"),
+        ("require = 1", "a word of the language"),
     ],
 )
 def test_a_foreign_construction_is_caught(source: str, instead: str) -> None:
-    assert instead in "\n".join(foreign_words(ast.parse(source)))
+    assert instead in "\n".join(foreign(source))
+
+
+@pytest.mark.parametrize(
+    ("function", "complaint"),
+    [
+        (
+            "def left(s: State, n: int) -> State:\n    return s",
+            "`left`, which is in no tuple and which nothing calls: say it in `ACTIONS`",
+        ),
+        ("def left(s: State, n: int) -> bool:\n    return n == 1", "say it in `INVARIANTS`"),
+        (
+            "def left(before: State, after: State) -> bool:\n    return before.end == after.end",
+            "say it in `STEP_PROPERTIES`",
+        ),
+        ("def left(n: int) -> int:\n    return n", "say it in another function"),
+        ("def left(n: int) -> int:\n    return right(n)\n\n\ndef right(n: int) -> int:\n    return n", "`right`"),
+    ],
+)
+def test_a_function_that_nobody_reads_is_caught(function: str, complaint: str) -> None:
+    assert complaint in "\n".join(foreign(A_SPEC.replace("ACTIONS", f"{function}\n\n\nACTIONS")))
+
+
+def test_a_step_that_only_a_property_names_is_caught() -> None:
+    """It states rules, and no trace is held against them."""
+    text = A_SPEC.replace("import Map", "import accepts, Map").replace(
+        "ACTIONS",
+        """def flush(s: State) -> State:
+    require(s.end != 0, "an-id", because="", otherwise="")
+    return s
+
+
+def it_can_be_flushed(s: State) -> bool:
+    return accepts(flush, s) or accepts(twice, s)
+
+
+def twice(s: State) -> State:
+    return flush(flush(s))
+
+
+ENABLED = (it_can_be_flushed,)
+ACTIONS""",
+    )
+    (line,) = foreign(text)
+    assert "`flush`, which states rules and which no step is: say it in `ACTIONS`" in line
+    assert foreign(text.replace("(append,)", "(append, flush)")) == []
+
+
+def test_functions_that_call_one_another_in_a_circle_are_caught() -> None:
+    circle = "def one(n: int) -> int:\n    return two(n)\n\n\ndef two(n: int) -> int:\n    return one(n)\n\n\nACTIONS"
+    assert "which calls itself" in "\n".join(foreign(A_SPEC.replace("ACTIONS", circle)))
+
+
+@pytest.mark.parametrize(
+    ("tuples", "instead"),
+    [
+        ("ACTIONS = (append)", "a tuple"),
+        ("ACTIONS = [append]", "a tuple"),
+        ("ACTIONS = (append, append)", "it once"),
+        ("ACTIONS = (append, True)", "a function of this file"),
+        ("ACTIONS = (append, is_new)", "the next state"),
+        ("ACTIONS = (append,)\nINVARIANTS = (append,)", "returns a `bool`"),
+        ("ACTIONS = (append,)\nSTEP_PROPERTIES = (is_new,)", "the states before and after"),
+        ("ACTIONS = (append,)\nENABLED = (append,)", "returns a `bool`"),
+        ("ACTIONS = (append,)\nAT_REST = (append,)", "returns a `bool`"),
+    ],
+)
+def test_a_tuple_of_something_else_is_caught(tuples: str, instead: str) -> None:
+    assert instead in "\n".join(foreign(A_SPEC.replace("ACTIONS = (append,)", tuples)))
+
+
+def test_a_bound_may_be_any_value_that_is_one() -> None:
+    within = 'BOUND = Bound(says="two", within=lambda s: s.end in {1, 2}, numbers={"size": range(3)})'
+    text = A_SPEC.replace("import Map", "import Bound, Map").replace("ACTIONS", f"{within}\nACTIONS")
+    assert foreign(text) == []
+    assert foreign(text.replace("Bound(says", "dict(says"))
+
+
+# --- Who reads it -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.name)
+def test_a_spec_of_ours_has_no_function_that_nobody_reads(spec: Spec) -> None:
+    assert checked(spec) is spec
+
+
+def test_whoever_reads_a_spec_refuses_a_foreign_word(tmp_path: Path) -> None:
+    """Were it left to a test alone, a spec that nobody tests would be proved."""
+    spec = toy(tmp_path, text=TOY.replace("0 < more,", "more is not honest,"))
+    bound = Bound("up to three", lambda s: s.count <= 3, {"more": (1,), "honest": (1,)})
+    for read in (lambda: explore(spec, bound), lambda: list(audit(spec))):
+        with pytest.raises(ForeignWords, match=r"toy.py:15: `is not`.*: say `==` and `!=`"):
+            read()

@@ -542,9 +542,9 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
     read: list[int] = []
     reads = reading.read
 
-    def counted(path: Path, stretch: reading.EventStretch) -> Any:
+    def counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
         read.append(stretch.number)
-        return reads(path, stretch)
+        return reads(path, stretch, of)
 
     monkeypatch.setattr(reading, "read", counted)
     for mingled, times in ((1, 1), (3, 2)):

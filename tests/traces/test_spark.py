@@ -26,7 +26,8 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store.directory import open_store
-from tests.support.command_line import gapless_process
+from gapless.traces.specs import load
+from tests.support.command_line import ROOT, gapless_process
 from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
 from tests.support.rocketmq import damage, transaction_damage
 from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
@@ -338,3 +339,14 @@ def _die(_: int) -> int:
 
 def _divide(by: int) -> int:
     return 60 // by
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_spec_of_a_users_own_travels_to_the_workers(tmp_path: Path) -> None:
+    """As text: its file need not lie where they run."""
+    spec = tmp_path / "lease.py"
+    spec.write_text((ROOT / "examples/lease.py").read_text(encoding="utf-8"), encoding="utf-8")
+    own = load(spec)
+    spec.unlink()
+    said, _ = agree(ROOT / "examples/lease.ndjson", tmp_path, split=200, specs=[own])
+    assert [finding["rule"] for finding in said["findings"]] == ["lease/token-is-no-older-than-the-last-write"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from gapless.traces.events import ndjson, parquet
 from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import is_parquet
-from gapless.traces.events.schema import Event, from_lines, sound, to_events
+from gapless.traces.events.schema import OURS, Event, EventSchema
 from gapless.traces.problems import Unreadable, shown
 
 
@@ -49,8 +49,8 @@ def origin(path: Path) -> Origin:
         return parquet.origin(path, file) if is_parquet(path) else ndjson.origin(path, file)
 
 
-def read(path: Path, stretch: EventStretch | None = None) -> Iterator[pa.RecordBatch]:
-    """The events of a file, or of a stretch of it, in its order, as batches of `schema.SCHEMA`.
+def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[pa.RecordBatch]:
+    """The events of a file, or of a stretch of it, in its order, as batches of the schema.
 
     One batch is held at a time. Raises Unreadable.
     """
@@ -59,9 +59,9 @@ def read(path: Path, stretch: EventStretch | None = None) -> Iterator[pa.RecordB
     with _opened(path) as file:
         try:
             if columnar:
-                yield from parquet.read(path, file, low, high, sound)
+                yield from parquet.read(path, file, low, high, of.sound)
             else:
-                yield from ndjson.read(path, file, low, high, from_lines)
+                yield from ndjson.read(path, file, low, high, of.from_lines)
         except NoEvent as wrong:
             kind, number = place(path, wrong.row)
             raise Unreadable(
@@ -85,4 +85,4 @@ def place(path: Path, row: int) -> tuple[str, int]:
 
 def read_events(path: Path) -> Iterator[Event]:
     """The events of a file, one by one. Raises Unreadable."""
-    return chain.from_iterable(to_events(batch) for batch in read(path))
+    return chain.from_iterable(OURS.to_events(batch) for batch in read(path))

@@ -1,14 +1,15 @@
 """The event schema: which steps there are, as the specs have them, and whether an event is one of them.
 
 `../README.md` describes events at length. Three forms carry the same: `Event`, an object for whoever writes a recorder
-or a test; a line of NDJSON; and a row of `SCHEMA`, as which millions of events are read. What passes here is a step of
-a spec that we have, with the arguments of that step: later stages do not look again.
+or a test; a line of NDJSON; and a row of a schema, as which millions of events are read. What passes here is a step of
+a spec that is known, with the arguments of that step: later stages do not look again. Known are our specs, which the
+names of this module are about, and those that a user brings to one check: `with_specs` of them has the same names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -24,10 +25,11 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
-from gapless.spec.catalog import SPECS
+from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import event, writing
 from gapless.traces.events.event import (
     OUTCOMES,
@@ -42,12 +44,6 @@ from gapless.traces.events.event import (
     parsed,
     seen,
 )
-
-ALL = Vocabulary({name: spec.parameters for name, spec in SPECS.items()})
-STEPS = tuple((spec, action) for spec, actions in ALL.specs.items() for action in actions)
-ARGUMENTS = ALL.arguments
-SCHEMA = ALL.schema
-
 
 # -- one event -----------------------------------------------------------------------------------------------------
 
@@ -93,10 +89,12 @@ class Event(BaseModel):
         return _without_nulls(given)
 
     @model_validator(mode="after")
-    def _is_a_step_of_its_spec(self) -> Self:
-        spec = SPECS.get(self.spec)
+    def _is_a_step_of_its_spec(self, info: ValidationInfo) -> Self:
+        """Whether the specs of the context, or ours, have such a step."""
+        specs: Mapping[str, Spec] = SPECS if info.context is None else info.context
+        spec = specs.get(self.spec)
         if spec is None:
-            raise ValueError(f"spec is {self.spec!r}, expected {_or(SPECS)}")
+            raise ValueError(f"spec is {self.spec!r}, expected {_or(specs)}; --spec FILE names one of yours")
         if self.action not in spec.actions:
             raise ValueError(f"action is {self.action!r}, expected a step of {self.spec}: {_or(spec.actions)}")
         if self.args.keys() != set(spec.parameters[self.action]):
@@ -128,117 +126,155 @@ def _sentence(error: ValidationError) -> str:
 # -- many events ---------------------------------------------------------------------------------------------------
 
 SAW = TypeAdapter(Integers)
-ACTIONS = tuple(dict.fromkeys(action for _, action in STEPS))
-STEP_OF = np.full((len(SPECS) + 1, len(ACTIONS) + 1), -1, np.int64)  # its last row and column stand for no such name
-for _number, (_spec, _action) in enumerate(STEPS):
-    STEP_OF[list(SPECS).index(_spec), ACTIONS.index(_action)] = _number
-TAKES = np.array([[name in ALL.specs[spec][action] for name in ARGUMENTS] for spec, action in STEPS])
-
-from_columns = partial(event.from_columns, ALL)
-"""`event.from_columns`, in the words of all specs: a batch of `SCHEMA`."""
 
 
-def steps(batch: pa.RecordBatch) -> Ints:
-    """The step of every event as its index in `STEPS`; -1 where it is none."""
-    return STEP_OF[codes(batch.column("spec"), SPECS), codes(batch.column("action"), ACTIONS)]
+class EventSchema:
+    """The events of some specs, by name: their columns, and whether a row is one of them.
 
+    `steps`: every step as (spec, action) · `arguments`: of all steps, a column each · `columns`: of a batch.
+    """
 
-def from_events(events: Iterable[Event]) -> pa.RecordBatch:
-    """Events as one batch of `SCHEMA`."""
-    rows = [each.model_dump() for each in events]
-    for row in rows:
-        row["saw"] = None if row["saw"] is None else event.sorted_text(row["saw"])
-    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+    def __init__(self, specs: Mapping[str, Spec]) -> None:
+        self.specs = specs
+        self.vocabulary = Vocabulary({name: spec.parameters for name, spec in specs.items()})
+        known = self.vocabulary.specs
+        self.steps = tuple((spec, action) for spec, actions in known.items() for action in actions)
+        self.arguments = self.vocabulary.arguments
+        self.columns = self.vocabulary.schema
+        self.names = frozenset(self.columns.names)
+        self.actions = tuple(dict.fromkeys(action for _, action in self.steps))
+        self.takes = np.array([[name in known[spec][action] for name in self.arguments] for spec, action in self.steps])
+        self.step_of = np.full((len(specs) + 1, len(self.actions) + 1), -1, np.int64)  # the last: no such name
+        places = {name: number for number, name in enumerate(specs)}
+        for number, (spec, action) in enumerate(self.steps):
+            self.step_of[places[spec], self.actions.index(action)] = number
 
+    def steps_in(self, batch: pa.RecordBatch) -> Ints:
+        """The step of every event as its index in `steps`; -1 where it is none."""
+        return self.step_of[codes(batch.column("spec"), self.specs), codes(batch.column("action"), self.actions)]
 
-def to_events(batch: pa.RecordBatch) -> Iterator[Event]:
-    """A batch of events as objects."""
-    return (Event.model_validate(row) for row in event.rows(conformed(batch), ALL))
+    def from_events(self, events: Iterable[Event]) -> pa.RecordBatch:
+        """Events as one batch."""
+        rows = [each.model_dump() for each in events]
+        for row in rows:
+            row["saw"] = None if row["saw"] is None else event.sorted_text(row["saw"])
+        return pa.RecordBatch.from_pylist(rows, schema=self.columns)
 
+    def to_events(self, batch: pa.RecordBatch) -> Iterator[Event]:
+        """A batch of events as objects."""
+        rows = event.rows(self.conformed(batch), self.vocabulary)
+        return (Event.model_validate(row, context=self.specs) for row in rows)
 
-def from_lines(lines: list[bytes]) -> pa.RecordBatch:
-    """Lines of NDJSON as a batch of `SCHEMA`. Raises NoEvent for the first line that is none."""
-    batch = _at_once(lines)
-    return _by_line(lines) if batch is None else batch
+    def from_lines(self, lines: list[bytes]) -> pa.RecordBatch:
+        """Lines of NDJSON as a batch. Raises NoEvent for the first line that is none."""
+        batch = self._at_once(lines)
+        return self._by_line(lines) if batch is None else batch
 
-
-def _at_once(lines: list[bytes]) -> pa.RecordBatch | None:
-    """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
-    try:
-        rows = [parsed(line) for line in lines]
-        if not all(isinstance(row, dict) and row.keys() <= NAMES for row in rows):
-            return None
-        columns = {name: pa.array([row.get(name) for row in rows]) for name in NAMES - {"saw"}}
-        saw = [row.get("saw") for row in rows]
-        columns["saw"] = pa.array(
-            [None if fields is None else event.sorted_text(_without_nulls(fields)) for fields in saw], pa.string()
-        )
-        return sound(pa.RecordBatch.from_pydict(columns))
-    except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException, NoEvent):
-        return None
-
-
-def _by_line(lines: list[bytes]) -> pa.RecordBatch:
-    """The lines one by one, up to the first that is no event."""
-    found = []
-    for number, line in enumerate(lines):
+    def _at_once(self, lines: list[bytes]) -> pa.RecordBatch | None:
+        """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
         try:
-            found.append(Event.model_validate(parsed(line)))
+            rows = [parsed(line) for line in lines]
+            if not all(isinstance(row, dict) and row.keys() <= self.names for row in rows):
+                return None
+            columns = {name: pa.array([row.get(name) for row in rows]) for name in self.names - {"saw"}}
+            saw = [row.get("saw") for row in rows]
+            columns["saw"] = pa.array(
+                [None if fields is None else event.sorted_text(_without_nulls(fields)) for fields in saw], pa.string()
+            )
+            return self.sound(pa.RecordBatch.from_pydict(columns))
+        except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException, NoEvent):
+            return None
+
+    def _by_line(self, lines: list[bytes]) -> pa.RecordBatch:
+        """The lines one by one, up to the first that is no event."""
+        found = []
+        for number, line in enumerate(lines):
+            try:
+                found.append(Event.model_validate(parsed(line), context=self.specs))
+            except ValidationError as error:
+                raise NoEvent(number, _sentence(error)) from error
+            except ValueError as error:
+                why = str(error).replace("line 1 column", "column")
+                raise NoEvent(number, f"not JSON ({why}), expected one event as an object") from error
+        return self.from_events(found)
+
+    def sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with our columns. Raises ValueError where it has others, NoEvent where a row is no event."""
+        same = self.conformed(batch)
+        at = self._first_wrong(same)
+        if at is not None:
+            raise NoEvent(at, self._why_wrong(same, at))
+        return same
+
+    def conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with our columns and types. Raises ValueError where it has others."""
+        names = batch.schema.names
+        if strange := [name for name in names if name not in self.names]:
+            raise ValueError(f"there is a column {strange[0]}, expected {_and(self.columns.names)}")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"column {twice[0]} stands there twice")
+        columns = {
+            name: batch.column(name) if name in names else pa.nulls(batch.num_rows) for name in self.columns.names
+        }
+        arrays = [
+            self._arguments(columns["args"])
+            if field.name == "args"
+            else _cast(columns[field.name], field.name, field.type)
+            for field in self.columns
+        ]
+        outcome = self.columns.get_field_index("outcome")
+        arrays[outcome] = arrays[outcome].fill_null("ok")
+        same = pa.RecordBatch.from_arrays(arrays, schema=self.columns)
+        same.validate(full=True)
+        return same
+
+    def _arguments(self, column: pa.Array[Any]) -> pa.Array[Any]:
+        """The arguments, of which a file may lack those that it never needs."""
+        if not (pa.types.is_struct(column.type) or pa.types.is_null(column.type)):
+            raise ValueError(f"column args is {column.type}, expected a struct of integers")
+        given = [] if pa.types.is_null(column.type) else [field.name for field in column.type]
+        if strange := [name for name in given if name not in self.arguments]:
+            raise ValueError(f"there is a column args.{strange[0]}, expected {_and(self.arguments)}")
+        nulls = pa.nulls(len(column), pa.int64())
+        return pa.StructArray.from_arrays(
+            [
+                _cast(pc.struct_field(column, name), f"args.{name}", pa.int64()) if name in given else nulls
+                for name in self.arguments
+            ],
+            fields=list(self.columns.field("args").type),
+        )
+
+    def _first_wrong(self, batch: pa.RecordBatch) -> int | None:
+        """The first row that is no event, by column: what `Event` says of one, for all of them at once."""
+        step = self.steps_in(batch)
+        wrong = (step < 0) | (codes(batch.column("outcome"), OUTCOMES) < 0)
+        for name in ("source", "trace", "position"):
+            wrong |= batch.column(name).is_null().to_numpy(zero_copy_only=False)
+        for at, name in enumerate(self.arguments):
+            wrong |= self.takes[step, at] != argument(batch, name).is_valid().to_numpy(zero_copy_only=False)
+        saw = batch.column("saw")
+        for row in np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False)).tolist():
+            wrong[row] |= not self._may_be_seen(saw[row].as_py(), self.steps[step[row]][0])
+        return int(wrong.argmax()) if wrong.any() else None
+
+    def _may_be_seen(self, text: str, spec: str) -> bool:
+        try:
+            return SAW.validate_python(seen(text), strict=True).keys() <= set(self.specs[spec].scalars)
+        except ValueError:
+            return False
+
+    def _why_wrong(self, batch: pa.RecordBatch, at: int) -> str:
+        """What is wrong with the row at `at`, as `Event` says it."""
+        row = batch.slice(at, 1).to_pylist()[0]
+        try:
+            if row["saw"] is not None:
+                row["saw"] = seen(row["saw"])
+            Event.model_validate(row, context=self.specs)
         except ValidationError as error:
-            raise NoEvent(number, _sentence(error)) from error
+            return _sentence(error)
         except ValueError as error:
-            why = str(error).replace("line 1 column", "column")
-            raise NoEvent(number, f"not JSON ({why}), expected one event as an object") from error
-    return from_events(found)
-
-
-# -- what a batch must be ------------------------------------------------------------------------------------------
-
-NAMES = frozenset(SCHEMA.names)
-
-
-def sound(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch as one of `SCHEMA`. Raises ValueError where it has other columns, NoEvent where a row is no event."""
-    same = conformed(batch)
-    at = _first_wrong(same)
-    if at is not None:
-        raise NoEvent(at, _why_wrong(same, at))
-    return same
-
-
-def conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the columns and types of `SCHEMA`. Raises ValueError where it has others."""
-    names = batch.schema.names
-    if strange := [name for name in names if name not in NAMES]:
-        raise ValueError(f"there is a column {strange[0]}, expected {_and(SCHEMA.names)}")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"column {twice[0]} stands there twice")
-    columns = {name: batch.column(name) if name in names else pa.nulls(batch.num_rows) for name in SCHEMA.names}
-    arrays = [
-        _arguments(columns["args"]) if field.name == "args" else _cast(columns[field.name], field.name, field.type)
-        for field in SCHEMA
-    ]
-    arrays[SCHEMA.get_field_index("outcome")] = arrays[SCHEMA.get_field_index("outcome")].fill_null("ok")
-    same = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-    same.validate(full=True)
-    return same
-
-
-def _arguments(column: pa.Array[Any]) -> pa.Array[Any]:
-    """The arguments, of which a file may lack those that it never needs."""
-    if not (pa.types.is_struct(column.type) or pa.types.is_null(column.type)):
-        raise ValueError(f"column args is {column.type}, expected a struct of integers")
-    given = [] if pa.types.is_null(column.type) else [field.name for field in column.type]
-    if strange := [name for name in given if name not in ARGUMENTS]:
-        raise ValueError(f"there is a column args.{strange[0]}, expected {_and(ARGUMENTS)}")
-    nulls = pa.nulls(len(column), pa.int64())
-    return pa.StructArray.from_arrays(
-        [
-            _cast(pc.struct_field(column, name), f"args.{name}", pa.int64()) if name in given else nulls
-            for name in ARGUMENTS
-        ],
-        fields=list(SCHEMA.field("args").type),
-    )
+            return f"saw: not JSON ({error})"
+        raise AssertionError(row)  # pragma: no cover - columns and objects would disagree
 
 
 def _cast(column: pa.Array[Any], name: str, to: pa.DataType) -> pa.Array[Any]:
@@ -254,39 +290,18 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _first_wrong(batch: pa.RecordBatch) -> int | None:
-    """The first row that is no event, by column: what `Event` says of one, for all of them at once."""
-    step = steps(batch)
-    wrong = (step < 0) | (codes(batch.column("outcome"), OUTCOMES) < 0)
-    for name in ("source", "trace", "position"):
-        wrong |= batch.column(name).is_null().to_numpy(zero_copy_only=False)
-    for at, name in enumerate(ARGUMENTS):
-        wrong |= TAKES[step, at] != argument(batch, name).is_valid().to_numpy(zero_copy_only=False)
-    saw = batch.column("saw")
-    for row in np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        wrong[row] |= not _may_be_seen(saw[row].as_py(), STEPS[step[row]][0])
-    return int(wrong.argmax()) if wrong.any() else None
+OURS = EventSchema(SPECS)
+ALL, STEPS, ARGUMENTS, SCHEMA = OURS.vocabulary, OURS.steps, OURS.arguments, OURS.columns
+from_lines, from_events, to_events = OURS.from_lines, OURS.from_events, OURS.to_events
+sound, conformed = OURS.sound, OURS.conformed
+from_columns = partial(event.from_columns, ALL)
+"""`event.from_columns`, in the words of our specs: a batch of `SCHEMA`."""
 
 
-def _may_be_seen(text: str, spec: str) -> bool:
-    try:
-        return SAW.validate_python(seen(text), strict=True).keys() <= set(SPECS[spec].scalars)
-    except ValueError:
-        return False
-
-
-def _why_wrong(batch: pa.RecordBatch, at: int) -> str:
-    """What is wrong with the row at `at`, as `Event` says it."""
-    row = batch.slice(at, 1).to_pylist()[0]
-    try:
-        if row["saw"] is not None:
-            row["saw"] = seen(row["saw"])
-        Event.model_validate(row)
-    except ValidationError as error:
-        return _sentence(error)
-    except ValueError as error:
-        return f"saw: not JSON ({error})"
-    raise AssertionError(row)  # pragma: no cover - columns and objects would disagree
+@cache
+def with_specs(specs: tuple[Spec, ...]) -> EventSchema:
+    """The events of our specs, and of these."""
+    return EventSchema({**SPECS, **{spec.name: spec for spec in specs}}) if specs else OURS
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

@@ -15,10 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from numba import njit, uint64
 
-from gapless.spec.catalog import SPECS, Spec
-from gapless.traces.events import schema
+from gapless.spec.catalog import Spec
 from gapless.traces.events.event import OUTCOMES, ROWS, argument, codes, seen, sorted_text
-from gapless.traces.events.schema import STEPS
+from gapless.traces.events.schema import OURS, EventSchema
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.possible_states import Taken
 
@@ -95,18 +94,18 @@ class Traces:
 # -- as they are read ----------------------------------------------------------------------------------------------
 
 
-def gathered(batches: Iterable[pa.RecordBatch]) -> list[Traces]:
+def gathered(batches: Iterable[pa.RecordBatch], of: EventSchema = OURS) -> list[Traces]:
     """The events of batches by spec, in the order in which the specs appear."""
     found: dict[str, _Gathering] = {}
     row = 0
     for batch in batches:
-        step = schema.steps(batch)
-        spec_of = codes(batch.column("spec"), SPECS)
-        for code, spec in enumerate(SPECS.values()):
+        step = of.steps_in(batch)
+        spec_of = codes(batch.column("spec"), of.specs)
+        for code, spec in enumerate(of.specs.values()):
             mine = np.flatnonzero(spec_of == code)
             if len(mine):
                 part = batch if len(mine) == batch.num_rows else batch.take(pa.array(mine, pa.int64()))
-                found.setdefault(spec.name, _Gathering(spec)).take(part, step[mine], row + mine)
+                found.setdefault(spec.name, _Gathering(spec, of)).take(part, step[mine], row + mine)
         row += batch.num_rows
     return [gathering.done() for gathering in found.values()]
 
@@ -114,9 +113,9 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> list[Traces]:
 class _Gathering:
     """The columns of one spec, while events come in."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, of: EventSchema) -> None:
         self.spec = spec
-        self.first_step = STEPS.index((spec.name, next(iter(spec.actions))))
+        self.first_step = of.steps.index((spec.name, next(iter(spec.actions))))
         self.traces: list[pa.DictionaryArray[Any, Any]] = []
         self.saw: dict[int, dict[str, int]] = {}
         self.count = 0
@@ -201,11 +200,11 @@ def packed(traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretc
     ]
 
 
-def unpacked(parts: Sequence[Packed], first_rows: Ints) -> list[Traces]:
+def unpacked(parts: Sequence[Packed], first_rows: Ints, of: EventSchema = OURS) -> list[Traces]:
     """The events of one bucket by spec, in the file's order; `first_rows`: where each stretch of it begins."""
     found: dict[str, _Gathering] = {}
     for part in sorted(parts, key=lambda part: part.stretch):
-        gathering = found.setdefault(part.spec, _Gathering(SPECS[part.spec]))
+        gathering = found.setdefault(part.spec, _Gathering(of.specs[part.spec], of))
         gathering.unpack(pa.ipc.open_stream(part.events).read_all(), int(first_rows[part.stretch]))
     return [gathering.done() for gathering in found.values()]
 

@@ -103,7 +103,7 @@ class Judge:
         refused: dict[str, list[Ints]],
     ) -> None:
         """Replay a part of the traces, those that are `mine`, by the kernel; what it cannot decide becomes `exact`."""
-        of = kernel(traces.spec.name, self.options.ignored)
+        of = kernel(traces.spec, self.options.ignored)
         low, high = part
         batch = Batch(traces, low + np.flatnonzero(mine[low:high]))
         found = batch.replay(of, self.options.profile)
@@ -184,7 +184,7 @@ class Judge:
             at = traces.first(event)
             path = [t.event for t in takewhile(lambda t: t.row <= at.row, traces.taken(int(traces.of[event])))]  # noqa: B023 - used at once
             spec, options = traces.spec, self.options
-            outcome = replay(spec.name, spec.initial, path, profile=options.profile, ignored=options.ignored)
+            outcome = replay(spec, spec.initial, path, profile=options.profile, ignored=options.ignored)
             if outcome.departure:
                 return events[number:], Suspect(at, replace(outcome.departure, state=None))
         return events[:0], None
@@ -205,7 +205,7 @@ def _with_others(suspects: list[Suspect]) -> list[Suspect]:
 
 def _others(suspects: list[Suspect]) -> str:
     """Which other steps break the rule."""
-    told = ", ".join(call(d.spec, d.event) for d in (suspect.departure for suspect in suspects[:NAMED]) if d)
+    told = ", ".join(call(d.of, d.event) for d in (suspect.departure for suspect in suspects[:NAMED]) if d)
     more = len(suspects) - NAMED
     return f"So are others, each taken over as claimed: {told}{f', and {more:,} more' * (more > 0)}."
 

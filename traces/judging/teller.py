@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gapless.spec.catalog import END, SPECS, Spec
+from gapless.spec.catalog import END, AnySpec, Spec, the
 from gapless.traces.judging.columns import First
 from gapless.traces.judging.tallies import Cluster, Tally
 from gapless.traces.options import Options
@@ -44,6 +44,7 @@ class Teller:
         self.recorded = recorded
         self.path = recorded.path
         self.options = options
+        self.specs = options.every_spec
         self.only = only
 
     def parts(self, tallies: dict[str, Tally], *, interrupted: bool = False) -> Parts:
@@ -55,7 +56,7 @@ class Teller:
             parts.traces += tally.traces
             parts.coverage |= {f"{spec}.{action}": count for action, count in tally.covered.items()}
             parts.held |= {f"{spec}/{name}" for name in tally.held}
-            parts.not_exercised += self._not_exercised(SPECS[spec], tally)
+            parts.not_exercised += self._not_exercised(self.specs[spec], tally)
             clusters = sorted(tally.clusters.values(), key=lambda cluster: cluster.first[0].at)
             parts.findings += [self._finding(spec, cluster) for cluster in clusters]
         for spec, tally in sorted(tallies.items()):
@@ -162,11 +163,14 @@ class Teller:
 
     def _asked(self) -> str:
         """What must be asked for again."""
-        return "" if self.options.profile == self.recorded.profile else f" --profile {self.options.profile}"
+        asked = "" if self.options.profile == self.recorded.profile else f" --profile {self.options.profile}"
+        return asked + "".join(f" --spec {shlex.quote(shown(spec.called))}" for spec in self.options.specs)
 
     def _anomaly(self, spec: str, name: str, count: int, first: First) -> Finding:
         place = Where(file=shown(self.recorded.file), offset=self.recorded.place(first.row)[1])
-        return anomaly(spec, name, count, source=self.path, trace=first.trace, position=first.position, where=place)
+        return anomaly(
+            self.specs[spec], name, count, source=self.path, trace=first.trace, position=first.position, where=place
+        )
 
 
 def _message(departure: Departure, place: str) -> str:
@@ -182,13 +186,14 @@ def _message(departure: Departure, place: str) -> str:
 
 
 def anomaly(
-    spec: str, name: str, count: int, *, source: Path | str, trace: str, position: int, where: Where
+    spec: AnySpec, name: str, count: int, *, source: Path | str, trace: str, position: int, where: Where
 ) -> Finding:
     """The finding for a deviation, by its `name`, that the profile allows."""
-    deviation = next(d for d in SPECS[spec].deviations if d.step.__name__ == name)
+    of = the(spec)
+    deviation = next(d for d in of.deviations if d.step.__name__ == name)
     sentence = name.replace("_", " ")
     return Finding(
-        rule=SPECS[spec].rule_of(deviation.step).id, severity="anomaly", spec=spec, trace=shown(trace),
+        rule=of.rule_of(deviation.step).id, severity="anomaly", spec=of.name, trace=shown(trace),
         source=shown(source), position=position, where=where, message=f"{sentence} ({deviation.seen})", needs=sentence,
         otherwise="nothing: this is legal, and counted", here={}, story=[], count=count, traces=[shown(trace)],
     )  # fmt: skip

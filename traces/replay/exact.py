@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import NamedTuple
 
-from gapless.spec.catalog import SPECS, State, waiving
+from gapless.spec.catalog import AnySpec, Spec, State, the, waiving
 from gapless.spec.language import Refused
 from gapless.traces.replay import watched
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED
@@ -62,12 +62,13 @@ class StoryStep:
 class Departure:
     """A refused event: everything that a report needs to tell why, as data.
 
-    `rule` is the id of the rule that is broken (SPEC/RULE), `because` what is needed, and `otherwise` what follows
-    from breaking it; `here` the values it looks at, a counterexample first; `steps` the accepted events that made those
-    values; `left_out` how many events do not matter; `outcome` what the broker said became of the event.
+    `of` is the spec, `rule` the id of the rule that is broken (SPEC/RULE), `because` what is needed, and `otherwise`
+    what follows from breaking it; `here` the values it looks at, a counterexample first; `steps` the accepted events
+    that made those values; `left_out` how many events do not matter; `outcome` what the broker said became of the
+    event.
     """
 
-    spec: str
+    of: Spec
     event: Event
     number: int
     rule: str
@@ -78,6 +79,11 @@ class Departure:
     left_out: int
     state: State
     outcome: str = "ok"
+
+    @property
+    def spec(self) -> str:
+        """The name of its spec."""
+        return self.of.name
 
 
 @dataclass
@@ -98,14 +104,14 @@ class PastStep(NamedTuple):
     claimed: bool = False
 
 
-def named(spec: str, event: Event) -> dict[str, int]:
+def named(spec: AnySpec, event: Event) -> dict[str, int]:
     """An event's arguments by name."""
     action, args = event
-    return dict(zip(SPECS[spec].parameters[action], args, strict=True))
+    return dict(zip(the(spec).parameters[action], args, strict=True))
 
 
 def replay(
-    spec: str,
+    spec: AnySpec,
     state: State,
     events: Iterable[Event],
     *,
@@ -117,17 +123,17 @@ def replay(
 
     Then the departure is that of the last event, if that is refused.
     """
-    outcome = Outcome(state)
+    of, outcome = the(spec), Outcome(state)
     history: deque[PastStep] = deque(maxlen=REMEMBERED)
     number = 0
-    with waiving(spec, ignored):
+    with waiving(of.name, ignored):
         for event in events:
-            args, outcome.departure = named(spec, event), None
+            args, outcome.departure = named(of, event), None
             try:
-                after, deviation = SPECS[spec].step(outcome.state, event[0], args, profile)
+                after, deviation = of.step(outcome.state, event[0], args, profile)
             except Refused as refusal:
-                outcome.departure = _departure(spec, history, number, outcome.state, event, refusal)
-                claimed = SPECS[spec].taken_over(outcome.state, event[0], args, refusal.rule) if beyond else None
+                outcome.departure = _departure(of, history, number, outcome.state, event, refusal)
+                claimed = of.taken_over(outcome.state, event[0], args, refusal.rule) if beyond else None
                 if claimed is None:
                     return outcome
                 history.append(PastStep(event, outcome.state, claimed=True))
@@ -144,13 +150,13 @@ def replay(
 
 
 def _departure(
-    spec: str, history: Sequence[PastStep], taken: int, state: State, event: Event, refusal: Refused
+    spec: Spec, history: Sequence[PastStep], taken: int, state: State, event: Event, refusal: Refused
 ) -> Departure:
-    args, rule = named(spec, event), f"{spec}/{refusal.rule}"
-    reads = watched.refused_for(SPECS[spec].actions[event[0]], state, args)
+    args, rule = named(spec, event), f"{spec.name}/{refusal.rule}"
+    reads = watched.refused_for(spec.actions[event[0]], state, args)
     steps = that_made(history, taken, state, elements(reads))
     return Departure(
-        spec=spec,
+        of=spec,
         event=event,
         number=taken + 1,
         rule=rule,
@@ -168,7 +174,7 @@ def elements(reads: watched.Reads) -> set[Element]:
     return {(read.name, read.key) for read in reads if read.of == "field"}
 
 
-def here_of(spec: str, reads: watched.Reads, args: Mapping[str, int], state: State) -> dict[str, int]:
+def here_of(spec: AnySpec, reads: watched.Reads, args: Mapping[str, int], state: State) -> dict[str, int]:
     """What was read, by name: first a counterexample, then arguments, then fields.
 
     An argument that shares its name with a field is told apart from it; where one is named, so is the other.
@@ -177,7 +183,7 @@ def here_of(spec: str, reads: watched.Reads, args: Mapping[str, int], state: Sta
     fields = sorted((r for r in reads if r.of == "field" and not r.counterexample), key=lambda r: (r.name, r.key or 0))
     found = [read for read in reads if read.counterexample]
     asked = sorted((r for r in reads if r.of == "argument" and not r.counterexample), key=lambda r: order[r.name])
-    of, here = SPECS[spec], dict[str, int]()
+    of, here = the(spec), dict[str, int]()
     for read in (*found, *asked, *fields):
         if read.of != "bound" and read.key is None and read.name in args and read.name in of.scalars:
             here |= {read.name + ASKED: args[read.name], read.name: int(getattr(state, read.name))}
@@ -212,22 +218,23 @@ def that_made(history: Sequence[PastStep], taken: int, state: State, wanted: set
     return tuple(reversed(steps))
 
 
-def call(spec: str, event: Event) -> str:
+def call(spec: AnySpec, event: Event) -> str:
     """An event in the notation of stories: `append(number=17, position=40112)`."""
-    kinds = signature(SPECS[spec].actions[event[0]]).parameters
+    kinds = signature(the(spec).actions[event[0]]).parameters
     values = {name: by_name(kinds[name].annotation, value) for name, value in named(spec, event).items()}
     return call_of(event[0], values)
 
 
-def life(spec: str, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
+def life(spec: AnySpec, events: Iterable[Event], *, profile: str, ignored: frozenset[str] = frozenset()) -> list[str]:
     """Every step of a trace up to the first that is refused, a line each, with what it changed."""
-    state, lines = SPECS[spec].initial, []
-    with waiving(spec, ignored), suppress(Refused):  # whose story is told with the finding
+    of = the(spec)
+    state, lines = of.initial, []
+    with waiving(of.name, ignored), suppress(Refused):  # whose story is told with the finding
         for event in events:
-            after, deviation = SPECS[spec].step(state, event[0], named(spec, event), profile)
+            after, deviation = of.step(state, event[0], named(of, event), profile)
             note = f" ({deviation.replace('_', ' ')})" if deviation else ""
             note += " (inferred from its op)" if event[0] == "roll_back" else ""
-            lines.append((call(spec, event), told(changes(state, after)) + note))
+            lines.append((call(of, event), told(changes(state, after)) + note))
             state = after
     width = column(lines)
     return [f"{n:>3}. {text:<{width}}   {what}" for n, (text, what) in enumerate(lines, 1)]
@@ -247,7 +254,7 @@ def story(
     """
 
     def at(event: Event, number: int) -> str:
-        return call(departure.spec, event) + (f" at {where(number)}" if where else "")
+        return call(departure.of, event) + (f" at {where(number)}" if where else "")
 
     calls = [(at(step.event, step.number), _became_of(step)) for step in departure.steps]
     calls.append((at(departure.event, departure.number), departed(departure)))
@@ -282,7 +289,7 @@ def departed(departure: Departure) -> str:
 
 
 def _in_words(departure: Departure, name: str, value: int) -> int | str:
-    of, field = SPECS[departure.spec], name.removesuffix(SEEN_THERE).partition("[")[0]
+    of, field = departure.of, name.removesuffix(SEEN_THERE).partition("[")[0]
     if hasattr(of.initial, field):
         return of_field(of.initial, field, value)
     asked = signature(of.actions[departure.event[0]]).parameters.get(name.removesuffix(ASKED))

@@ -25,8 +25,9 @@ import numpy.typing as npt
 import platformdirs
 
 from gapless.spec import forking
-from gapless.spec.catalog import SPECS, Spec, waiving
+from gapless.spec.catalog import AnySpec, Spec, the, waiving
 from gapless.spec.language import Reader, Refused, reader
+from gapless.spec.reading.checking import checked
 from gapless.traces.replay.fragments import ARGUMENT, Code, Reads, Window, reads_of, text_of
 
 Ints = npt.NDArray[np.int64]
@@ -366,18 +367,18 @@ class Kernel:
         return found
 
 
-def kernel(name: str, ignored: frozenset[str] = frozenset()) -> Kernel:
-    """The kernel of the spec `name`, without the rules in `ignored`.
+def kernel(spec: AnySpec, ignored: frozenset[str] = frozenset()) -> Kernel:
+    """The kernel of a spec, without the rules in `ignored`. Raises ForeignWords.
 
     What is ignored of other specs makes no other kernel: there is less to compile.
     """
-    whole = _kernel(name, frozenset())
-    return _kernel(name, ignored & {reason.rule for reason in whole.reasons})
+    whole = _kernel(the(spec), frozenset())
+    return _kernel(the(spec), ignored & {reason.rule for reason in whole.reasons})
 
 
 @cache
-def _kernel(name: str, ignored: frozenset[str]) -> Kernel:
-    spec = SPECS[name]
+def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
+    name = checked(spec).name
     with waiving(name, ignored):
         writer = _Writer(spec)
         source = writer.source()

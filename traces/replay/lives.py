@@ -37,14 +37,14 @@ def _lines(spec: Spec, events: Sequence[Taken], options: Options) -> Iterator[tu
             break
     undone, state = replayed.worlds[0].not_done, spec.initial
     for number, taken in enumerate(events[: replayed.number]):
-        text = call(spec.name, taken.event)
+        text = call(spec, taken.event)
         if taken.outcome == "refused":
             yield text, "the broker refused it, and so does the model"
         elif number in undone:
             yield text, "nobody was told what came of it; here it did not happen"
         else:
             with waiving(spec.name, options.ignored):
-                after, deviation = spec.step(state, taken.event[0], named(spec.name, taken.event), options.profile)
+                after, deviation = spec.step(state, taken.event[0], named(spec, taken.event), options.profile)
             yield text, told(changes(state, after)) + _beside(taken, deviation)
             state = after
 

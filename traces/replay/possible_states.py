@@ -113,7 +113,7 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
         spec, options = replayed.spec, replayed.options
         events = [*(taken.event for _, taken in path), self.taken.event]
         outcome = replay(
-            spec.name, spec.initial, events, profile=options.profile, ignored=options.ignored, beyond=True
+            spec, spec.initial, events, profile=options.profile, ignored=options.ignored, beyond=True
         )  # fmt: skip
         assert outcome.departure is not None  # noqa: S101 - the same functions refused it a moment ago
         return outcome.departure
@@ -128,13 +128,13 @@ class Departs(Exception):  # noqa: N818 - an outcome, not an error.
             here |= {name + SEEN_THERE: seen for name, seen in differs.items()}
             wanted: set[Element] = {(name, None) for name in differs}
         else:
-            args = named(spec.name, event)
+            args = named(spec, event)
             reads = allowed_for(spec.actions[event[0]], state, args)
-            here, wanted = here_of(spec.name, reads, args, state), elements(reads)
+            here, wanted = here_of(spec, reads, args, state), elements(reads)
         history, reached = replayed.history([taken.event for _, taken in path])
         steps = that_made(history, len(path), reached, wanted)
         return Departure(
-            spec.name, event, len(path) + 1, f"{spec.name}/{self.rule}", *OF_EVENTS[self.rule],
+            spec, event, len(path) + 1, f"{spec.name}/{self.rule}", *OF_EVENTS[self.rule],
             here, steps, len(path) - len(steps), state,
         )  # fmt: skip
 
@@ -182,7 +182,7 @@ class Replay:
     def take_over(self, taken: Taken, rule: str) -> bool:
         """Go on behind an event that departs, with what the broker claims; False where nobody can say what that is."""
         spec, (action, _) = self.spec, taken.event
-        args, name = named(spec.name, taken.event), rule.partition("/")[2]
+        args, name = named(spec, taken.event), rule.partition("/")[2]
         claimed = [(world, spec.taken_over(world.state, action, args, name)) for world in self.worlds]
         after = [world._replace(state=state) for world, state in claimed if state is not None]
         if not after:
@@ -194,7 +194,7 @@ class Replay:
     def _accepting(self, taken: Taken) -> list[World]:
         """The worlds after the step, where it can be taken."""
         found = []
-        action, args = taken.event[0], named(self.spec.name, taken.event)
+        action, args = taken.event[0], named(self.spec, taken.event)
         with waiving(self.spec.name, self.options.ignored):
             for world in self.worlds:
                 try:
@@ -260,7 +260,7 @@ class Replay:
 
     def _after(self, state: State, event: Event) -> tuple[State, bool]:
         """The state after an event of a path, and whether it was taken over as the broker claims it."""
-        args = named(self.spec.name, event)
+        args = named(self.spec, event)
         try:
             return self.spec.step(state, event[0], args, self.options.profile)[0], False
         except Refused as refusal:

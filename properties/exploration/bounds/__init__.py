@@ -12,50 +12,41 @@ and take no step from there: the states after `open` show more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
 from gapless.spec.catalog import Spec, State
-from gapless.spec.language import Map
+from gapless.spec.language import Bound, Map
+
+__all__ = ["FLAG", "Bound", "NoBound", "arguments", "bound_of", "most", "one_wrong", "universal", "untouched"]
 
 FLAG = (1, 0)
 
 
-@dataclass(frozen=True)
-class Bound:
-    """Where the exploration of a spec ends.
+def arguments(bound: Bound, spec: Spec, step: str) -> list[tuple[int, ...]]:
+    """Every tuple of arguments that a step is tried with, each once. Raises NoBound."""
+    names = spec.parameters[step]
+    every = product(*(_numbers(bound, spec, name, step) for name in names))
+    worth = bound.worth.get(step)
+    if worth is None:
+        return list(every)
+    return [args for args in every if worth(SimpleNamespace(**dict(zip(names, args, strict=True))))]
 
-    An argument is named alone (`number`) or with its step (`append.size`), which takes precedence.
-    """
 
-    says: str  # the bound in words
-    within: Callable[[State], bool]  # whether steps are taken from here; a state beyond is judged, and not left
-    numbers: Mapping[str, Sequence[int]]  # what an argument is tried with, by `argument` or `step.argument`
-    worth: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)  # of a step: which arguments together
+def universal(bound: Bound, spec: Spec, names: Sequence[str]) -> list[tuple[int, ...]]:
+    """Every tuple of numbers for which a property is checked. Raises NoBound."""
+    return list(product(*(_numbers(bound, spec, name) for name in names)))
 
-    def arguments(self, spec: Spec, step: str) -> list[tuple[int, ...]]:
-        """Every tuple of arguments that a step is tried with, each once."""
-        names = spec.parameters[step]
-        every = product(*(self._numbers(spec, name, step) for name in names))
-        worth = self.worth.get(step)
-        if worth is None:
-            return list(every)
-        return [args for args in every if worth(SimpleNamespace(**dict(zip(names, args, strict=True))))]
 
-    def universal(self, spec: Spec, names: Sequence[str]) -> list[tuple[int, ...]]:
-        """Every tuple of numbers for which a property is checked."""
-        return list(product(*(self._numbers(spec, name) for name in names)))
-
-    def _numbers(self, spec: Spec, name: str, step: str = "") -> Sequence[int]:
-        for key in (f"{step}.{name}", name):
-            if key in self.numbers:
-                return tuple(dict.fromkeys(self.numbers[key]))
-        where = f" of the step {step}" if step else ", over which an invariant speaks,"
-        raise NoBound(f"the bound of {spec.name} does not say which numbers {name}{where} is tried with")
+def _numbers(bound: Bound, spec: Spec, name: str, step: str = "") -> Sequence[int]:
+    for key in (f"{step}.{name}", name):
+        if key in bound.numbers:
+            return tuple(dict.fromkeys(bound.numbers[key]))
+    where = f" of the step {step}" if step else ", over which an invariant speaks,"
+    raise NoBound(f"the bound of {spec.name} does not say which numbers {name}{where} is tried with")
 
 
 class NoBound(Exception):  # noqa: N818 - its message says all.
@@ -64,6 +55,8 @@ class NoBound(Exception):  # noqa: N818 - its message says all.
 
 def bound_of(spec: Spec, profile: str | None = None) -> Bound:
     """How far a spec is explored, with the deviations that a profile allows. Raises NoBound."""
+    if spec.bound is not None:
+        return spec.bound
     name = f"{__name__}.{spec.name}"
     try:
         module = import_module(name)

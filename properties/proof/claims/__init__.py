@@ -13,9 +13,11 @@ Claims are of the design's own steps, written in the words of the spec language,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 from gapless.spec.catalog import Spec, State
@@ -78,6 +80,11 @@ def claims_of(spec: Spec) -> tuple[Claim, ...]:
             raise
         return ()
     return found
+
+
+def modules() -> Iterator[ModuleType]:
+    """All that claim something, in the order of their names: some are made of others."""
+    yield from (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
 
 
 # -- words for claims ----------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def _commit_position(sentence: str, may_overlap: Callable[[State], Any], disturb
                 "take",
                 lambda s, number, gap: gap <= number and gap < s.scanned and s.taken[gap] == 0 and not busy(s),
                 lambda _s, _number, gap: {"number": gap},
-                "some worker is free in the end",
+                "the eldest number that waits is given to a worker in the end",
             ),
             Helpful(
                 "write",
@@ -74,4 +74,23 @@ SERIALIZED = _commit_position(
     CRASH | {"take": "another worker comes first; the queue's lock must not pass over the same one for ever"},
 )
 
-CLAIMS = (COMMIT_POSITION, SERIALIZED)
+FLUSHED = Claim(
+    "what is visible is on disk in the end",
+    "it is written anew after every start",
+    pending=lambda s, number: s.flushed <= number < s.committed,
+    witness=lambda _s, _number, _none: True,
+    rank=lambda s, number, _none: number - s.flushed,
+    helpful=(
+        Helpful(
+            "flush",
+            lambda _s, _number, _none: True,
+            lambda _s, _number, _none: {},
+            "a flush comes again that has something to flush",
+            given=lambda s, to: s.flushed < to <= s.committed,
+        ),
+    ),
+    done=lambda s, number: number < s.flushed,
+    disturbances={"crash": "what was not flushed is scanned and written anew"},
+)
+
+CLAIMS = (COMMIT_POSITION, SERIALIZED, FLUSHED)

@@ -24,6 +24,7 @@ from gapless.traces.events import reading
 from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_parquet
 from gapless.traces.events.reading import EventStretch
+from gapless.traces.events.schema import with_specs
 from gapless.traces.judging.columns import Hashes, Packed, gathered
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.judging.teller import Recorded, Teller
@@ -97,8 +98,9 @@ class EventFile:
 
     def _life(self, trace: str) -> Iterator[str]:
         """What happened to the one trace that was asked for, by spec: others may have a subject of that name."""
-        every = (batch.filter(pc.equal(batch.column("trace"), pa.scalar(trace))) for batch in reading.read(self.path))
-        found = gathered(every)
+        of = with_specs(self.options.specs)
+        batches = reading.read(self.path, of=of)
+        found = gathered((batch.filter(pc.equal(batch.column("trace"), pa.scalar(trace))) for batch in batches), of)
         for traces in found:
             if len(found) > 1:
                 yield f"As a trace of {traces.spec.name}:"

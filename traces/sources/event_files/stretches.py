@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gapless.traces.events import reading
 from gapless.traces.events.reading import EventStretch
+from gapless.traces.events.schema import EventSchema, with_specs
 from gapless.traces.judging.columns import Hashes, Packed, Traces, gathered, hashed, packed, unpacked
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Tally
@@ -62,6 +63,11 @@ class StretchTask:
     handed_on: int
     table: TableRows | None
 
+    @property
+    def events(self) -> EventSchema:
+        """The events that may be in it: of our specs, and of those that the user brings."""
+        return with_specs(self.options.specs)
+
     def judge(self) -> Judge:
         """A judge of its traces."""
         return Judge(shown(self.name), self.options)
@@ -82,7 +88,7 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
     """
     judged = StretchResult(stretch.number)
     try:
-        every = gathered(reading.read(work.path, stretch))
+        every = gathered(reading.read(work.path, stretch, work.events), work.events)
     except Unreadable as problem:
         judged.problem = str(problem)
         return judged
@@ -124,7 +130,7 @@ def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[Packed]) -
     judged = StretchResult(None)
     judge = work.judge()
     try:
-        for traces in unpacked(parts, first_rows):
+        for traces in unpacked(parts, first_rows, work.events):
             judge.take(traces, np.ones(len(traces.names), np.bool_))
     except KeyboardInterrupt:
         judged.interrupted = True

@@ -1,0 +1,32 @@
+"""Specs as users name them: ours by name, theirs by file or by module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from gapless.commands.terminal import failed
+from gapless.spec.catalog import SPECS, Spec
+from gapless.traces.specs import loaded, place
+
+WHICH = "Specs by name, such as queue, or a file or a module with one of yours, such as lease.py"
+
+
+def chosen(names: Sequence[str]) -> list[Spec]:
+    """The specs of these names, each once; all of ours if there is none. Exits with 2 where one of them is none."""
+    try:
+        return list(loaded(names)) if names else list(SPECS.values())
+    except ValueError as error:
+        raise failed(str(error)) from None
+
+
+@contextmanager
+def told_of(spec: Spec) -> Iterator[None]:
+    """Within, what a user's spec raises is told with its line; what ours raises is a bug of ours. Exits with 2."""
+    try:
+        yield
+    except Exception as error:
+        where = place(error, spec)
+        if where is None:
+            raise
+        raise failed(f"{where}: {type(error).__name__}: {error}") from None

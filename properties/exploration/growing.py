@@ -1,0 +1,112 @@
+"""How far a user's spec is explored that does not say it: numbers grow until there are too many states to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from enum import IntEnum
+from functools import cache
+from inspect import signature
+from math import prod
+from typing import Any
+
+from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, bound_of
+from gapless.properties.exploration.search import STATES, Explored, OnProgress, explore
+from gapless.spec.catalog import Spec, State
+from gapless.spec.language import Map
+from gapless.traces.specs import GivenSpec
+
+ENOUGH = 20_000  # states of a bound that is found
+CALLS = 3_000_000  # that are tried at most within it
+GREATEST = 9  # the greatest number that is tried
+
+
+def bound_for(spec: Spec, profile: str | None = None) -> Bound:
+    """How far a spec is explored: as it says, or its file in `bounds/`; a user's that says nothing, as far as it pays.
+
+    Raises NoBound, ForeignWords.
+    """
+    if spec.bound is not None or not isinstance(spec, GivenSpec):
+        return bound_of(spec, profile)
+    return _grown(spec, profile).bound
+
+
+def explored(
+    spec: Spec, *, profile: str | None = None, limit: int = STATES, progress: OnProgress | None = None
+) -> Explored:
+    """Explore a spec within `bound_for` it. Raises NoBound, ForeignWords."""
+    if spec.bound is None and isinstance(spec, GivenSpec):
+        return _grown(spec, profile)
+    return explore(spec, bound_of(spec, profile), profile=profile, limit=limit, progress=progress)
+
+
+@cache
+def _grown(spec: Spec, profile: str | None) -> Explored:
+    """The widest exploration that is no longer than `ENOUGH` and `CALLS` allow, or the first that finds something."""
+    found: Explored | None = None
+    for number in range(1, GREATEST + 1):
+        bound = up_to(spec, number)
+        if found and len(found.graph.states) * _calls(spec, bound) > CALLS:
+            break
+        wider = explore(spec, bound, profile=profile, limit=ENOUGH)
+        if not (wider.complete or wider.broken):
+            break
+        if wider.broken or (found and wider.states == found.states and not wider.graph.beyond):
+            return wider
+        found = wider
+    if found is None:
+        raise NoBound(
+            f"{spec.called} has more than {ENOUGH:,} states with numbers up to 1: say how far it is to be explored, "
+            "`BOUND = Bound(says=…, within=…, numbers=…)` in its file"
+        )
+    return replace(found, bound=replace(found.bound, says=f"{found.bound.says}: with larger ones, too many states"))
+
+
+def up_to(spec: Spec, number: int) -> Bound:
+    """All small numbers, flags, and members of IntEnums: steps are taken where none is beyond a number."""
+    kinds = dict(_parameters(spec))
+    return Bound(
+        says=f"found by itself: numbers from -1 to {number}",
+        within=_within(spec.initial, number),
+        numbers={name: _tried(kind, number) for name, kind in kinds.items()},
+    )
+
+
+def _parameters(spec: Spec) -> Iterator[tuple[str, Any]]:
+    """Every parameter that a step or a property has behind its states, and its type."""
+    for name, step in spec.actions.items():
+        for one in list(signature(step).parameters.values())[1:]:
+            yield f"{name}.{one.name}", one.annotation
+    for holds in (*spec.invariants(), *spec.step_properties(), *spec.at_rest):
+        for one in signature(holds).parameters.values():
+            yield one.name, one.annotation
+
+
+def _tried(kind: Any, number: int) -> Sequence[int]:
+    if kind is bool:
+        return FLAG
+    if isinstance(kind, type) and issubclass(kind, IntEnum):
+        return tuple(map(int, kind))
+    return range(-1, number + 2)
+
+
+def _within(initial: State, number: int) -> Callable[[State], bool]:
+    names = [field.name for field in fields(initial)]
+
+    def within(s: State) -> bool:
+        return all(_near(getattr(s, name), getattr(initial, name), number) for name in names)
+
+    return within
+
+
+def _near(value: Any, begun: Any, number: int) -> bool:
+    """Whether a number, or all that a Map holds, is as in the beginning or small."""
+    if isinstance(value, Map):
+        return all(-1 <= key <= number and _near(held, begun.default, number) for key, held in value.entries.items())
+    return bool(value == begun or -1 <= value <= number)
+
+
+def _calls(spec: Spec, bound: Bound) -> int:
+    """How many calls are tried in each state."""
+    sizes = {name: [len(bound.numbers[f"{name}.{one}"]) for one in spec.parameters[name]] for name in spec.actions}
+    return sum(prod(several) for several in sizes.values())

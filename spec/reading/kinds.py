@@ -1,0 +1,353 @@
+"""Holds each value in a spec's function to the kind that its place wants: above all, that only truth values are asked.
+
+Readers take `if s.count:` in different ways: a number is a term to one, a piece of source to another, and never a
+Python number. So a number is compared before it is asked, a Map is looked up before it is compared, and a name stands
+for something that every reader knows.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from inspect import Parameter, isfunction, signature
+from typing import NamedTuple
+
+from gapless.spec import language
+from gapless.spec.reading.declarations import (
+    BOOL,
+    FUNCTION,
+    MAP_OF,
+    NUMBER,
+    TEXT,
+    UNKNOWN,
+    Kind,
+    SpecFile,
+    is_map,
+    is_state,
+)
+
+WORDS = {name: word for name in language.__all__ if isfunction(word := getattr(language, name))}
+MAP_WORDS = {name: word for name, word in vars(language.Map).items() if isfunction(word) and name[0] != "_"}
+
+
+class Complaint(NamedTuple):
+    """What a spec file says that some reader does not understand: where, what, and what to say instead."""
+
+    line: int
+    word: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.word}: say {self.instead}"
+
+
+def misplaced(file: SpecFile, function: ast.FunctionDef) -> list[Complaint]:
+    """Where a function of a spec has a value of another kind than its place wants."""
+    reading = _Function(file, function)
+    reading.statements(function.body)
+    return reading.found
+
+
+class _Function:
+    """One function, read statement by statement; `names` are its parameters and what it has named so far."""
+
+    def __init__(self, file: SpecFile, function: ast.FunctionDef) -> None:
+        self.file = file
+        self.names: dict[str, Kind] = {
+            one.arg: file.kind_of_annotation(one.annotation)
+            for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+        }
+        self.states = {name for name, kind in self.names.items() if is_state(kind)}
+        self.returns = file.kind_of_annotation(function.returns)
+        self.found: list[Complaint] = []
+        for name in self.names:
+            self.not_shadowed(function, name)
+        if not _ends(function.body):
+            self.complain(function, f"the end of `{function.name}`", "`return …` on every way through it")
+
+    def complain(self, node: ast.AST, word: str, instead: str) -> None:
+        """Note what is wrong with a node."""
+        self.found.append(Complaint(getattr(node, "lineno", 0), word, instead))
+
+    def statements(self, body: Sequence[ast.stmt]) -> None:
+        """Read statements one after the other."""
+        for node in body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    self.name(node, name, self.kind(value))
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value):
+                    wanted = self.file.kind_of_annotation(annotation)
+                    self.wants(wanted, value)
+                    self.name(node, name, wanted)
+                case ast.If(test=test, body=then, orelse=otherwise):
+                    self.truth(test)
+                    self.statements(then)
+                    self.statements(otherwise)
+                case ast.Return(value=ast.expr() as value):
+                    self.wants(self.returns, value)
+                case ast.Expr(value=value) if not isinstance(value, ast.Constant):
+                    self.kind(value)
+
+    def name(self, node: ast.AST, name: str, kind: Kind) -> None:
+        """A name stands for a value from here on."""
+        self.not_shadowed(node, name)
+        if name in self.states:
+            self.complain(node, f"`{name} = …`", "another name: that of the state is what the step begins with")
+        same = self.names.get(name, kind) == kind
+        self.names[name] = kind if same else UNKNOWN
+
+    def not_shadowed(self, node: ast.AST, name: str) -> None:
+        """Complain where a name hides a word of the language, or a function of the file."""
+        if name in WORDS or name in ("Map", "Refused"):
+            self.complain(node, f"`{name}` as a name", "another name: this is a word of the language")
+
+    # -- what a place wants ----------------------------------------------------------------------------------------
+
+    def truth(self, node: ast.expr) -> None:
+        """Complain unless a value is a truth value."""
+        kind = self.kind(node)
+        if kind != BOOL and not isinstance(node, ast.Constant | ast.Lambda):
+            shown = ast.unparse(node)
+            if kind == NUMBER:
+                self.complain(node, f"`{shown}` as a truth value", f"`{_grouped(node)} != 0`: it is a number")
+            else:
+                what = f", which is {kind}" * bool(kind and not is_state(kind)) + ", a state" * is_state(kind)
+                self.complain(node, f"`{shown}` as a truth value{what}", "a comparison of numbers")
+        elif kind != BOOL:
+            self.complain(node, f"`{ast.unparse(node)}` as a truth value", "`True`, `False`, or a comparison")
+
+    def wants(self, wanted: Kind, node: ast.expr) -> None:
+        """Complain unless a value is of the kind that is wanted; where nobody knows what is, it is only read."""
+        if wanted == BOOL:
+            self.truth(node)
+            return
+        kind = self.kind(node)
+        fits = kind in (NUMBER, BOOL, UNKNOWN) if wanted == NUMBER else kind in (wanted, UNKNOWN)
+        if wanted != UNKNOWN and not fits:
+            self.complain(node, f"`{ast.unparse(node)}`, which is {kind}", f"a value that is {wanted}")
+
+    # -- what a value is -------------------------------------------------------------------------------------------
+
+    def kind(self, node: ast.AST) -> Kind:  # noqa: C901, PLR0911, PLR0912 - a kind of node a case
+        """The kind of a value, all that it is made of being read."""
+        match node:
+            case ast.Constant(value=bool()):
+                return BOOL
+            case ast.Constant(value=int()):
+                return NUMBER
+            case ast.Constant(value=str()):
+                return TEXT
+            case ast.Name(id=name):
+                return self.looked_up(node, name)
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if name not in self.names:
+                return self.member(node, name, attr)
+            case ast.Attribute(value=value, attr=attr):
+                return self.field(node, self.kind(value), attr)
+            case ast.Subscript(value=value, slice=key):
+                held = self.kind(value)
+                self.wants(NUMBER, key)
+                return held.removeprefix(MAP_OF) if is_map(held) else UNKNOWN
+            case ast.Compare(left=left, comparators=others):
+                for one in (left, *others):
+                    self.comparable(one)
+                return BOOL
+            case ast.BoolOp(values=values):
+                for one in values:
+                    self.truth(one)
+                return BOOL
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                self.truth(operand)
+                return BOOL
+            case ast.UnaryOp(operand=operand):
+                self.wants(NUMBER, operand)
+                return NUMBER
+            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod(), right=right):
+                self.wants(NUMBER, left)
+                if not ((isinstance(right, ast.Name) and right.id not in self.names) or _positive(right)):
+                    instead = "a positive number, or the name of one at the top: by others, readers round otherwise"
+                    self.complain(node, f"`{ast.unparse(right)}` as a divisor", instead)
+                return NUMBER
+            case ast.BinOp(left=left, right=right):
+                self.wants(NUMBER, left)
+                self.wants(NUMBER, right)
+                return NUMBER
+            case ast.IfExp(test=test, body=then, orelse=otherwise):
+                self.truth(test)
+                return _either(self.kind(then), self.kind(otherwise))
+            case ast.Call():
+                return self.call(node)
+            case ast.Lambda():
+                self.complain(node, f"`{ast.unparse(node)}`", "it in `all_between(low, high, lambda n: …)` only")
+        return UNKNOWN  # what is no word at all, `vocabulary` complains of
+
+    def looked_up(self, node: ast.AST, name: str) -> Kind:
+        """The kind of what a name stands for."""
+        if name in self.names:
+            return self.names[name]
+        kind = self.file.kind_of_name(name)
+        if kind is None:
+            instead = "a parameter, a name given before, or a number named at the top of the file"
+            self.complain(node, f"`{name}`", instead)
+        elif kind in (FUNCTION, TEXT):
+            self.complain(node, f"`{name}` as a value, which is {kind}", f"what it returns: `{name}(s, …)`")
+        return kind or UNKNOWN
+
+    def member(self, node: ast.AST, name: str, attr: str) -> Kind:
+        """The kind of a member of an IntEnum, or of a number or a state of another spec."""
+        home = self.file.home(name)
+        if name in home.enums:
+            return NUMBER
+        if name in self.file.made_of:
+            kind = self.file.made_of[name].kind_of_name(attr)
+            if kind is not None:
+                return kind
+        self.complain(node, f"`{name}.{attr}`", "a field of the state, or a member of an `IntEnum`")
+        return UNKNOWN
+
+    def field(self, node: ast.AST, kind: Kind, attr: str) -> Kind:
+        """The kind of a field of a state."""
+        if not is_state(kind):
+            if kind:
+                self.complain(node, f"`.{attr}` of what is {kind}", "a field of the state")
+            return UNKNOWN
+        fields = self.file.fields(kind)
+        if attr not in fields:
+            self.complain(node, f"`{ast.unparse(node)}`", f"a field of the state: {', '.join(fields)}")
+        return fields.get(attr, UNKNOWN)
+
+    def comparable(self, node: ast.expr) -> None:
+        """Complain of what cannot be compared: Maps key by key, states field by field."""
+        kind = self.kind(node)
+        if is_map(kind) or is_state(kind) or kind == FUNCTION:
+            each = "each value by its key, which in an invariant is a parameter" if is_map(kind) else "its fields"
+            self.complain(node, f"`{ast.unparse(node)}` in a comparison", f"{each}: only numbers are compared")
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def call(self, node: ast.Call) -> Kind:
+        """The kind of what a call returns, its arguments being read as the function wants them."""
+        match node.func:
+            case ast.Name(id="replace"):
+                return self.replaced(node)
+            case ast.Name(id=name) if name in WORDS:
+                return self.word(node, name)
+            case ast.Name(id=name) if name in self.file.home(name).functions:
+                return self.own(node, self.file.home(name), name)
+            case ast.Attribute(value=ast.Name(id=spec), attr=name) if name in self._of(spec):
+                return self.own(node, self.file.made_of[spec], name)
+            case ast.Attribute(value=value, attr=name) if name in MAP_WORDS:
+                return self.of_map(node, self.kind(value), name)
+        for one in _given(node):
+            self.kind(one)
+        return self.file.kind_of_annotation(node.func)  # of a number by its type, such as `Offset(3)`
+
+    def _of(self, spec: str) -> Mapping[str, ast.FunctionDef]:
+        return self.file.made_of[spec].functions if spec in self.file.made_of and spec not in self.names else {}
+
+    def replaced(self, node: ast.Call) -> Kind:
+        """`replace(s, field=…)`: each value of the kind of its field."""
+        state = self.kind(node.args[0]) if node.args else UNKNOWN
+        fields = self.file.fields(state)
+        for change in node.keywords:
+            if is_state(state) and change.arg is not None and change.arg not in fields:
+                self.complain(node, f"`replace(…, {change.arg}=…)`", f"a field of the state: {', '.join(fields)}")
+            self.wants(fields.get(change.arg or "", UNKNOWN), change.value)
+        return state
+
+    def word(self, node: ast.Call, name: str) -> Kind:
+        """A word of the language, whose parameters say what they want."""
+        parameters = list(signature(WORDS[name]).parameters.values())
+        by_name = {parameter.name: parameter for parameter in parameters}
+        pairs = zip(parameters, node.args, strict=False)
+        wanted = [(one, value) for one, value in pairs if one.kind is not Parameter.VAR_POSITIONAL]
+        for value in node.args[len(wanted) :]:
+            self.kind(value)
+        wanted += [(by_name[k.arg], k.value) for k in node.keywords if k.arg in by_name]
+        for parameter, value in wanted:
+            annotation = str(parameter.annotation)
+            if annotation == "bool":
+                self.truth(value)
+            elif "Callable" in annotation:
+                returned = {", bool]": BOOL, ", S]": UNKNOWN}  # a state: of which spec, its own function says
+                self.function(value, next((kind for end, kind in returned.items() if annotation.endswith(end)), NUMBER))
+            elif annotation != "str":  # sentences, which `vocabulary` looks at
+                self.kind(value)
+        return _returned(signature(WORDS[name]).return_annotation)
+
+    def function(self, node: ast.expr, returned: Kind) -> None:
+        """A place for a function: a lambda of numbers that returns such a kind, or a function by its name."""
+        match node:
+            case ast.Lambda(args=args, body=body):
+                own = {one.arg: NUMBER for one in args.args}
+                for name in own:
+                    self.not_shadowed(node, name)
+                    if name in self.states:
+                        self.complain(node, f"`{name}` as a name", "another name: this is the state's")
+                outside, self.names = self.names, {**self.names, **own}
+                self.wants(returned, body)
+                self.names = outside
+            case ast.Name(id=name) if name in self.file.home(name).functions and name not in self.names:
+                return
+            case ast.Attribute(value=ast.Name(id=spec), attr=name) if name in self._of(spec):
+                return
+            case _:
+                self.complain(node, f"`{ast.unparse(node)}`", "a function of this file by its name, or `lambda n: …`")
+
+    def own(self, node: ast.Call, home: SpecFile, name: str) -> Kind:
+        """A function of this file, or of a spec that it is made of."""
+        function = home.functions[name]
+        wanted = {one.arg: home.kind_of_annotation(one.annotation) for one in function.args.args}
+        if len(node.args) + len(node.keywords) != len(wanted):
+            self.complain(node, f"`{ast.unparse(node)}`", f"each argument of `{name}`: {', '.join(wanted)}")
+        for kind, value in zip(wanted.values(), node.args, strict=False):
+            self.wants(kind, value)
+        for keyword in node.keywords:
+            self.wants(wanted.get(keyword.arg or "", UNKNOWN), keyword.value)
+        return home.kind_of_annotation(function.returns)
+
+    def of_map(self, node: ast.Call, kind: Kind, name: str) -> Kind:
+        """A method of a Map: what is put into a Map of truth values is one."""
+        if kind and not is_map(kind):
+            self.complain(node, f"`.{name}(…)` of what is {kind}", "it of a `Map`")
+        held = kind.removeprefix(MAP_OF)
+        parameters = list(signature(MAP_WORDS[name]).parameters.values())[1:]
+        for parameter, value in zip(parameters, node.args, strict=False):
+            self.wants(held if parameter.annotation == "V" else NUMBER, value)
+        returned = signature(MAP_WORDS[name]).return_annotation
+        return {"V": held, "Map[K, V]": kind}.get(returned) or _returned(returned)
+
+
+def _positive(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0
+
+
+def _given(node: ast.Call) -> list[ast.expr]:
+    return [*node.args, *(keyword.value for keyword in node.keywords)]
+
+
+def _returned(annotation: object) -> Kind:
+    return {"bool": BOOL, "int": NUMBER}.get(str(annotation), UNKNOWN)
+
+
+def _either(one: Kind, other: Kind) -> Kind:
+    """The kind of what is one of two values."""
+    if one == other:
+        return one
+    return NUMBER if {one, other} == {BOOL, NUMBER} else UNKNOWN
+
+
+def _grouped(node: ast.expr) -> str:
+    """The text of a value, in parentheses where a comparison behind it would be read otherwise."""
+    text = ast.unparse(node)
+    return f"({text})" if isinstance(node, ast.IfExp | ast.Lambda) else text
+
+
+def _ends(body: Sequence[ast.stmt]) -> bool:
+    """Whether every way through a body ends with a `return`."""
+    match body[-1]:
+        case ast.Return(value=value):
+            return value is not None
+        case ast.If(body=then, orelse=otherwise):
+            return bool(otherwise) and _ends(then) and _ends(otherwise)
+        case _:
+            return False
