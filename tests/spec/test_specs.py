@@ -138,7 +138,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     "transaction": ("decision-came-before-the-op", [("open", (0, 0, 0)), ("prepare", (0, 7, 1)), ("mark", (0,))]),
     "checkpoint": (
         "half-cursor-stays-within-the-halves-of-the-log",
-        [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],
+        [("open", (0, 0)), ("half", (0,)), ("resolve", (0, 3, 0)), ("resolve", (1, 3, 1)), ("advance", (2,))],
     ),
     "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 1)), ("put", (0,))]),
     "broker": (
