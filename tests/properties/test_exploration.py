@@ -36,6 +36,7 @@ PINNED = {
     "ring": (742, 2_115, 230, 24_486),
     "transaction": (3_632, 19_440, 11_984, 523_008),
     "checkpoint": (10_209, 94_867, 19_631, 867_765),
+    "check_service": (2_964, 20_283, 5_964, 177_840),
     "op_batch": (1_452, 9_518, 1_426, 107_448),
     "half_cache": (3_687, 15_159, 9_383, 202_785),
     "coordinator": (14_397, 95_112, 11_860, 662_262),
@@ -104,6 +105,10 @@ def test_with_deviations_the_weak_invariants_are_left(name: str, with_deviations
 NEVER_UNMET = {
     ("queue", "settle", "entry-follows-the-blank-slots"),  # only a deviation leaves it unmet
     ("checkpoint", "crash", "no-saved-cursor-is-beyond-what-the-crash-left"),  # likewise
+    ("check_service", "crash", "no-saved-cursor-is-beyond-what-the-crash-left"),  # a process that ends keeps the log
+    ("check_service", "crash", "what-was-flushed-survives"),
+    ("check_service", "save", "what-the-saved-cursors-passed-is-on-disk"),
+    ("check_service", "save", "what-resolves-the-halves-that-were-passed-is-on-disk"),
 }
 
 
@@ -600,7 +605,7 @@ def test_the_command_tells_the_story(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("nonsense",), 2, "gapless: there is no spec 'nonsense': choose among broker, checkpoint"),
+        (("nonsense",), 2, "gapless: there is no spec 'nonsense': choose among broker, check_service"),
         (("log", "--graph", "log.png"), 2, "a graph is an .svg or an .html file"),
         (("log", "queue", "--graph", "both.svg"), 2, "name one, or write an .html page"),
         (("log", "--profile", "nobody"), 2, "--profile"),

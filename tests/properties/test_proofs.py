@@ -490,4 +490,4 @@ def test_the_command_says_what_it_does_not_know() -> None:
     assert "unknown" in unknown.stdout
     nobody = gapless_process("prove", "op_bacth")
     assert nobody.returncode == 2
-    assert "there is no spec 'op_bacth': choose among broker, checkpoint" in nobody.stderr
+    assert "there is no spec 'op_bacth': choose among broker, check_service" in nobody.stderr

@@ -140,6 +140,10 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "half-cursor-stays-within-the-halves-of-the-log",
         [("open", (0, 0)), ("half", (0,)), ("resolve", (0, 3, 0)), ("resolve", (1, 3, 1)), ("advance", (2,))],
     ),
+    "check_service": (
+        "half-that-waits-for-its-op-is-decided",
+        [("open", (1,)), ("prepare", ()), ("enqueue", (0, 2)), ("write", ())],
+    ),
     "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 1)), ("put", (0,))]),
     "broker": (
         "final-is-on-disk",

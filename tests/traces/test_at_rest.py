@@ -56,6 +56,20 @@ REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
             "every-op-is-done-with": [("open", 0, 0), ("op", 0, 0), ("consume_op", 0)],
         },
     ),
+    "check_service": (
+        [
+            *(("open", 0), ("prepare",), ("commit",), ("enqueue", 0, 2), ("write",)),
+            *(("resolve", 0, 1, 0), ("advance", 1)),
+        ],
+        {
+            "half-is-decided-or-set-aside": [
+                *(("open", 0), ("prepare",), ("put_back",), ("resolve", 0, 2, 1)),
+                *(("advance", 1),),
+            ],
+            "op-names-what-was-decided": [("open", 0), ("prepare",), ("commit",)],
+            "every-half-is-done-with": [("open", 0), ("prepare",), ("commit",), ("enqueue", 0, 2), ("write",)],
+        },
+    ),
     "op_batch": (
         [("open", MAX_SIZE, INTERVAL), ("enqueue", 7, 2, 1), ("write", 1, 2, 2, 1, 1), ("name", 7)],
         {"no-half-waits-for-its-op": [("open", MAX_SIZE, INTERVAL), ("enqueue", 7, 2, 1)]},
