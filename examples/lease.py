@@ -98,6 +98,17 @@ def a_lease_that_is_over_is_free(s: State, worker: Worker) -> bool:
     return accepts(grant, expire(s), worker, Token(s.last + 1))
 
 
+def a_write_shuts_out_older_leases(s: State, worker: Worker, token: Token, other: Worker, older: Token) -> bool:
+    """Otherwise a worker whose lease is long over overwrites what its successor wrote."""
+    writes = accepts(write, s, worker, token)
+    return not writes or token <= older or not accepts(write, write(s, worker, token), other, older)
+
+
+def whoever_wrote_can_go_on(s: State, worker: Worker, token: Token) -> bool:
+    """Otherwise a lease is good for one write."""
+    return not accepts(write, s, worker, token) or accepts(write, write(s, worker, token), worker, token)
+
+
 def a_lease_that_was_given_is_held(before: State, after: State) -> bool:
     """Otherwise another worker gets it at the same time."""
     return implies(before.last < after.last, after.held)
@@ -117,7 +128,12 @@ STEP_PROPERTIES = (
     a_lease_that_was_given_is_held,
     tokens_grow_one_by_one,
 )
-ENABLED = (whoever_gets_the_lease_can_write, a_lease_that_is_over_is_free)
+ENABLED = (
+    whoever_gets_the_lease_can_write,
+    whoever_wrote_can_go_on,
+    a_write_shuts_out_older_leases,
+    a_lease_that_is_over_is_free,
+)
 AT_REST = (nobody_holds_the_lease,)
 BOUND = Bound(
     says="two workers, three leases",

@@ -1,15 +1,17 @@
 """The half-message cache: a decision that comes before its half is readable from disk finds it all the same.
 
-A half goes into the cache once it is written, at the end of a line; the eldest leaves when the cache is full, a hit
-takes its half out, and a miss falls back to disk. Source: docs/proposals.md#half-cache;
+A half goes into the cache once it is written and before its producer is told so, at the end of a line; the eldest
+leaves when the cache is full, a hit takes its half out, and a miss falls back to disk. What is answered is what
+`lookup.py` allows, which knows no cache. Source: docs/proposals.md#half-cache;
 docs/rocketmq-transactions.md#cache (proposed, not landed).
 """
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gapless.spec.language import Map, Number, all_between, assume, implies, replace, require
+from gapless.spec.language import Map, Number, accepts, all_between, assume, implies, replace, require
 
+CAPACITY = 8000  # halves that a cache holds where nobody says otherwise: docs/proposals.md#half-cache-capacity
 NOWHERE = Number(-1)  # the place of a half that is not in the cache
 NOBODY = Number(-1)  # who stands at a place of the line that is empty
 
@@ -30,7 +32,7 @@ class State:
 
     lives: int = 0  # how often the broker started with this cache; 0 until it is found
     capacity: int = 0  # how many halves the cache holds at most
-    start: Number = Number(0)  # the halves before it were written before the cache was found, and may have expired
+    start: Number = Number(0)  # the halves before it have expired
     flushed: Number = Number(0)  # exclusive end of the halves that can be read from disk
     end: Number = Number(0)  # exclusive end of the halves that are written
     size: int = 0  # halves in the cache
@@ -39,53 +41,50 @@ class State:
     about: Number = NOBODY  # the half that the last step of the cache was about
     answers: int = 0  # decisions that were answered
     answer: int = Answer.NONE  # the last answer
+    messages: Map[Number, int] = Map(0)  # of half n: which message it is in the log; 0 if it was there before
+    copies: Map[Number, int] = Map(0)  # of half n: which message it is in the cache
     places: Map[Number, Number] = Map(NOWHERE)  # of half n: where it stands in the line
     line: Map[Number, Number] = Map(NOBODY)  # of place k: the half that stands there
     puts: Map[Number, int] = Map(0)  # of half n: how often it was put in, in this life
     left: Map[Number, int] = Map(0)  # of half n: how often it left, by a hit or by age, in this life
 
 
-def open(s: State, number: Number, capacity: int) -> State:  # noqa: A001 - the step's name in every trace.
-    """An empty cache for `capacity` halves is found; the halves before `number` are on disk, or have expired.
+def open(s: State, start: Number, number: Number, capacity: int) -> State:  # noqa: A001 - its name in every trace.
+    """An empty cache for `capacity` halves is found; those from `start` to `number` are on disk, others have expired.
 
     Source: docs/proposals.md#half-cache-capacity.
     """
     require(s.lives == 0 and s.end == 0, "cache-is-new",
         because="the cache is new", otherwise="two caches are taken for one")
-    require(0 <= number, "numbers-begin-at-0", because="numbers begin at 0", otherwise="a half can never be asked for")
+    require(0 <= start and start <= number, "numbers-begin-at-0",
+        because="numbers begin at 0", otherwise="a half can never be asked for")
     require(0 <= capacity, "cache-holds-no-less-than-nothing",
         because="a cache holds no less than nothing", otherwise="nothing ever fits, nor leaves")
-    return replace(
-        s,
-        lives=1,
-        capacity=capacity,
-        start=number,
-        flushed=number,
-        end=number,
-        size=0,
-        front=number,
-        back=number,
-    )
+    ends = replace(s, start=start, flushed=number, end=number, front=number, back=number)
+    return replace(ends, lives=1, capacity=capacity, size=0)
 
 
-def append(s: State, number: Number) -> State:
+def append(s: State, number: Number, message: int) -> State:
     """A half is written to the log; nobody can read it from there yet.
 
     Source: docs/proposals.md#half-cache-early.
     """
     require(number == s.end, "numbers-of-halves-follow-one-another",
         because="the numbers of halves follow one another", otherwise="a half is lost, or two share a number")
-    return replace(s, end=Number(number + 1))
+    return replace(s, end=Number(number + 1), messages=s.messages.set(number, message))
 
 
-def put(s: State, number: Number) -> State:
-    """The half is in the cache, at the end of the line.
+def put(s: State, number: Number, message: int) -> State:
+    """The half is in the cache, at the end of the line, and is `message` there.
 
     Source: docs/proposals.md#half-cache-put.
     """
     require(s.start <= number and number < s.end, "half-is-written-before-it-is-put-into-the-cache",
         because="the half is written before it is put into the cache",
         otherwise="a message is committed that a crash takes away, or that was never in the log")
+    require(message == s.messages[number], "half-in-the-cache-is-the-one-that-was-written",
+        because="the half in the cache is the one that was written",
+        otherwise="consumers receive another message than the one that was committed")
     require(s.puts[number] == 0, "half-was-not-in-the-cache-before",
         because="the half was not in the cache before",
         otherwise="a half that was decided comes back, and takes the room of one that was not")
@@ -96,10 +95,25 @@ def put(s: State, number: Number) -> State:
         size=s.size + 1,
         back=Number(s.back + 1),
         about=number,
+        copies=s.copies.set(number, message),
         places=s.places.set(number, s.back),
         line=s.line.set(s.back, number),
         puts=s.puts.set(number, s.puts[number] + 1),
     )
+
+
+def acknowledge(s: State, number: Number) -> State:
+    """The producer is told that its half is written: from now on it may decide, early or late.
+
+    Source: docs/proposals.md#half-cache-put, #half-cache-early, #phase-answer.
+    """
+    require(s.start <= number and number < s.end, "half-that-its-producer-is-told-of-is-written",
+        because="the half that its producer is told of is written",
+        otherwise="a local transaction is run for a half that nobody has")
+    require(s.puts[number] == 1 or s.capacity == 0, "half-is-put-into-the-cache-before-its-producer-may-decide",
+        because="the half is put into the cache before its producer may decide",
+        otherwise="an early commit fails, which is what the cache is for")
+    return s
 
 
 def evict(s: State, number: Number) -> State:
@@ -121,19 +135,23 @@ def _without(s: State, number: Number) -> State:
         s,
         size=s.size - 1,
         about=number,
+        copies=s.copies.set(number, 0),
         places=s.places.set(number, NOWHERE),
         line=s.line.set(s.places[number], NOBODY),
         left=s.left.set(number, s.left[number] + 1),
     )
 
 
-def hit(s: State, number: Number) -> State:
-    """A decision finds its half in the cache, and takes it out.
+def hit(s: State, number: Number, message: int) -> State:
+    """A decision finds its half in the cache, is given `message`, and takes the half out.
 
     Source: docs/proposals.md#half-cache-read.
     """
     require(s.places[number] != NOWHERE, "half-that-is-read-from-the-cache-is-in-it",
         because="the half that is read from the cache is in it",
+        otherwise="consumers receive another message than the one that was committed")
+    require(message == s.copies[number], "half-that-is-given-is-the-one-in-the-cache",
+        because="the half that is given is the one in the cache",
         otherwise="consumers receive another message than the one that was committed")
     return _answered(_without(s, number), number, Answer.FROM_CACHE)
 
@@ -142,16 +160,19 @@ def _answered(s: State, number: Number, answer: int) -> State:
     return replace(s, about=number, answers=s.answers + 1, answer=answer)
 
 
-def read(s: State, number: Number) -> State:
-    """A decision misses the cache, and finds its half on disk.
+def read(s: State, number: Number, message: int) -> State:
+    """A decision misses the cache, finds its half on disk, and is given `message`.
 
     Source: docs/proposals.md#half-cache-read.
     """
     require(s.places[number] == NOWHERE, "cache-is-asked-first",
         because="the cache is asked first",
         otherwise="halves that were decided stay in the cache, and drive out those that were not")
-    require(number < s.flushed, "half-that-is-read-from-disk-is-there",
+    require(s.start <= number and number < s.flushed, "half-that-is-read-from-disk-is-there",
         because="the half that is read from disk is there", otherwise="consumers receive bytes that nobody wrote")
+    require(message == s.messages[number], "half-that-is-given-is-the-one-on-disk",
+        because="the half that is given is the one on disk",
+        otherwise="consumers receive another message than the one that was committed")
     return _answered(s, number, Answer.FROM_DISK)
 
 
@@ -198,24 +219,20 @@ def restart(s: State, kept: Number) -> State:
     """
     assume(s.flushed <= kept, because="a disk keeps what was flushed")
     assume(kept <= s.end, because="a disk invents nothing")
-    return replace(
-        s,
-        lives=s.lives + 1,
-        flushed=kept,
-        end=kept,
-        size=0,
-        front=kept,
-        back=kept,
-        places=s.places.cleared(),
-        line=s.line.cleared(),
-        puts=s.puts.cleared(),
-        left=s.left.cleared(),
-    )
+    kept_log = replace(s, flushed=kept, end=kept, messages=s.messages.forget_from(kept))
+    empty = replace(kept_log, size=0, front=kept, back=kept, places=s.places.cleared(), line=s.line.cleared())
+    forgotten = replace(empty, copies=s.copies.cleared(), puts=s.puts.cleared(), left=s.left.cleared())
+    return replace(forgotten, lives=s.lives + 1)
 
 
 def ends_are_ordered(s: State) -> bool:
     """Otherwise halves count as readable that were never written."""
     return 0 <= s.start and s.start <= s.flushed and s.flushed <= s.end and 0 <= s.front and s.front <= s.back
+
+
+def lives_are_counted(s: State) -> bool:
+    """Otherwise a cache is found twice, and what is in it is forgotten."""
+    return 0 <= s.lives
 
 
 def the_cache_never_outgrows_its_capacity(s: State) -> bool:
@@ -226,6 +243,16 @@ def the_cache_never_outgrows_its_capacity(s: State) -> bool:
 def what_is_cached_is_written(s: State, number: Number) -> bool:
     """Otherwise a message is committed that was never in the log."""
     return implies(s.places[number] != NOWHERE, s.start <= number and number < s.end)
+
+
+def a_copy_is_its_half(s: State, number: Number) -> bool:
+    """Otherwise consumers receive another message than the one that was committed."""
+    return s.copies[number] == (s.messages[number] if s.places[number] != NOWHERE else 0)
+
+
+def only_halves_of_the_log_are_messages(s: State, number: Number) -> bool:
+    """Otherwise a message is committed that a crash took away."""
+    return implies(s.end <= number, s.messages[number] == 0)
 
 
 def what_was_put_in_was_written(s: State, number: Number) -> bool:
@@ -242,6 +269,11 @@ def a_cached_half_stands_in_the_line(s: State, number: Number) -> bool:
 def who_stands_in_the_line_is_cached(s: State, place: Number) -> bool:
     """Otherwise the eldest is one that has left, and nobody makes room."""
     return implies(s.line[place] != NOBODY, place != NOWHERE and s.places[s.line[place]] == place)
+
+
+def only_halves_stand_in_the_line(s: State, place: Number) -> bool:
+    """Otherwise the eldest is one that never came, and nobody makes room."""
+    return NOBODY <= s.line[place]
 
 
 def a_half_is_found_unless_it_was_read_or_grew_too_old(s: State, number: Number) -> bool:
@@ -305,6 +337,12 @@ def nobody_waits_for_a_half_that_does_not_exist(before: State, after: State) -> 
     return implies(before.answers < after.answers and before.end <= after.about, after.answer == Answer.UNKNOWN)
 
 
+def who_grew_too_old_is_not_looked_for_again(before: State, after: State) -> bool:
+    """Otherwise whoever makes room passes all places at which a half ever stood."""
+    aged = before.left[after.about] < after.left[after.about] and before.answers == after.answers
+    return implies(aged, before.places[after.about] < after.front)
+
+
 def nothing_flushed_is_lost(before: State, after: State) -> bool:
     """Otherwise a disk forgot what it had stored."""
     return implies(before.lives > 0, before.flushed <= after.flushed)
@@ -327,15 +365,97 @@ def the_world_of_the_cache_never_changes(before: State, after: State) -> bool:
     return implies(before.lives > 0, after.capacity == before.capacity and after.start == before.start)
 
 
+# What can be done, from whatever state.
+
+
+def whichever_half_is_asked_for_there_is_one_answer(s: State, number: Number) -> bool:
+    """Otherwise a decision fails, or two that ask alike are answered otherwise."""
+    hits = accepts(hit, s, number, s.copies[number])
+    reads = accepts(read, s, number, s.messages[number])
+    waits = accepts(wait, s, number)
+    denied = accepts(deny, s, number)
+    one = hits + reads + waits + denied == 1
+    return one and denied == (number < s.start or s.end <= number)
+
+
+def _put_in(s: State, message: int) -> State:
+    return acknowledge(put(append(s, s.end, message), s.end, message), s.end)
+
+
+def _early(s: State, message: int, given: int) -> State:
+    return hit(_put_in(s, message), s.end, given)
+
+
+def an_early_decision_is_given_its_half(s: State, message: int, given: int) -> bool:
+    """Otherwise an early commit fails, which is what the cache is for, or consumers receive another message."""
+    return implies(s.size < s.capacity, accepts(_early, s, message, given) == (given == message))
+
+
+def _grown_too_old(s: State, eldest: Number, message: int, given: int) -> State:
+    return _early(evict(s, eldest), message, given)
+
+
+def the_eldest_makes_room_for_one_that_comes(s: State, eldest: Number, message: int) -> bool:
+    """Otherwise a cache that was full once takes no half any more."""
+    first = all_between(s.front, s.places[eldest], lambda place: s.line[Number(place)] == NOBODY)
+    due = s.size == s.capacity and s.places[eldest] != NOWHERE and first
+    return implies(due, accepts(_grown_too_old, s, eldest, message, message))
+
+
+def _told_at_once(s: State, message: int) -> State:
+    return acknowledge(append(s, s.end, message), s.end)
+
+
+def no_producer_is_told_before_its_half_is_put_in(s: State, message: int) -> bool:
+    """Otherwise an early commit fails, which is what the cache is for."""
+    return accepts(_told_at_once, s, message) == (s.capacity == 0)
+
+
+def _late(s: State, message: int, given: int) -> State:
+    return read(flush(append(s, s.end, message), Number(s.end + 1)), s.end, given)
+
+
+def a_late_decision_is_given_its_half(s: State, message: int, given: int) -> bool:
+    """Otherwise a half that left the cache, or never came, cannot be committed any more."""
+    return accepts(_late, s, message, given) == (given == message) and accepts(flush, s, s.end)
+
+
+def _asked_after_a_crash(s: State, kept: Number, asked: Number) -> State:
+    begun = restart(s, kept)
+    return read(begun, asked, begun.messages[asked])
+
+
+def a_crash_takes_what_it_took_and_nothing_more(s: State, kept: Number, asked: Number) -> bool:
+    """Otherwise a half is found that a crash took, or one that survived is not."""
+    survived = s.flushed <= kept and kept <= s.end and s.start <= asked and asked < kept
+    return accepts(_asked_after_a_crash, s, kept, asked) == survived
+
+
+def _two_put_in(s: State, start: Number, number: Number, capacity: int, message: int) -> State:
+    return _put_in(_put_in(open(s, start, number, capacity), message), message)
+
+
+def a_cache_is_found_as_large_as_it_is(s: State, start: Number, number: Number, capacity: int, message: int) -> bool:
+    """Otherwise halves are forgotten without need, or fill the broker's memory."""
+    new = s.lives == 0 and s.end == 0 and s.puts[number] == 0 and s.puts[Number(number + 1)] == 0
+    begins = 0 <= start and start <= number
+    two = accepts(_two_put_in, s, start, number, capacity, message) == (begins and 2 <= capacity)
+    return implies(new, two and accepts(open, s, start, number, capacity) == (begins and 0 <= capacity))
+
+
 INITIAL = State()
-ACTIONS = (open, append, put, evict, hit, read, wait, deny, flush, restart)
+ACTIONS = (open, append, put, acknowledge, evict, hit, read, wait, deny, flush, restart)
 INVARIANTS = (
     ends_are_ordered,
+    lives_are_counted,
     the_cache_never_outgrows_its_capacity,
     what_is_cached_is_written,
+    a_copy_is_its_half,
+    only_halves_of_the_log_are_messages,
     what_was_put_in_was_written,
     a_cached_half_stands_in_the_line,
     who_stands_in_the_line_is_cached,
+    only_halves_stand_in_the_line,
     a_half_is_found_unless_it_was_read_or_grew_too_old,
     a_half_is_put_in_once,
 )
@@ -344,6 +464,7 @@ STEP_PROPERTIES = (
     one_half_comes_or_leaves_at_a_time,
     a_restart_empties_the_cache,
     only_a_full_cache_forgets,
+    who_grew_too_old_is_not_looked_for_again,
     a_half_that_is_cached_is_found,
     a_miss_falls_back_to_disk,
     an_unflushed_half_is_not_yet_and_never_unknown,
@@ -352,4 +473,13 @@ STEP_PROPERTIES = (
     halves_are_written_one_by_one,
     a_new_life_begins_with_what_is_on_disk,
     the_world_of_the_cache_never_changes,
+)
+ENABLED = (
+    whichever_half_is_asked_for_there_is_one_answer,
+    an_early_decision_is_given_its_half,
+    the_eldest_makes_room_for_one_that_comes,
+    no_producer_is_told_before_its_half_is_put_in,
+    a_late_decision_is_given_its_half,
+    a_crash_takes_what_it_took_and_nothing_more,
+    a_cache_is_found_as_large_as_it_is,
 )

@@ -18,6 +18,7 @@ from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
 from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, shown
+from gapless.traces.replay.kernels import kernel
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import together
 from gapless.traces.report.values import Counts, Report, SourceRow, VerdictName, worst
@@ -125,9 +126,17 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
 def _own(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
     """The specs that a user brings. Raises UsageError where one of them is none."""
     try:
-        return tuple(spec for spec in loaded(specs) if SPECS.get(spec.name) is not spec)
+        own = tuple(spec for spec in loaded(specs) if SPECS.get(spec.name) is not spec)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    for spec in own:
+        try:
+            kernel(spec)
+        except Exception as error:
+            raise UsageError(
+                f"{spec.called}: cannot be read ({type(error).__name__}: {error}); prove it first"
+            ) from error
+    return own
 
 
 def ignored_rules(only: Sequence[str], ignore: Sequence[str], more: tuple[Spec, ...] = ()) -> frozenset[str]:

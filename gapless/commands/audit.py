@@ -13,7 +13,6 @@ from rich.console import Console
 from gapless.commands.options import JsonOption
 from gapless.commands.specs import WHICH, chosen
 from gapless.commands.terminal import failed, printing, write
-from gapless.spec.language import Refused
 
 if TYPE_CHECKING:
     from gapless.properties.faults.audit import SpecAudit
@@ -31,18 +30,17 @@ def audit(
 
     Every need is dropped in turn, and faults are planted one by one: a guard is missing, a comparison is off by one, an
     effect forgets a field. Then some property must break. Where none does, the spec says too little; where only a
-    comparison with the spec as it is shows the fault, its properties are thin.
+    comparison with the spec as it is shows the fault, its properties are thin. A spec must be proved before.
     Exit codes: 0 all is needed and noticed, 1 something is not, 2 wrong usage.
     """
-    from gapless.properties.faults.audit import audits, report
+    from gapless.properties.faults.audit import NotProved, audits, report
 
     every = chosen(specs or [])
     try:
         with _progress() as told:
             found = audits(every, jobs, told)
-    except (Refused, ArithmeticError, LookupError, TypeError, ValueError) as error:  # of a spec that cannot be read
-        names = ", ".join(one.called for one in every)
-        raise failed(f"{names}: cannot be audited ({type(error).__name__}: {error}); prove it first") from None
+    except NotProved as error:
+        raise failed(str(error)) from None
     code = int(not all(one.sound for one in found))
     with printing(code):
         if json:

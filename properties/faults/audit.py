@@ -20,7 +20,7 @@ from gapless.properties.faults import guard_audit, operators, spec_mutants
 from gapless.properties.faults.guard_audit import Guard
 from gapless.properties.faults.spec_mutants import Judged
 from gapless.properties.processes import workers
-from gapless.properties.proof import induction
+from gapless.properties.proof import induction, ledger
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Refused
 from gapless.spec.reading.checking import checked
@@ -33,6 +33,10 @@ CHUNK = 8  # faults that a process judges at a time
 
 Told = Callable[[int, int], None]
 """Told how many needs and faults are looked at, and how many there are."""
+
+
+class NotProved(ValueError):  # noqa: N818 - its message says all.
+    """A spec does not keep its own properties: what breaks them besides says nothing."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,13 @@ def fate_of(one: Judged) -> Fate:
 
 
 def audits(specs: Sequence[Spec], jobs: int = 2, told: Told = lambda _done, _all: None) -> list[SpecAudit]:
-    """Audit specs, in so many processes. Raises ForeignWords."""
+    """Audit specs, in so many processes. Raises ForeignWords, NotProved."""
+    of_proofs = ledger.prove(specs, ledger.Asked(jobs=jobs)).obligations
+    for spec in specs:
+        if any(entry.spec == spec.name and entry.result != "proved" for entry in of_proofs):
+            raise NotProved(
+                f"{spec.called} is not proved, and whatever is planted there breaks something: prove it first"
+            )
     faults = {checked(spec).name: len(operators.faults(spec)) for spec in specs}
     needs = {spec.name: sum(len(step.needs) for step in guard_audit.steps(spec)) for spec in specs}
     total, done = sum(faults.values()) + sum(needs.values()), 0

@@ -321,7 +321,7 @@ FALSE_FRIENDS: tuple[FalseFriend, ...] = (
     ),
     FalseFriend(
         "half_cache", a_half_that_was_cached_is_found, "strict",
-        (("open", (0, 1)), ("append", (0,)), ("put", (0,)), ("append", (1,)), ("evict", (0,))),
+        (("open", (0, 0, 1)), ("append", (0, 7)), ("put", (0, 7)), ("append", (1, 8)), ("evict", (0,))),
         "docs/proposals.md#half-cache-capacity: the eldest goes",
     ),
     FalseFriend(

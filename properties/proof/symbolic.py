@@ -220,7 +220,7 @@ def unknown_state(initial: State, tag: str = "") -> State:
         found[field.name] = (
             UnknownMap(int(value.default), z3.Array(tag + field.name, z3.IntSort(), z3.IntSort()))
             if isinstance(value, Map)
-            else Unknown(z3.Int(tag + field.name))
+            else Unknown((z3.Bool if isinstance(value, bool) else z3.Int)(tag + field.name))
         )
     return type(initial)(**found)
 

@@ -62,6 +62,11 @@ class SpecFile:
         """Its classes whose members are numbers with names."""
         return frozenset(name for name, node in self.classes.items() if "IntEnum" in map(ast.unparse, node.bases))
 
+    def members(self, enum: str) -> list[str]:
+        """The members of one of its IntEnums."""
+        assigned = (node for node in self.classes[enum].body if isinstance(node, ast.Assign))
+        return [name for node in assigned for name in names_given(node)]
+
     @cached_property
     def values(self) -> dict[str, ast.expr]:
         """What its names stand for at its top, but for those with nothing behind them."""

@@ -196,6 +196,9 @@ class _Function:
         """The kind of a member of an IntEnum, or of a number or a state of another spec."""
         home = self.file.home(name)
         if name in home.enums:
+            members = home.members(name)
+            if attr not in members:
+                self.complain(node, f"`{name}.{attr}`", f"a member of `{name}`: {', '.join(members)}")
             return NUMBER
         if name in self.file.made_of:
             kind = self.file.made_of[name].kind_of_name(attr)
@@ -279,6 +282,8 @@ class _Function:
         match node:
             case ast.Lambda(args=args, body=body):
                 own = {one.arg: NUMBER for one in args.args}
+                if len(own) != 1:
+                    self.complain(node, f"`lambda {', '.join(own)}`", "`lambda n: …`, of one number")
                 for name in own:
                     self.not_shadowed(node, name)
                     if name in self.states:

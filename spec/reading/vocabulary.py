@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import groupby
 from typing import TypeGuard
@@ -86,6 +86,7 @@ INSTEAD_OF_CALLING = {
     "State": "`replace(s, …)`: what is not mentioned stays",
 }
 GUARDS = ("require", "applies", "assume")
+LARGEST = 2**60  # what a kernel computes with lies below it
 
 
 class ForeignWords(ValueError):  # noqa: N818 - its name is what it finds.
@@ -110,6 +111,7 @@ def understood(file: SpecFile) -> None:
 def foreign_words(file: SpecFile) -> list[Complaint]:
     """What a spec file says that is not in the spec language, and the word to use instead, by line."""
     found = [*_imports(file), *_top(file), *_named_twice(file), *_tuples(file), *_loops(file), *_forgotten(file)]
+    found += _of_properties(file)
     for function in file.tree.body:
         if isinstance(function, ast.FunctionDef):
             found += _signature(file, function)
@@ -291,12 +293,21 @@ def _forgotten(file: SpecFile) -> Iterator[Complaint]:
             yield Complaint(function.lineno, f"`{name}`, which states rules and which no step is", "it in `ACTIONS`")
 
 
+def _of_properties(file: SpecFile) -> Iterator[Complaint]:
+    """Words for properties and refinements in what a step is made of; what must hold at rest is the step `end`."""
+    for name in sorted(_reached(file, ("ACTIONS", "DEVIATIONS", "TAKEOVERS", "AT_REST"), ())):
+        for word in sorted(_NOT_FOR_STEPS & set(loaded(file.functions[name]))):
+            where = f"`{word}` in `{name}`, which a step is made of"
+            yield Complaint(file.functions[name].lineno, where, "what is needed, of the state itself")
+
+
 _GUARDS = frozenset(GUARDS)
+_NOT_FOR_STEPS = {"accepts", "filled", "seen_as"}
 
 
-def _reached(file: SpecFile, tuples: Sequence[str]) -> set[str]:
-    """The functions that are in these tuples, or called by them; those that other files call are, too."""
-    waiting = [*file.called]
+def _reached(file: SpecFile, tuples: Sequence[str], called: Collection[str] | None = None) -> set[str]:
+    """The functions that are in these tuples, or called by them, or by other files."""
+    waiting = [*(file.called if called is None else called)]
     for names in tuples:
         waiting += loaded(file.values.get(names, NONE))
     reached: set[str] = set()
@@ -361,8 +372,28 @@ def _function(file: SpecFile, function: ast.FunctionDef) -> Iterator[Complaint]:
             yield Complaint(line, *complaint)
 
 
-def _foreign_call(file: SpecFile, call: ast.Call) -> tuple[str, str] | None:
+SAYS = {
+    "require": '`require(condition, "an-id", because="…", otherwise="…")`: one id and two sentences, as texts',
+    "applies": "`applies(condition)`",
+    "assume": '`assume(condition, because="…")`: one sentence, as a text',
+}
+SENTENCES = {"require": ["because", "otherwise"], "applies": [], "assume": ["because"]}
+
+
+def _says_otherwise(call: ast.Call, guard: str) -> bool:
+    """Whether a guard is not laid out as its readers, who take id and sentences from the text, expect it."""
+    texts = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+    return (
+        len(call.args) != (2 if guard == "require" else 1)
+        or sorted(str(keyword.arg) for keyword in call.keywords) != SENTENCES[guard]
+        or not all(isinstance(text, ast.Constant) and isinstance(text.value, str) for text in texts)
+    )
+
+
+def _foreign_call(file: SpecFile, call: ast.Call) -> tuple[str, str] | None:  # noqa: PLR0911 - a kind of call a case
     match call.func:
+        case ast.Name(id=guard) if guard in GUARDS:
+            return (f"`{ast.unparse(call)}`", SAYS[guard]) if _says_otherwise(call, guard) else None
         case ast.Attribute(value=ast.Name(id=spec), attr=name) if spec in file.made_of:
             if name in file.made_of[spec].functions and name[0] != "_":
                 return None
@@ -390,6 +421,8 @@ def _foreign_value(node: ast.Constant | ast.Expr, sentences: frozenset[ast.AST])
             return f"`{_first_line(node)}`, which changes nothing", "`return replace(s, …)` with its value"
         case ast.Constant(value=str()) if node not in sentences:
             return f"`{ast.unparse(node)}`", "an `IntEnum`; strings are for the id, `because` and `otherwise`"
+        case ast.Constant(value=int() as value) if abs(value) >= LARGEST:
+            return f"`{value}`", "a number below 2⁶⁰: kernels compute in 64 bits"
         case ast.Constant(value=value) if not isinstance(value, int | str):
             return f"`{ast.unparse(node)}`", A_FIELD
     return None

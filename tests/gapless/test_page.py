@@ -18,6 +18,7 @@ VARIES = (
     (r"[\d,.]+ ?(ms|s)\b", r"N \1"),  # how long it took
     (r"\b[0-9a-f]{16}\b", "DIGEST"),
     (r"Z3 [\d.]+", "Z3"),
+    (r"\b\d+\.\d\b", "N"),  # seconds, in a table
     (r" +", " "),  # the width of columns
     (r" $", ""),
 )

@@ -148,6 +148,13 @@ def test_the_spec_language_is_left_alone() -> None:
         ('return s.phase == "done"', "an `IntEnum`"),
         ("return s.phase == None", "a number or a `Map`"),
         ("return n * 0.5", "a number or a `Map`"),
+        ('require(n == 1, n, because="", otherwise="")', "one id and two sentences"),
+        ('require(n == 1, BLANK, because="", otherwise="")', "one id and two sentences"),
+        ('require(n == 1, "an-id", because="")', "one id and two sentences"),
+        ('require(n == 1, "an-id", "because", otherwise="")', "one id and two sentences"),
+        ('assume(n == 1, because="a" + "b")', "one sentence"),
+        ('applies(n == 1, "an-id")', "`applies(condition)`"),
+        ("return s if n == 2305843009213693952 else s", "below 2⁶⁰"),
         ("return n / 2", "`//`"),
         ("return n & 1", "`//`"),
         ("return (s, n)", "a number or a `Map`"),
@@ -213,6 +220,8 @@ def test_a_spec_in_order_is_probed() -> None:
         ("return s if s == s else s", "its fields"),
         ("return s if n == is_new else s", "`is_new(s, …)`"),
         ("return s if n == id else s", "a parameter"),
+        ("return s if s.phase == Phase.GONE else s", "a member of `Phase`: NEW, DONE"),
+        ("return s if all_between(0, n, lambda k, m: k == m) else s", "of one number"),
         ("return s if s.size == 1 else s", "phase, end, sizes"),
         ("return replace(s, size=1)", "phase, end, sizes"),
         ("return n", "lease.State"),
@@ -375,6 +384,25 @@ ACTIONS""",
     (line,) = foreign(text)
     assert "`flush`, which states rules and which no step is: say it in `ACTIONS`" in line
     assert foreign(text.replace("(append,)", "(append, flush)")) == []
+
+
+@pytest.mark.parametrize("tuples", ["ACTIONS = (append, fill)", "ACTIONS = (append,)\nAT_REST = (asks,)"])
+def test_a_step_that_asks_what_is_accepted_is_caught(tuples: str) -> None:
+    """Readers of steps know no such word: none of them must come upon it."""
+    text = A_SPEC.replace("import Map", "import accepts, Map").replace(
+        "ACTIONS = (append,)",
+        f"""def asks(s: State) -> bool:
+    return accepts(append, s, Position(0), 1)
+
+
+def fill(s: State) -> State:
+    return s if asks(s) else replace(s, end=Position(1))
+
+
+INVARIANTS = (asks,)
+{tuples}""",
+    )
+    assert "`accepts` in `asks`, which a step is made of" in "\n".join(foreign(text))
 
 
 def test_functions_that_call_one_another_in_a_circle_are_caught() -> None:

@@ -144,7 +144,8 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "half-that-waits-for-its-op-is-decided",
         [("open", (1,)), ("prepare", ()), ("enqueue", (0, 2)), ("write", ())],
     ),
-    "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 1)), ("put", (0,))]),
+    "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 0, 1)), ("put", (0, 0))]),
+    "lookup": ("numbers-of-halves-follow-one-another", [("open", (0, 0)), ("append", (-3, 1))]),
     "broker": (
         "final-is-on-disk",
         [

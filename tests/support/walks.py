@@ -108,6 +108,7 @@ def likely_arguments(spec: Spec, state: State, action: str, drawn: tuple[int, ..
         ("index", "tag"): lambda: 0 if drawn[1] < 2 else state.tags[state.indexed],
         ("expire", "number"): lambda: state.first + (state.first < state.indexed),
         ("find_file", "full"): lambda: drawn[1],
+        ("truncate", "number"): lambda: state.end - drawn[0] % 2,
         ("acknowledge", "number"): lambda: state.end - 1,
         ("acknowledge", "position"): lambda: state.positions[state.end - 1],
         ("acknowledge", "same"): lambda: drawn[2] % 2,
@@ -203,17 +204,40 @@ def of_a_cache(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[
     waiting = [half for _, half in sorted(state.line.entries.items())] or [state.end - 1]
     near = [max(state.end - 1 - some % 3, state.start), state.end - 1, state.flushed - 1]
     missed = [half for half in near if half not in waiting] or near
+    new = next((n for n in near if state.puts[n] == 0), state.end - 1) if some % 5 else near[0]
+    found = waiting[-1] if some % 3 else state.end
     return {
+        ("open", "start"): lambda: max(drawn[1] - abs(drawn[0]) % 3, 0),
+        ("open", "number"): lambda: abs(drawn[1]),
         ("open", "capacity"): lambda: 2 - (drawn[1] % 3 == 0),
         ("append", "number"): lambda: state.end,
-        ("put", "number"): lambda: (
-            next((n for n in near if state.puts[n] == 0), state.end - 1) if some % 5 else near[0]
-        ),
+        ("put", "number"): lambda: new,
+        ("put", "message"): lambda: state.messages[new] + (drawn[1] % 7 == 0),
+        ("acknowledge", "number"): lambda: state.end - 1,
         ("evict", "number"): lambda: waiting[-(some % 2)],
-        ("hit", "number"): lambda: waiting[-1] if some % 3 else state.end,
+        ("hit", "number"): lambda: found,
+        ("hit", "message"): lambda: state.copies[found] + (drawn[1] % 7 == 0),
         ("read", "number"): lambda: missed[-1],
+        ("read", "message"): lambda: state.messages[missed[-1]] + (drawn[1] % 7 == 0),
         ("wait", "number"): lambda: missed[0],
         ("deny", "number"): lambda: state.end + some % 2 - (some % 5 == 0),
+        ("flush", "to"): lambda: state.end - some % 2,
+        ("restart", "kept"): lambda: state.end + (some % 4 > 0),
+    }
+
+
+def of_a_lookup(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for halves without a cache: any near the end of the log, or of what can be read."""
+    some = abs(drawn[0])
+    near = state.end - 1 - some % 3
+    return {
+        ("open", "start"): lambda: max(drawn[1] - some % 3, 0),
+        ("open", "number"): lambda: abs(drawn[1]),
+        ("append", "number"): lambda: state.end,
+        ("find", "number"): lambda: near,
+        ("find", "message"): lambda: state.messages[near] + (drawn[1] % 3 == 0),
+        ("wait", "number"): lambda: near + some % 2,
+        ("deny", "number"): lambda: state.end - (some % 5 == 0),
         ("flush", "to"): lambda: state.end - some % 2,
         ("restart", "kept"): lambda: state.end + (some % 4 > 0),
     }
@@ -293,12 +317,13 @@ LIKELY_ARGUMENTS = {
     "dispatch": of_dispatch,
     "ring": of_a_ring,
     "half_cache": of_a_cache,
+    "lookup": of_a_lookup,
     "broker": of_a_broker,
     "coordinator": of_coordinators,
     "permits": of_permits,
 }
 NOBODY = "nobody"  # a profile that allows no deviation at all
-WALKS = {"transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
+WALKS = {"queue": 800, "transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
 """Some of their needs are met four steps after the beginning."""
 LONG = {"coordinator": 40, "broker": 40, "dispatch": 40}  # steps of a walk; elsewhere 20
 

@@ -454,7 +454,7 @@ def test_an_environment_that_breaks_its_promise_accuses_nobody(tmp_path: Path, o
     def cache(action: str, *args: int, **more: Any) -> Told:
         return step(action, *args, spec="half_cache", trace="halves", **more)
 
-    told = [cache("open", 0, 2), cache("append", 0), cache("flush", 1, outcome=outcome), cache("restart", 0)]
+    told = [cache("open", 0, 0, 2), cache("append", 0, 7), cache("flush", 1, outcome=outcome), cache("restart", 0)]
     judged = checked(tmp_path, told)
     assert judged.source.verdict == ("inconclusive" if outcome == "ok" else "conforms")
     assert ("an environment that breaks its promise" in " ".join(judged.source.reasons)) == (outcome == "ok")

@@ -3,14 +3,20 @@
 from gapless.properties.exploration.bounds import Bound, untouched
 
 BOUND = Bound(
-    says="halves 1 to 3 of a cache found at 1, room for none, one or two, one question or one restart",
+    says="halves 1 to 3 of a cache found at 1, the first of two messages, with room for two, one question or restart",
     within=lambda s: s.end <= 4 and s.lives + s.answers <= 2 and (s.start == 1 or untouched(s)),
     numbers={
         "number": range(5),
-        "open.number": (-1, 1),
+        "open.start": (-1, 1),
+        "open.number": (0, 1),
+        "message": (1, 2),
         "capacity": (-1, 0, 1, 2),
         "place": range(-1, 6),
         "to": range(6),
         "kept": range(6),
+    },
+    worth={
+        # One half may be another message in another life; of the others, one is as good as another.
+        "append": lambda a: a.message == 1 or a.number == 1,
     },
 )

@@ -37,9 +37,7 @@ EVERY_DECIDED_HALF_GETS_ITS_OP = Claim(
         ),
     ),
     done=lambda s, _half: 0 <= s.op,
-    disturbances={
-        "crash": "what waits is lost: the half is entered again, or its rollback is undone"
-    },
+    disturbances={"crash": "what waits is lost: the half is entered again, or its rollback is undone"},
 )
 
 CLAIMS = (EVERY_DECIDED_HALF_GETS_ITS_OP,)

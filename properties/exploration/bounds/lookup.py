@@ -1,0 +1,17 @@
+"""How far a log of halves without a cache is explored."""
+
+from gapless.properties.exploration.bounds import Bound
+
+BOUND = Bound(
+    says="halves up to 2 of a log that begins at 0 or 1, of two messages, two questions or restarts",
+    within=lambda s: s.end <= 3 and s.lives + s.answers <= 3,
+    numbers={
+        "number": range(5),
+        "open.number": (0, 1, 2),
+        "start": (-1, 0, 1),
+        "message": (1, 2),
+        "find.message": (0, 1, 2),
+        "to": range(5),
+        "kept": range(5),
+    },
+)
