@@ -81,7 +81,8 @@ def _of_cursors(whole: State, piece: State, number: Any) -> Any:
         and whole.half_cursor == piece.half_cursor
         and whole.op_end == piece.op_end
         and whole.op_cursor == piece.op_cursor
-        and (number < piece.half_cursor or whole.resolved[number] == piece.resolved[number])
+        and whole.expired == piece.expired
+        and (number < piece.half_cursor or whole.how[number] == piece.how[number])
         and (
             number < piece.op_cursor
             or (
@@ -116,6 +117,9 @@ CUTS = (
         where=lambda whole: whole.half_cursor == whole.half_end and whole.op_cursor == whole.op_end,
         claim=lambda empty, whole: replace(
             empty,
+            expired=whole.expired,
+            first=whole.half_end,
+            half_flushed=whole.half_end,
             half_end=whole.half_end,
             half_cursor=whole.half_end,
             op_end=whole.op_end,

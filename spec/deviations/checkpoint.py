@@ -11,8 +11,37 @@ def consume_an_op_that_is_still_needed(s: State, number: Number) -> State:
     return checkpoint.consume_op(replace(s, reaches=s.reaches.set(number, s.half_cursor)), number)
 
 
+def save_ahead_of_the_flush(s: State) -> State:
+    """The cursors' file is written every five seconds, whatever of the log is on disk by then."""
+    applies(not checkpoint.is_flushed(s) or not checkpoint.is_resolved_for_good(s))
+    return replace(s, half_saved=s.half_cursor, op_saved=s.op_cursor)
+
+
+def crash_behind_a_saved_cursor(s: State, half: Number, op: Number) -> State:
+    """A cursor that lies beyond the end of its queue is corrected when the broker starts."""
+    applies(half < s.half_saved or op < s.op_saved)
+    saved = replace(
+        s,
+        half_saved=half if half < s.half_saved else s.half_saved,
+        op_saved=op if op < s.op_saved else s.op_saved,
+    )
+    return checkpoint.crash(saved, half, op)
+
+
 DEVIATIONS = (
     Deviation(consume_an_op_that_is_still_needed, checkpoint.consume_op, frozenset({"rocketmq"}),
         "docs/rocketmq-transactions.md#n16, #aborted-round; apache/rocketmq#7240, apache/rocketmq#9500"),
+    Deviation(save_ahead_of_the_flush, checkpoint.save, frozenset({"rocketmq"}),
+        "docs/rocketmq-transactions.md#tx9: cursors are stored after records are in the page cache; #n15"),
+    Deviation(crash_behind_a_saved_cursor, checkpoint.crash, frozenset({"rocketmq"}),
+        "docs/rocketmq-transactions.md#n15: stored cursors are corrected in either direction"),
 )
-GIVEN_UP = (checkpoint.an_op_is_needed_until_its_halves_are_passed,)
+GIVEN_UP = (
+    checkpoint.a_half_is_resolved_by_a_record,
+    checkpoint.an_op_is_needed_until_its_halves_are_passed,
+    checkpoint.an_op_is_read_again_after_a_crash_if_its_halves_are,
+    checkpoint.no_saved_cursor_is_ahead_of_what_is_flushed,
+    checkpoint.a_crash_leaves_what_resolves_a_half_that_is_passed_for_good,
+    checkpoint.cursors_never_step_back,
+    checkpoint.what_was_passed_stays_as_it_was,
+)

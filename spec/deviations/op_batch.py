@@ -9,9 +9,16 @@ ROCKETMQ = frozenset({"rocketmq"})
 
 def enqueue_again(s: State, number: Number, length: int, known: bool) -> State:
     """Every decision that is accepted has its entry: a repeated one names the half again."""
-    applies(0 < s.named[number])
-    after = op_batch.enqueue(replace(s, named=s.named.set(number, 0)), number, length, known)
-    return replace(after, named=s.named.set(number, s.named[number] + 1))
+    applies(op_batch.is_entered(s, number))
+    free = replace(s, max_size=0, places=s.places.set(number, op_batch.NOWHERE))
+    return replace(op_batch.enqueue(free, number, length, known), max_size=s.max_size)
+
+
+def enqueue_behind_a_full_batch(s: State, number: Number, length: int, known: bool) -> State:
+    """Whoever enters a number wakes the batcher, and does not wait for it: 20,000 numbers may lie in its queue."""
+    applies(s.restarted == 0)
+    applies(0 < s.max_size and s.max_size <= s.size)
+    return replace(op_batch.enqueue(replace(s, max_size=0), number, length, known), max_size=s.max_size)
 
 
 def _of_an_earlier_life(s: State) -> State:
@@ -23,27 +30,35 @@ def write_one_alone(s: State, count: int, size: int, last: int, legible: bool, l
     """A broker older than the batches writes one op for each half, and no comma in it."""
     applies(not listed)
     applies(count == 1)
-    after = op_batch.write(_of_an_earlier_life(s), count, size, last, legible, True)  # noqa: FBT003
-    return replace(after, max_size=s.max_size)
+    applies(s.max_size <= 0 or 0 < s.restarted or s.entered == s.written + 1)
+    after = op_batch.written(_of_an_earlier_life(s), count, size, last, legible, True)  # noqa: FBT003
+    return replace(after, max_size=s.max_size, since=s.clock)
 
 
 def write_to_another_size(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
     """The limit was another when the op was written."""
     applies(s.restarted > 0)
-    after = op_batch.write(_of_an_earlier_life(s), count, size, last, legible, listed)
-    return replace(after, max_size=s.max_size)
+    after = op_batch.written(_of_an_earlier_life(s), count, size, last, legible, listed)
+    return replace(after, max_size=s.max_size, since=s.clock)
+
+
+def write_what_fills_an_op(s: State, count: int, size: int, last: int, legible: bool, listed: bool) -> State:
+    """The batcher takes numbers until the body is full, and leaves the others for the next op."""
+    applies(s.restarted == 0)
+    applies(s.max_size <= size and count < s.entered - s.written)
+    return replace(op_batch.written(s, count, size, last, legible, listed), since=s.clock)
 
 
 def wait_for_another_interval(s: State, time: int) -> State:
     """An entry that comes right after a tick misses the next one too."""
-    applies(0 < s.interval and 0 < s.count)
+    applies(0 < s.interval and s.written < s.entered)
     applies(s.interval < time - s.since)
     return op_batch.tick(replace(s, since=s.since + s.interval), time)
 
 
 def stop_with_entries_waiting(s: State) -> State:
     """What is younger than the interval is lost even in an orderly stop."""
-    applies(0 < s.count)
+    applies(s.written < s.entered)
     return op_batch.crash(s)
 
 
@@ -59,10 +74,14 @@ def a_body_of_one_life_is_bounded(before: State, after: State) -> bool:
 
 DEVIATIONS = (
     Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "docs/rocketmq-transactions.md#n5: ops repeat a half"),
+    Deviation(enqueue_behind_a_full_batch, op_batch.enqueue, ROCKETMQ,
+        "docs/rocketmq-transactions.md#batching: the service is woken, and the call returns at once; #op-size"),
     Deviation(write_one_alone, op_batch.write, ROCKETMQ,
         "docs/rocketmq-transactions.md#ops: brokers up to 5.0 write one op for each half"),
     Deviation(write_to_another_size, op_batch.write, ROCKETMQ,
         "docs/rocketmq.md#settings-at-run-time: transactionOpMsgMaxSize was changed"),
+    Deviation(write_what_fills_an_op, op_batch.write, ROCKETMQ,
+        "docs/rocketmq-transactions.md#op-size: it takes numbers until the body is full"),
     Deviation(wait_for_another_interval, op_batch.tick, ROCKETMQ,
         "docs/rocketmq-transactions.md#op-interval: up to twice the interval; apache/rocketmq#10199"),
     Deviation(stop_with_entries_waiting, op_batch.stop, ROCKETMQ,
@@ -70,6 +89,9 @@ DEVIATIONS = (
 )
 GIVEN_UP = (
     op_batch.a_half_is_named_once,
+    op_batch.a_batch_is_bounded,
+    op_batch.an_op_takes_all_that_waits,
+    op_batch.what_an_op_names_it_names_for_ever,
     op_batch.an_op_is_full_or_takes_all,
     op_batch.a_body_is_bounded,
 )

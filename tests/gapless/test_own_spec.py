@@ -124,7 +124,7 @@ def test_a_file_that_is_no_spec_is_told_with_its_line(here: Path, name: str, tex
         ("nothing.py", "nothing.py: cannot be read (No such file or directory)"),
         ("folder.py", "folder.py: cannot be read (Is a directory)"),
         ("bytes.py", "bytes.py: is no text in UTF-8"),
-        ("nobody.nothing", "there is no spec 'nobody.nothing': choose among broker, checkpoint"),
+        ("nobody.nothing", "there is no spec 'nobody.nothing': choose among broker, check_service"),
         ("", "there is no spec ''"),
     ],
 )

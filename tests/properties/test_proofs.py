@@ -111,6 +111,26 @@ FAULTS = {
         ("checkpoint", "all_between(s.half_cursor, to, lambda", "all_between(s.half_cursor, to - 1, lambda"),
         ("advance", "what_the_half_cursor_passes_is_resolved"),
     ),
+    "entries leave the batcher without an op": (
+        ("op_batch", "return replace(s, clock=time)", "return replace(s, clock=time, entered=s.written, size=0)"),
+        ("tick", "entries_leave_only_by_an_op_or_a_crash"),
+    ),
+    "an op drops the last half that it took": (
+        ("op_batch", "s.entries.set(Number(s.entered), number)", "s.entries.set(Number(s.written), number)"),
+        ("enqueue", "entries_leave_only_by_an_op_or_a_crash"),
+    ),
+    "entries go on to join a batch that is full": (
+        ("op_batch", "s.restarted != 0 or s.size < s.max_size", "s.restarted != 0 or s.size < 2 * s.max_size"),
+        ("enqueue", "a_batch_is_bounded"),
+    ),
+    "a checkpoint is ahead of what is flushed": (
+        ("checkpoint", "s.op_cursor <= s.op_flushed", "s.op_cursor <= s.op_end"),
+        ("save", "no_saved_cursor_is_ahead_of_what_is_flushed"),
+    ),
+    "a cursor is saved before the version that resolves a half is on disk": (
+        ("checkpoint", "return by < s.half_flushed", "return by < s.half_end"),
+        ("flush", "a_crash_leaves_what_resolves_a_half_that_is_passed_for_good"),
+    ),
     "a final is not counted": (
         ("transaction", "finals=s.finals + 1, commits=", "commits="),
         ("commit", "consumers_see_what_is_committed"),
@@ -531,4 +551,4 @@ def test_the_command_says_what_it_does_not_know() -> None:
     assert "unknown" in unknown.stdout
     nobody = gapless_process("prove", "op_bacth")
     assert nobody.returncode == 2
-    assert "there is no spec 'op_bacth': choose among broker, checkpoint" in nobody.stderr
+    assert "there is no spec 'op_bacth': choose among broker, check_service" in nobody.stderr

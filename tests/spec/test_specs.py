@@ -138,7 +138,11 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     "transaction": ("decision-came-before-the-op", [("open", (0, 0, 0)), ("prepare", (0, 7, 1)), ("mark", (0,))]),
     "checkpoint": (
         "half-cursor-stays-within-the-halves-of-the-log",
-        [("open", (0, 0)), ("half", (0,)), ("resolve", (0,)), ("resolve", (1,)), ("advance", (2,))],
+        [("open", (0, 0)), ("half", (0,)), ("resolve", (0, 3, 0)), ("resolve", (1, 3, 1)), ("advance", (2,))],
+    ),
+    "check_service": (
+        "half-that-waits-for-its-op-is-decided",
+        [("open", (1,)), ("prepare", ()), ("enqueue", (0, 2)), ("write", ())],
     ),
     "half_cache": ("half-is-written-before-it-is-put-into-the-cache", [("open", (0, 0, 1)), ("put", (0, 0))]),
     "lookup": ("numbers-of-halves-follow-one-another", [("open", (0, 0)), ("append", (-3, 1))]),

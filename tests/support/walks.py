@@ -125,6 +125,13 @@ def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
         return {
             ("half", "number"): lambda: state.half_end,
             ("resolve", "number"): lambda: state.half_cursor + some % 2,
+            ("resolve", "how"): lambda: 1 + abs(drawn[1]) % 4,
+            ("resolve", "by"): lambda: state.op_end - 1 if drawn[1] % 4 == 0 else state.half_end - 1,
+            ("flush", "half"): lambda: state.half_end,
+            ("flush", "op"): lambda: state.op_end,
+            ("flush", "copy"): lambda: state.copy_end,
+            ("crash", "half"): lambda: state.half_end,
+            ("crash", "op"): lambda: state.op_end,
             ("advance", "to"): lambda: state.half_cursor + 1,
             ("op", "number"): lambda: state.op_end,
             ("op", "reach"): lambda: state.half_cursor + some % 2,
@@ -137,11 +144,12 @@ def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
             ("open", "interval"): lambda: abs(drawn[1]) % 3,
             ("enqueue", "length"): lambda: 1 + abs(drawn[1]) % 3,
             ("enqueue", "known"): lambda: 1,
-            ("write", "count"): lambda: state.count if abs(some) % 3 else 1,
-            ("write", "size"): lambda: state.size if abs(some) % 3 else state.size - state.count + 1,
+            ("write", "count"): lambda: state.entered - state.written if abs(some) % 3 else 1,
+            ("write", "size"): lambda: state.size if abs(some) % 3 else state.longest,
             ("write", "last"): lambda: state.longest,
             ("write", "legible"): lambda: 1,
             ("write", "listed"): lambda: some % 2,
+            ("name", "number"): lambda: state.entries[state.written - 1],
             ("tick", "time"): lambda: state.clock + abs(some) % 3,
         }
     version = state.newest - (some % 3 == 0)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gapless.spec.catalog import SPECS
+from gapless.spec.op_batch import INTERVAL, MAX_SIZE
 from gapless.traces.check import check
 from gapless.traces.events import schema
 from gapless.traces.report.values import Report
@@ -49,20 +50,34 @@ REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
         [
             ("open", 0, 0),
             ("half", 0),
-            ("resolve", 0),
-            ("advance", 1),
             ("op", 0, 1),
+            ("resolve", 0, 1, 0),
+            ("advance", 1),
             ("consume_op", 0),
             ("advance_ops", 1),
         ],
         {
-            "every-half-is-done-with": [("open", 0, 0), ("half", 0), ("resolve", 0)],
+            "every-half-is-done-with": [("open", 0, 0), ("half", 0), ("resolve", 0, 3, 0)],
             "every-op-is-done-with": [("open", 0, 0), ("op", 0, 0), ("consume_op", 0)],
         },
     ),
+    "check_service": (
+        [
+            *(("open", 0), ("prepare",), ("commit",), ("enqueue", 0, 2), ("write",)),
+            *(("resolve", 0, 1, 0), ("advance", 1)),
+        ],
+        {
+            "half-is-decided-or-set-aside": [
+                *(("open", 0), ("prepare",), ("put_back",), ("resolve", 0, 2, 1)),
+                *(("advance", 1),),
+            ],
+            "op-names-what-was-decided": [("open", 0), ("prepare",), ("commit",)],
+            "every-half-is-done-with": [("open", 0), ("prepare",), ("commit",), ("enqueue", 0, 2), ("write",)],
+        },
+    ),
     "op_batch": (
-        [("open", 4096, 3000), ("enqueue", 7, 2, 1), ("write", 1, 2, 2, 1, 1)],
-        {"no-half-waits-for-its-op": [("open", 4096, 3000), ("enqueue", 7, 2, 1)]},
+        [("open", MAX_SIZE, INTERVAL), ("enqueue", 7, 2, 1), ("write", 1, 2, 2, 1, 1), ("name", 7)],
+        {"no-half-waits-for-its-op": [("open", MAX_SIZE, INTERVAL), ("enqueue", 7, 2, 1)]},
     ),
     "coordinator": (
         [("open", 2), ("admit",), ("begin", 0, 0, 9), ("decide", 0, 3), ("finish", 0, 5)],

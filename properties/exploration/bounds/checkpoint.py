@@ -1,17 +1,29 @@
 """How far the two cursors of the check service are explored."""
 
-from gapless.properties.exploration.bounds import Bound
+from gapless.properties.exploration.bounds import Bound, untouched
+from gapless.spec.checkpoint import How
 
 BOUND = Bound(
-    says="three halves from number 0 or 1 on, and two ops",
-    within=lambda s: s.half_end <= 3 and s.op_end <= 2,
+    says="two halves from number 0 or 1 on, an op, a copy, and one crash",
+    within=lambda s: (
+        s.half_end <= 2 and s.op_end <= 1 and s.copy_end <= 1 and s.crashes <= 1 and (s.opened > 0 or untouched(s))
+    ),
     numbers={
-        "half.number": (0, 1, 2, 3),
-        "number": (0, 1, 2, 3),
+        "number": (0, 1, 2),
         "half": (-1, 0, 1),
-        "op": (-1, 0),
-        "to": (0, 1, 2, 3, 4),
-        "reach": (0, 1, 3),
+        "op": (-1, 0, 1),
+        "copy": (0, 1),
+        "flush.half": (0, 1, 2, 3),
+        "flush.op": (0, 1),
+        "crash.half": (0, 1, 2, 3),
+        "to": (0, 1, 2, 3),
+        "reach": (0, 1, 2),
+        "how": (0, 1, 2, 3, 4),
+        "by": (-1, 0, 1),
     },
-    worth={"op": lambda a: a.number < 2 or a.reach == 0},  # beyond the bound one op is as good as another
+    worth={
+        "op": lambda a: a.number < 1 or a.reach == 0,  # beyond the bound one op is as good as another
+        "resolve": lambda a: a.by < 1 or a.how == How.VERSION,
+        "flush": lambda a: a.op == a.copy or a.half == 1,
+    },
 )

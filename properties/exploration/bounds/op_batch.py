@@ -1,19 +1,34 @@
 """How far the op batcher is explored."""
 
-from gapless.properties.exploration.bounds import FLAG, Bound, most
+from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
+
+NUMBERS = {
+    "max_size": (0, 2),
+    "interval": (0, 2),
+    "number": (0, 1),
+    "place": (0, 1, 2),
+    "length": (0, 2),
+    "count": (0, 1, 2),
+    "size": (2, 4),
+    "last": (0, 2, 4),
+    "time": (0, 1, 2, 3),
+    **dict.fromkeys(("known", "legible", "listed"), FLAG),
+}
+WORTH = {
+    "open": lambda a: (a.max_size > 0) == (a.interval > 0),
+    "write": lambda a: one_wrong(a.legible, a.listed) or (a.count == 1 and a.last == 0),
+    "enqueue": lambda a: one_wrong(a.known, a.length),
+}
 
 BOUND = Bound(
-    says="two halves of two bytes, bodies of three, an interval of two, three ticks, two ops",
-    within=lambda s: s.clock <= 3 and s.ops <= 2 and s.count <= 2 and most(s.named) <= 2,
-    numbers={
-        "max_size": (0, 3),
-        "interval": (0, 2),
-        "number": (0, 1),
-        "length": (0, 2),
-        "count": (0, 1, 2),
-        "size": (2, 3, 4),
-        "last": (0, 2),
-        "time": (0, 1, 2, 3, 4),
-        **dict.fromkeys(("known", "legible", "listed"), FLAG),
-    },
+    says="two halves of two bytes, bodies of two, an interval of two, three ticks, two ops, one crash",
+    within=lambda s: s.clock <= 2 and s.ops <= 2 and s.entered <= 2 and s.crashes <= 1,
+    numbers=NUMBERS,
+    worth=WORTH,
+)
+WITH_DEVIATIONS = Bound(
+    says="two halves of two bytes, entered up to three times, bodies of two, an interval of two, one op, one crash",
+    within=lambda s: s.clock <= 2 and s.ops <= 1 and s.entered <= 3 and s.crashes <= 1,
+    numbers=NUMBERS | {"time": (0, 2, 3)},
+    worth=WORTH,
 )

@@ -121,6 +121,7 @@ def cursor(
     steps: tuple[str, str],
     fairness: str,
     given: Callable[[State, Any], Any] = lambda _s, _subject: True,
+    disturbances: Mapping[str, str] | None = None,
 ) -> Claim:
     """A cursor passes every number before `high`: the first of `steps` closes the first gap, the second moves it on."""
     close, move = steps
@@ -135,6 +136,6 @@ def cursor(
             Helpful(move, beyond, lambda _s, _subject, gap: {"to": gap}, fairness, looks_first=True),
         ),
         done=lambda s, subject: subject < low(s),
-        disturbances={},
+        disturbances=disturbances or {},
         gap=(low, high, done),
     )

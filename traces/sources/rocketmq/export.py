@@ -130,9 +130,10 @@ def _cursors(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterator[Tol
     for op in ops.tolist():
         reach = int(op_with_marks(rows, op)[NAMES, 1:].max(initial=-1)) + 1
         events.append((int(rows[PLACE, op]), steps.op(number=rows[NUMBER, op], reach=reach)))
-    done = np.sort(rows[NUMBER, (rows[KIND] == HALF) & (lives.resolved == 1)])
+    found = np.flatnonzero((rows[KIND] == HALF) & (lives.resolved[0] != 0))
+    done = np.stack([rows[NUMBER, found], *lives.resolved[:, found]])[:, np.argsort(rows[NUMBER, found])]
     events = [(judged.store.start, steps.open(half=first_half, op=first_op)), *sorted(events)]
-    events += [(end, steps.resolve(number=number)) for number in done]
+    events += [(end, steps.resolve(number=number, how=how, by=by)) for number, how, by in done.T.tolist()]
     if given.half_cursor >= first_half:
         events.append((end, steps.advance(to=given.half_cursor)))
     if given.op_cursor >= first_op and given.half_cursor >= 0:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from gapless.spec.checkpoint import How
 from gapless.traces.sources.rocketmq.clients.evidence import (
     CLIENT_KEY,
     CLIENT_NUMBER,
@@ -47,6 +48,8 @@ from gapless.traces.sources.rocketmq.transactions.rows import (
     TIMES,
 )  # fmt: skip
 
+NOT_RESOLVED = 0
+BY_OP, BY_VERSION, BY_COPY, BY_OP_OF_EARLIER = (int(how) for how in (How.OP, How.VERSION, How.COPY, How.EARLIER))
 SLOTS = 1 << 16  # for counters and births of one transaction; those that meet in a slot speak for the broker
 
 # What is found out about a transaction beside its events: its versions; whether the first is an original; how often it
@@ -153,7 +156,8 @@ class LineageWork(NamedTuple):
     `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `start`: where the log
     begins · `aged_ms`: how long messages are kept, or -1 · `starts` [transactions + 1], `action`, `args` [arguments,
     events]: events as a kernel takes them · `source` [events]: the row that an event comes from, or -1 - n for line n
-    of `client` · `resolved` [rows]: whether the check service need not look at a half any more · `facts` [FACTS,
+    of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`), or 0 where the check service
+    must look at it still, and the number of the record that resolves it · `facts` [FACTS,
     transactions]: see there · `halves`, `decided`, `marked`: of the versions of one transaction, their rows, and how
     often each was decided and marked.
     """
@@ -183,8 +187,9 @@ def events_of(w: LineageWork) -> None:
     n = 0
     rows, order, bounds, client, facts = w.rows, w.order, w.bounds, w.client, w.facts
     starts, halves, decided, marked = w.starts, w.halves, w.decided, w.marked
-    later = np.zeros(SLOTS, np.bool_)
-    shelved = np.zeros(SLOTS, np.bool_)
+    later = np.full(SLOTS, -1, np.int64)
+    shelved = np.full(SLOTS, -1, np.int64)
+    named = np.full(len(halves), -1, np.int64)
     for t in range(len(bounds) - 1):
         starts[t] = n
         low, high = bounds[t], bounds[t + 1]
@@ -214,7 +219,7 @@ def events_of(w: LineageWork) -> None:
         n = _answers(w, low, high, said, end, count, n)
         facts[VERSIONS, t] = count
         facts[WHOLE, t] = np.int64(count > 0 and rows[TIMES, halves[0]] <= 0)
-        facts[DONE, t] = np.int64(_resolve(w, low, high, count, later, shelved))
+        facts[DONE, t] = np.int64(_resolve(w, low, high, count, later, shelved, named))
         if not facts[WHOLE, t]:
             facts[TOOK, t] = -1
     starts[len(bounds) - 1] = n
@@ -432,34 +437,45 @@ def _answers(
 
 
 @njit(inline="always")
-def _resolve(
-    w: LineageWork, low: int, high: int, count: int, later: npt.NDArray[np.bool_], shelved: npt.NDArray[np.bool_]
-) -> bool:
+def _resolve(w: LineageWork, low: int, high: int, count: int, later: Ints, shelved: Ints, named: Ints) -> bool:
     """Which halves need not be looked at any more: marked, set aside, or followed by a version with the next counter.
 
-    Returns whether all are. `later`, `shelved`: all false, and so they are left.
+    Returns whether all are. `later`, `shelved`: the number of a version, or of a copy, by its slot, all -1, and so they
+    are left. `named`: room for the op that names each version.
     """
-    rows, order, halves, marked, resolved = w.rows, w.order, w.halves, w.marked, w.resolved
+    rows, order, halves, resolved = w.rows, w.order, w.halves, w.resolved
+    named[:count] = -1
     for i in range(low, high):
-        if rows[KIND, order[i]] == PARKED:
-            shelved[_slot(rows, order[i], 0)] = True
+        r = order[i]
+        if rows[KIND, r] == PARKED:
+            shelved[_slot(rows, r, 0)] = rows[NUMBER, r]
+        elif rows[KIND, r] == MARK:
+            version = _version(rows, halves, count, NUMBER, rows[NAMES, r])
+            if version >= 0:
+                named[version] = rows[NUMBER, r]
     done = True
     for v in range(count - 1, -1, -1):
         r = halves[v]
-        free = (
-            marked[v] > 0
-            or later[_slot(rows, r, 1)]
-            or shelved[_slot(rows, r, 0)]
-            or (w.aged_ms >= 0 and shelved[_slot(rows, r, 1)])
-        )
-        if not free and rows[FIRST, r] >= 0:
+        how, by = NOT_RESOLVED, np.int64(-1)
+        if named[v] >= 0:
+            how, by = BY_OP, named[v]
+        elif later[_slot(rows, r, 1)] >= 0:
+            how, by = BY_VERSION, later[_slot(rows, r, 1)]
+        elif shelved[_slot(rows, r, 0)] >= 0:
+            how, by = BY_COPY, shelved[_slot(rows, r, 0)]
+        elif w.aged_ms >= 0 and shelved[_slot(rows, r, 1)] >= 0:
+            how, by = BY_COPY, shelved[_slot(rows, r, 1)]
+        elif rows[FIRST, r] >= 0:
             first = _version(rows, halves, count, NUMBER, rows[FIRST, r])
-            free = marked[first] > 0 if first >= 0 else w.start > 0
-        resolved[r] = np.int64(free)
-        done = done and free
+            if first >= 0 and named[first] >= 0:
+                how, by = BY_OP_OF_EARLIER, named[first]
+            elif first < 0 and w.start > 0:
+                how = BY_OP_OF_EARLIER
+        resolved[0, r], resolved[1, r] = how, by
+        done = done and how != NOT_RESOLVED
         if rows[TIMES, r] > 0:
-            later[_slot(rows, r, 0)] = True
+            later[_slot(rows, r, 0)] = rows[NUMBER, r]
     for i in range(low, high):
-        later[_slot(rows, order[i], 0)] = False
-        shelved[_slot(rows, order[i], 0)] = False
+        later[_slot(rows, order[i], 0)] = -1
+        shelved[_slot(rows, order[i], 0)] = -1
     return done

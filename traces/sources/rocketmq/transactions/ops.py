@@ -16,6 +16,7 @@ from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
+from gapless.traces.sources.rocketmq.transactions.lineage import BY_OP, BY_OP_OF_EARLIER, BY_VERSION
 from gapless.traces.sources.rocketmq.transactions.rows import (
     COUNT,
     KEY,
@@ -91,6 +92,7 @@ class CursorCodes(NamedTuple):
     """Codes of the actions of `checkpoint`."""
 
     half: int
+    op: int
     resolve: int
     advance: int
 
@@ -99,6 +101,9 @@ class CursorArguments(NamedTuple):
     """Rows of their arguments."""
 
     number: int
+    reach: int
+    how: int
+    by: int
     to: int
 
 
@@ -108,11 +113,11 @@ def pass_halves(totals: Totals, rows: Ints, halves: Ints, resolved: Ints, terms:
     if not len(chosen):
         return NO_ROWS
     of = kernel("checkpoint", terms.ignored)
-    events, starts = Events.room(of.spec, 3 * len(chosen)), np.zeros(len(chosen) + 1, np.int64)
+    events, starts = Events.room(of.spec, 4 * len(chosen)), np.zeros(len(chosen) + 1, np.int64)
     names = building.codes(of.spec, CursorCodes), building.rows(of.spec, CursorArguments)
     _half_events(rows, chosen, resolved, *names, starts, events.action, events.args)
     numbers = rows[NUMBER, chosen]
-    replayed = _replay_cursors(of, events, starts, numbers, 0, numbers, terms)
+    replayed = _replay_cursors(of, events, starts, numbers, numbers, numbers, terms)
     totals.covered["checkpoint"] = covered(of, replayed)
     return np.ascontiguousarray(rows[:, chosen[replayed.bad_at >= 0]])
 
@@ -122,7 +127,7 @@ def _replay_cursors(
 ) -> Replayed:
     """Replay pieces of `checkpoint`, each of which claims that all before its half and its op is done with."""
     state = building.states(
-        of.spec, len(numbers), opened=1, half_end=halves, half_cursor=halves, op_end=ops, op_cursor=ops
+        of.spec, len(numbers), opened=1, expired=1, half_end=halves, half_cursor=halves, op_end=ops, op_cursor=ops
     )
     return of.replay(
         starts, events.action, events.args, state,
@@ -135,7 +140,10 @@ def _half_events(
     rows: Ints, chosen: Ints, resolved: Ints, codes: CursorCodes, into: CursorArguments,
     starts: Ints, action: npt.NDArray[np.int8], args: Ints,
 ) -> None:  # fmt: skip
-    """The events of `checkpoint` as the half cursor passes the halves in `chosen` rows: a trace for each half."""
+    """The events of `checkpoint` as the half cursor passes the halves in `chosen` rows: a trace for each half.
+
+    In its trace, what resolves a half has the next number that there is: of ops the first, of versions the second.
+    """
     n = 0
     for i in range(len(chosen)):
         starts[i] = n
@@ -143,9 +151,21 @@ def _half_events(
         action[n] = codes.half
         args[into.number, n] = number
         n += 1
-        if resolved[chosen[i]]:
+        how = resolved[chosen[i]]
+        if how in {BY_OP, BY_OP_OF_EARLIER}:
+            action[n] = codes.op
+            args[into.number, n] = number
+            args[into.reach, n] = number + (how == BY_OP)
+            n += 1
+        elif how == BY_VERSION:
+            action[n] = codes.half
+            args[into.number, n] = number + 1
+            n += 1
+        if how:
             action[n] = codes.resolve
             args[into.number, n] = number
+            args[into.how, n] = how
+            args[into.by, n] = number + (how == BY_VERSION)
             n += 1
         action[n] = codes.advance
         args[into.to, n] = number + 1

@@ -100,7 +100,7 @@ def judge(rows: Ints, given: Terms, *, last: bool) -> Judgement:
         open=np.ascontiguousarray(rows[:, _open_rows(lives, judged, last=last)]),
         settled=_settled(lives, settled & judged),
         refused=[lives.of_transaction(int(t)) for t in np.flatnonzero(refused & judged)],
-        passed=pass_halves(totals, rows, halves, lives.resolved, given),
+        passed=pass_halves(totals, rows, halves, lives.resolved[0], given),
         listed=_listed(lives, judged & ~refused & given.listed),
     )
 
@@ -275,7 +275,7 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
         action=columns.action,
         args=columns.args,
         source=np.zeros(room, np.int64),
-        resolved=np.zeros(rows.shape[1], np.int64),
+        resolved=np.zeros((2, rows.shape[1]), np.int64),
         facts=np.zeros((lineage.FACTS, count), np.int64),
         halves=halves, decided=decided, marked=marked,
         codes=building.codes(of.spec, lineage.TransactionCodes),
