@@ -6,7 +6,7 @@ is silent. Maps are by the number of a request.
 
 from dataclasses import dataclass
 
-from gapless.spec.language import Map, Number, implies, replace, require
+from gapless.spec.language import Map, Number, accepts, assume, implies, replace, require
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ def tick(s: State, time: int) -> State:
 
     Source: docs/proposals.md#active-limit-client.
     """
-    require(s.clock <= time, "clock-does-not-step-back",
-        because="the clock does not step back", otherwise="requests are given up too late")
+    assume(s.clock <= time, because="the clock does not step back")
     if time - s.window < s.timeout:
         return replace(s, clock=time)
     return replace(s, clock=time, window=time, unanswered=0)
@@ -183,6 +182,12 @@ def nothing_is_in_the_future(s: State, number: Number) -> bool:
     return s.window <= s.clock and s.since[number] <= s.clock
 
 
+def a_stretch_is_no_longer_than_the_timeout(s: State) -> bool:
+    """Otherwise silence is forgotten, or held against a client that is given an answer."""
+    within = s.clock - s.window < s.timeout if 0 < s.timeout else s.clock == s.window
+    return within and implies(s.permits == 0, s.timeout == 0)
+
+
 def a_permit_is_held_while_its_request_is_out(before: State, after: State, number: Number) -> bool:
     """Otherwise more requests go out than there are permits, or permits are lost."""
     out = after.taken[number] - after.returned[number] - before.taken[number] + before.returned[number]
@@ -201,9 +206,113 @@ def all_who_wait_are_counted(before: State, after: State, number: Number) -> boo
     return implies(more != 0, after.waiting == before.waiting + more)
 
 
+def who_goes_out_is_unanswered(before: State, after: State, number: Number) -> bool:
+    """Otherwise a client that is met with silence asks again and again, and nobody counts."""
+    return implies(
+        before.taken[number] < after.taken[number],
+        after.unanswered == before.unanswered + (1 if 0 < before.timeout else 0),
+    )
+
+
+def a_stretch_begins_when_the_last_is_over(before: State, after: State) -> bool:
+    """Otherwise silence is forgotten too early."""
+    over = before.timeout <= after.window - before.window and after.unanswered == 0
+    return implies(after.window != before.window, after.window == after.clock and over)
+
+
 def a_lost_connection_frees_no_permit(before: State, after: State) -> bool:
     """Otherwise a client doubles its requests whenever its connection is cut."""
     return implies(before.cuts < after.cuts, after.held == before.held)
+
+
+# -- what can be done ----------------------------------------------------------------------------------------------
+
+
+def a_client_is_looked_at_once(s: State, permits: int, timeout: int) -> bool:
+    """Otherwise the permits of one client are taken for those of another, or nobody can look at any."""
+    if not accepts(open, s, permits, timeout):
+        return s.permits != 0 or permits <= 0
+    return not accepts(open, open(s, permits, timeout), permits, timeout)
+
+
+def a_request_is_given_up_when_its_timeout_is_over(
+    s: State, number: Number, permits: int, timeout: int
+) -> bool:
+    """Otherwise a permit is lost with every silence, or a client that is met with silence asks again and again."""
+    if not accepts(open, s, permits, timeout) or s.taken[number] != 0 or timeout < 1:
+        return True
+    asked = acquire(open(s, permits, timeout), number)
+    due = asked.clock + timeout
+    return accepts(time_out, tick(asked, due), number) and not accepts(time_out, tick(asked, due - 1), number)
+
+
+def time_may_stand_still(s: State) -> bool:
+    """Otherwise two things that happen within a millisecond cannot both be told."""
+    return accepts(tick, s, s.clock)
+
+
+def who_waits_is_known(s: State, number: Number) -> bool:
+    """Otherwise a caller waits twice, and is called once."""
+    return not accepts(wait, s, number) or not accepts(wait, wait(s, number), number)
+
+
+def a_free_permit_is_taken(s: State, number: Number) -> bool:
+    """Otherwise a caller waits although it need not; or its request takes two permits, and gives back one."""
+    if not accepts(acquire, s, number):
+        return s.held == s.permits or s.taken[number] != 0
+    return not accepts(acquire, acquire(s, number), number)
+
+
+def an_answer_gives_all_back(s: State, number: Number) -> bool:
+    """Otherwise permits are lost with answers, or silence is counted that was none."""
+    if not accepts(acquire, s, number):
+        return True
+    asked = acquire(s, number)
+    if not accepts(reply, asked, number):
+        return False
+    answered = reply(asked, number)
+    return answered.held == s.held and answered.unanswered == s.unanswered
+
+
+def an_answer_of_an_earlier_stretch_is_heard(s: State, number: Number) -> bool:
+    """Otherwise a client gives up who was answered, or forgets a silence of the present stretch."""
+    if not accepts(acquire, s, number) or s.timeout < 1:
+        return True
+    asked = acquire(s, number)
+    return accepts(reply, tick(asked, asked.window + asked.timeout), number)
+
+
+def a_late_answer_is_on_record(s: State, number: Number) -> bool:
+    """Otherwise nobody knows that a coordinator answers too late."""
+    return not accepts(late_reply, s, number) or s.answers[number] < late_reply(s, number).answers[number]
+
+
+def a_lost_connection_is_on_record(s: State) -> bool:
+    """Otherwise what it does to permits is never asked."""
+    return s.cuts < disconnect(s).cuts
+
+
+def a_client_may_wait_for_its_answers(s: State, within: bool) -> bool:
+    """Otherwise a client is accused for the silence of its coordinator."""
+    return implies(s.held == s.permits or s.waiting == 0, accepts(rest, s, within))
+
+
+def rest_comes_when_all_is_given_back(s: State, number: Number) -> bool:
+    """Otherwise a permit that is lost is never missed, or rest never comes."""
+    if not accepts(acquire, s, number):
+        return implies(s.permits == 0, no_permit_is_held(s))
+    asked = acquire(s, number)
+    rested = no_permit_is_held(s)
+    return no_permit_is_held(reply(asked, number)) == rested and not (rested and no_permit_is_held(asked))
+
+
+def rest_comes_when_nobody_waits(s: State, number: Number) -> bool:
+    """Otherwise a caller that nobody wakes is never missed, or rest never comes."""
+    if not accepts(wait, s, number) or not accepts(acquire, wait(s, number), number):
+        return True
+    waiting = wait(s, number)
+    rested = nobody_waits(s)
+    return nobody_waits(acquire(waiting, number)) == rested and not (rested and nobody_waits(waiting))
 
 
 def no_permit_is_held(s: State) -> bool:
@@ -226,11 +335,28 @@ INVARIANTS = (
     who_waits_holds_none,
     nothing_is_in_the_future,
     nobody_waits_for_a_free_permit,
+    a_stretch_is_no_longer_than_the_timeout,
 )
 STEP_PROPERTIES = (
     a_permit_is_held_while_its_request_is_out,
     nobody_is_given_up_before_the_timeout,
     all_who_wait_are_counted,
+    who_goes_out_is_unanswered,
+    a_stretch_begins_when_the_last_is_over,
     a_lost_connection_frees_no_permit,
 )
 AT_REST = (no_permit_is_held, nobody_waits)
+ENABLED = (
+    a_client_is_looked_at_once,
+    a_request_is_given_up_when_its_timeout_is_over,
+    time_may_stand_still,
+    who_waits_is_known,
+    a_free_permit_is_taken,
+    an_answer_gives_all_back,
+    an_answer_of_an_earlier_stretch_is_heard,
+    a_late_answer_is_on_record,
+    a_lost_connection_is_on_record,
+    a_client_may_wait_for_its_answers,
+    rest_comes_when_all_is_given_back,
+    rest_comes_when_nobody_waits,
+)

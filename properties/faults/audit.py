@@ -26,9 +26,6 @@ from gapless.spec.language import Refused
 from gapless.spec.reading.checking import checked
 
 Fate = Literal["a property breaks", "only a comparison shows it", "nobody notices", "it makes no difference"]
-BY_COMPARISON = {"explored"}
-"""The checks that compare a spec with a fault to the spec as it is; all others ask properties."""
-
 CHUNK = 8  # faults that a process judges at a time
 
 Told = Callable[[int, int], None]
@@ -65,7 +62,7 @@ class SpecAudit:
 def fate_of(one: Judged) -> Fate:
     """What became of a fault."""
     if one.caught:
-        return "only a comparison shows it" if set(one.by) <= BY_COMPARISON else "a property breaks"
+        return "a property breaks" if one.by_properties else "only a comparison shows it"
     return "nobody notices" if one.makes_a_difference else "it makes no difference"
 
 

@@ -391,30 +391,30 @@ FALSE_FRIENDS: tuple[FalseFriend, ...] = (
     ),
     FalseFriend(
         "coordinator", no_more_are_active_than_the_limit, "pulsar",
-        (("open", (1,)), ("admit", ()), ("admit", ()), ("begin", (0, 0, 60000)), ("begin", (1, 0, 60000))),
+        (("open", (1,)), ("admit", (0,)), ("admit", (1,)), ("begin", (0, 0, 0, 60000)), ("begin", (1, 1, 0, 60000))),
         "docs/pulsar.md#n-1, #p-10",
     ),
     FalseFriend(
         "coordinator", a_restart_brings_the_active_within_the_limit, "strict",
         (
-            ("open", (2,)), ("admit", ()), ("begin", (0, 0, 60000)), ("admit", ()), ("begin", (1, 0, 60000)),
+            ("open", (2,)), ("admit", (0,)), ("begin", (0, 0, 0, 60000)), ("admit", (1,)), ("begin", (1, 1, 0, 60000)),
             ("unload", ()), ("load", (0, 1)), ("load", (1, 1)), ("recover", (1,)),
         ),
         "docs/pulsar.md#n-2",
     ),
     FalseFriend(
         "coordinator", numbers_of_transactions_are_dense, "strict",
-        (("open", (2,)), ("admit", ()), ("begin", (3, 0, 60000))),
+        (("open", (2,)), ("admit", (0,)), ("begin", (3, 0, 0, 60000))),
         "docs/pulsar.md#n-17",
     ),
     FalseFriend(
         "coordinator", a_transaction_has_its_time, "pulsar",
-        (("open", (2,)), ("admit", ()), ("begin", (0, 0, 50)), ("time_out", (0, 1))),
+        (("open", (2,)), ("admit", (0,)), ("begin", (0, 0, 0, 50)), ("time_out", (0, 1))),
         "docs/pulsar.md#n-14",
     ),
     FalseFriend(
         "coordinator", a_decision_frees_the_slot, "strict",
-        (("open", (2,)), ("admit", ()), ("begin", (0, 0, 60000)), ("decide", (0, 2))),
+        (("open", (2,)), ("admit", (0,)), ("begin", (0, 0, 0, 60000)), ("decide", (0, 2))),
         "docs/pulsar.md#n-12",
     ),
     FalseFriend(

@@ -236,6 +236,14 @@ def _of_kind(like: Any, value: int) -> int:
     return type(like)(value) if isinstance(like, IntEnum) and value in set(type(like)) else value
 
 
+def _so(holds: Callable[..., bool], *args: Any) -> bool:
+    """Whether a property holds; one that takes a step which is refused does not, as Z3 reads it."""
+    try:
+        return holds(*args)
+    except Refused:
+        return False
+
+
 def _confirmed(
     obligation: Obligation, before: State, args: dict[str, int], free: dict[str, int], window: range
 ) -> Example | None:
@@ -253,7 +261,7 @@ def _confirmed(
             return None
         finally:
             waived.reset(token)
-    if obligation.holds and obligation.holds(*(before, after)[2 - obligation.states :], *free.values()):
+    if obligation.holds and _so(obligation.holds, *(before, after)[2 - obligation.states :], *free.values()):
         return None
     if obligation.confirms and not obligation.confirms(before, args, after):
         return None

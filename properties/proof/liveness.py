@@ -102,7 +102,9 @@ class _Shown:
             return given, ()
         others = {name: value for name, value in given.items() if name not in settled}
         with symbolic.read(self.theory.reading):
-            return given, (symbolic.formula(partial(helpful.given, self.theory.before, **others)),)
+            return given, (
+                symbolic.formula(partial(helpful.given, self.theory.before, self.subject, self.mark, **others)),
+            )
 
     def question(self, *terms: Any) -> Question:
         marks = {"subject": self.subject, "witness": self.mark}
@@ -122,7 +124,7 @@ class _Shown:
 
             first, last = symbolic.number(low(state)), symbolic.number(high(state))
             induction = z3.And(first <= k, k <= last, all_up_to(Unknown(k)), z3.Not(all_up_to(Unknown(k + 1))))
-            at_last = z3.And(all_up_to(Unknown(first)), symbolic.truth(done(state, Unknown(last))))
+            at_last = z3.And(all_up_to(Unknown(first)), symbolic.formula(done, state, Unknown(last)))
         return Question((*self.known[:-1], none, z3.Or(z3.Not(all_up_to(Unknown(first))), induction, at_last)), state)
 
     def nothing_helps(self) -> Question:

@@ -1,15 +1,31 @@
 """What the Pulsar client does with its permits that the design forbids."""
 
 from gapless.spec import permits
-from gapless.spec.language import Deviation, applies, replace
+from gapless.spec.language import Deviation, accepts, applies, replace
 from gapless.spec.permits import State
 
 
 def rest_in_a_deadlock(s: State, within: bool) -> State:
     """What goes on from an answer asks again, and waits on the only thread that gives permits back."""
     applies(within)
-    applies(s.waiting != 0 and s.held < s.permits)
+    applies(0 < s.waiting and s.held < s.permits)
     return replace(s, stuck=s.waiting)
+
+
+def a_deadlock_of_a_client_is_its_own(s: State, within: bool) -> bool:
+    """Otherwise a wake-up that was lost is taken for what Pulsar's client does to itself; or that is not forgiven."""
+    stuck = 0 < s.waiting and s.held < s.permits
+    return accepts(rest_in_a_deadlock, s, within) == (stuck and within)
+
+
+def who_is_stuck_is_on_record(s: State, within: bool) -> bool:
+    """Otherwise nobody knows whom the deadlock holds."""
+    return not accepts(rest_in_a_deadlock, s, within) or rest_in_a_deadlock(s, within).stuck == s.waiting
+
+
+def who_was_stuck_is_free_again(s: State, within: bool) -> bool:
+    """Otherwise a deadlock that is over is told of for ever."""
+    return not accepts(permits.rest, s, within) or permits.rest(s, within).stuck == 0
 
 
 DEVIATIONS = (
@@ -17,3 +33,4 @@ DEVIATIONS = (
         "docs/pulsar.md#self-deadlock: TransactionMetaStoreHandler completes, then releases; apache/pulsar#14866"),
 )
 GIVEN_UP = (permits.nobody_waits_for_a_free_permit,)
+ENABLED = (a_deadlock_of_a_client_is_its_own, who_is_stuck_is_on_record, who_was_stuck_is_free_again)

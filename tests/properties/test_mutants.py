@@ -44,10 +44,11 @@ def test_a_fault_is_what_it_says() -> None:
     assert {fault.kind for fault in by_name.values()} == {"a missing guard", "a wrong comparison", "a forgotten field"}
 
 
-def test_of_a_sample_of_all_faults_enough_are_caught() -> None:
+def test_of_a_sample_of_all_faults_nearly_all_are_noticed() -> None:
     found = list(judged(sample(SAMPLE), jobs=1))
     assert len(found) == SAMPLE
-    assert share_caught(found) >= BAR, [one for one in found if not one.caught]
+    assert all(one.caught or one.same or one.why for one in found), [one for one in found if not one.caught]
+    assert share_caught(found) >= BAR - 1 / SAMPLE, [one for one in found if one.survives]
 
 
 SAMPLE = 12
@@ -81,12 +82,48 @@ def test_a_fault_that_nobody_notices_survives(tmp_path: Path) -> None:
     assert by_name(spec, "add: forgets count=s.count + more").refuted == "add: the_count_goes_up"
 
 
-@pytest.mark.parametrize(("refuted", "code"), [("open: something", 0), ("", 1)])
-def test_the_command_fails_where_too_many_survive(
-    refuted: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+FAULT = Fault("a missing guard", "open", 1, "without “anything”", 0, (0, 0), "None")
+
+
+@pytest.mark.parametrize(
+    ("one", "argued", "code", "says"),
+    [
+        (Judged("log", FAULT, refuted="open: something"), "", 0, "100.0% of the faults"),
+        (Judged("log", FAULT, explored="open(1, 2)"), "", 1, "no property catches it, and no argument says why"),
+        (Judged("log", FAULT), "", 1, "NO PROPERTY CATCHES IT"),
+        (Judged("log", FAULT), "it is so", 1, "0.0% of the faults"),
+        (Judged("log", FAULT, refuted="open: something"), "it is so", 1, "it is argued for, and need not be"),
+        (Judged("log", FAULT, same=True), "it is so", 1, "it is argued for, and need not be"),
+    ],
+)
+def test_the_command_fails_where_properties_catch_too_few_or_an_argument_is_idle(
+    one: Judged,
+    argued: str,
+    code: int,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    fault = Fault("a missing guard", "open", 1, "without “anything”", 0, (0, 0), "None")
-    monkeypatch.setattr(spec_mutants, "judged", lambda *_: iter([Judged("log", fault, refuted=refuted)]))
+    monkeypatch.setattr(spec_mutants, "judged", lambda *_, **__: iter([one]))
+    monkeypatch.setattr(spec_mutants, "ARGUED", {("log", FAULT.name): argued} if argued else {})
+    monkeypatch.setattr(operators, "faults", lambda _spec: (FAULT,))
     monkeypatch.setattr(sys, "argv", ["mutants"])
     assert spec_mutants.main() == code
-    assert ("SURVIVES" in capsys.readouterr().out) == bool(code)
+    assert says in capsys.readouterr().out
+
+
+def test_an_argument_for_what_is_not_planted_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Judged("log", FAULT, refuted="open: something")
+    monkeypatch.setattr(spec_mutants, "ARGUED", {("log", "open: long gone"): "it was so", ("queue", "x"): "not asked"})
+    assert spec_mutants.wrong_arguments([one]) == [
+        "log: open: long gone: it is argued for, and no such fault is planted"
+    ]
+
+
+def test_what_only_comparison_shows_counts_for_nothing_and_is_told_apart() -> None:
+    found = [Judged("log", FAULT, explored="open(1, 2)"), Judged("log", FAULT, refuted="x: y", explored="open(1, 2)")]
+    assert [one.by_properties for one in found] == [False, True]
+    assert share_caught(found) == 0.5
+    row = dict(zip(spec_mutants.HEADS, next(iter(spec_mutants._rows(found))), strict=True))
+    assert (row["by properties"], row["share"], row["by comparison only"], row["nobody"]) == ("1", "50%", "1", "0")
+    assert "(by comparison)" in spec_mutants.page(found)

@@ -165,7 +165,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
     ),
     "coordinator": (
         "slot-is-free",
-        [("open", (1,)), ("admit", ()), ("admit", ()), ("begin", (0, 0, 9)), ("begin", (1, 0, 9))],
+        [("open", (1,)), ("admit", (0,)), ("admit", (1,)), ("begin", (0, 0, 0, 9)), ("begin", (1, 1, 0, 9))],
     ),
     "permits": ("permit-is-free", [("open", (1, 0)), ("acquire", (0,)), ("acquire", (1,))]),
 }

@@ -274,6 +274,11 @@ def of_a_ring(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[s
     }
 
 
+def _some_request(state: State, some: int) -> int:
+    """A request that waits, or else one that is new, among the first hundred."""
+    return next((r for r in range(100) if state.pending[r] == (some % 2) and state.fates[r] <= 1), 0)
+
+
 def of_coordinators(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     """The same for a coordinator: `drawn` chooses between its newest transaction and the one before it."""
     some = drawn[0] if drawn else 0
@@ -287,6 +292,8 @@ def of_coordinators(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[t
         ("begin", "number"): lambda: state.end,
         ("begin", "life"): lambda: (1, 99, 100, 1000)[drawn[2] % 4],
         ("hand", "number"): lambda: number,
+        **{(step, "request"): lambda: _some_request(state, some) for step in ("admit", "ignore", "burn", "begin")},
+        ("hand", "request"): lambda: state.owners[number],
         ("add", "number"): lambda: number,
         ("decide", "number"): lambda: number,
         ("decide", "to"): lambda: 2 + drawn[1] % 2,

@@ -80,10 +80,10 @@ REST: dict[str, tuple[list[Call], dict[str, list[Call]]]] = {
         {"no-half-waits-for-its-op": [("open", MAX_SIZE, INTERVAL), ("enqueue", 7, 2, 1)]},
     ),
     "coordinator": (
-        [("open", 2), ("admit",), ("begin", 0, 0, 9), ("decide", 0, 3), ("finish", 0, 5)],
+        [("open", 2), ("admit", 0), ("begin", 0, 0, 0, 9), ("decide", 0, 3), ("finish", 0, 5)],
         {
-            "no-transaction-is-active": [("open", 2), ("admit",), ("begin", 0, 0, 9), ("decide", 0, 3)],
-            "no-request-to-begin-is-left": [("open", 2), ("admit",)],
+            "no-transaction-is-active": [("open", 2), ("admit", 0), ("begin", 0, 0, 0, 9), ("decide", 0, 3)],
+            "no-request-to-begin-is-left": [("open", 2), ("admit", 0)],
         },
     ),
     "permits": (

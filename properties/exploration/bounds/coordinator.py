@@ -12,8 +12,13 @@ BOUND = Bound(
     ),
     numbers={
         "number": (0, 1, 2),
+        "other": (0, 1, 2),
         **dict.fromkeys(("load.number", "decide.number", "time_out.number", "finish.number"), (0, 1)),
         **dict.fromkeys(("hand.number", "add.number", "acknowledge.number"), (0,)),
+        "request": (0, 1, 2),
+        **dict.fromkeys(("admit.request", "burn.request"), (0, 1)),
+        "ignore.request": (1, 2),
+        "hand.request": (0, 1),
         "limit": (-1, 0, 1, 2),
         "recover.limit": (1,),
         "status": range(6),
@@ -24,7 +29,7 @@ BOUND = Bound(
         "life": (1, AT_BIRTH),
     },
     worth={
-        "begin": lambda a: a.life == (1 if a.number == 0 else AT_BIRTH),
+        "begin": lambda a: a.life == (1 if a.number == 0 else AT_BIRTH) and a.request == a.number,
         "decide": lambda a: a.number == 0 or a.to != 3,
     },
 )

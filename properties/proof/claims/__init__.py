@@ -28,8 +28,8 @@ from gapless.spec.language import all_between, greatest
 class Helpful:
     """A step that helps: when it is the one to take, and with which arguments. All look at (state, subject, witness).
 
-    `args`: the arguments that are settled, by name; the others are whatever `given` grants, which looks at the state
-    and at them by name: the step must help with every one of these · `fairness`: why it is taken in the end, where it
+    `args`: the arguments that are settled, by name; the others are whatever `given` grants, which looks
+    at them by name, too: the step must help with every one of these · `fairness`: why it is taken in the end, where it
     is the one to take (weak fairness) · `looks_first`: whoever takes it, the one check service say, looks where the
     witness is then; otherwise it is one particular step that waits, and must be left as it is until it is taken.
     """

@@ -14,7 +14,7 @@ ROUND = "the check service comes round again, and the log's file has room"
 HEARD = "a request that was sent comes to its broker, or is sent again, and the log's file has room"
 
 
-def _has_room(s: State) -> Any:
+def _has_room(s: State, _subject: Any, _witness: Any) -> Any:
     return s.end + 1 + BLANK <= s.file_size
 
 
@@ -25,7 +25,8 @@ END_TO_END = resolves(
         lambda s, _half, _none: s.checks < s.max_checks,
         lambda s, _half, _none: {"position": s.end, "times": s.checks + 1, "group": s.group},
         ROUND,
-        given=lambda s, number: s.newest < number and _has_room(s),  # whatever number the log gives it
+        # whatever number the log gives it
+        given=lambda s, half, none, number: s.newest < number and _has_room(s, half, none),
         looks_first=True,
     ),
     park=Helpful(

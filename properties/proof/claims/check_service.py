@@ -26,7 +26,7 @@ EVERY_DECIDED_HALF_GETS_ITS_OP = Claim(
             lambda s, _half, _none: not _waits(s),
             lambda s, _half, _none: {"number": s.newest},
             "whoever decides a half enters it, and after a crash whoever finds a final that no op tells of",
-            given=lambda _s, length: 0 < length,
+            given=lambda _s, _half, _none, length: 0 < length,
         ),
         Helpful(
             "write",

@@ -86,7 +86,7 @@ FLUSHED = Claim(
             lambda _s, _number, _none: True,
             lambda _s, _number, _none: {},
             "a flush comes again that has something to flush",
-            given=lambda s, to: s.flushed < to <= s.committed,
+            given=lambda s, _number, _none, to: s.flushed < to <= s.committed,
         ),
     ),
     done=lambda s, number: number < s.flushed,

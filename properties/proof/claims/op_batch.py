@@ -26,7 +26,7 @@ A_BATCH_IS_WRITTEN = Claim(
             lambda s, _place, _none: 0 < _time_left(s),
             lambda _s, _place, _none: {},
             "time goes by, and the batcher looks at the clock before the interval is over",
-            given=lambda s, time: s.clock < time <= s.since + s.interval,
+            given=lambda s, _place, _none, time: s.clock < time <= s.since + s.interval,
         ),
         Helpful(
             "write",

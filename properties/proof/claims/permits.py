@@ -15,8 +15,9 @@ EVERY_PERMIT = Claim(
         Helpful(
             "tick",
             lambda s, request, _none: s.clock - s.since[request] < s.timeout,
-            lambda s, request, _none: {"time": s.since[request] + s.timeout},
+            lambda _s, _request, _none: {},
             "time goes by",
+            given=lambda s, request, _none, time: s.clock <= time and s.since[request] + s.timeout <= time,
             looks_first=True,
         ),
         Helpful(

@@ -31,7 +31,7 @@ EVERY_HALF_RESOLVES = resolves(
         lambda s, _half, _none: {"parent": s.newest, "times": s.checks + 1, "asked": True, "same": True},
         ROUND,
         # wherever the log puts it, and whatever number that gives it
-        given=lambda s, number, position: s.positions[number] < 0 and s.positions[s.newest] < position,
+        given=lambda s, _half, _none, number, position: s.positions[number] < 0 and s.positions[s.newest] < position,
     ),
     park=Helpful(
         "park",

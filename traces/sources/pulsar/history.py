@@ -40,6 +40,7 @@ from gapless.traces.sources.pulsar.joined import (
     pair,
 )
 from gapless.traces.sources.pulsar.lines import Ints, Lines
+from gapless.traces.sources.pulsar.requesters import RequestNumbers, silent_calls
 
 SPEC = SPECS["coordinator"]
 
@@ -128,6 +129,7 @@ class _History:
         self.loaded = [epoch for epoch in epochs if epoch.ready]
         self.calls = Calls(lines, self._of_mine("call"))
         self.records = Records(lines, self._of_mine("log"), self._of_mine("replay"), self.loaded, self.calls)
+        self.asked_by = RequestNumbers(self.calls, self.records, self._limits(self.records.epoch) == 0)
         self.at_first = 0  # transactions that were active before the recording began
 
     def _of_mine(self, kind: str) -> Ints:
@@ -156,8 +158,7 @@ class _History:
             line = epoch.table
             if number == 0 and len(txn):
                 parts += self._found(line, txn, status, start, ttl)
-            if number or len(txn):
-                parts.append(steps("unload", _at(line, -1), np.array([line])))
+            parts.append(steps("unload", _at(line, -1), np.array([line])))
             parts.append(steps("load", _at(line, 0, len(txn)), np.full(len(txn), line), number=txn, status=status))
             parts.append(steps("recover", _at(epoch.ready), np.array([epoch.ready]), limit=epoch.limit))
         return parts
@@ -181,9 +182,10 @@ class _History:
         decided, ended = status > Status.OPEN, status >= Status.COMMITTED
         self.at_first = int((~ended).sum())
         way = np.where(ended, status - 2, status)
+        request = self.asked_by.earlier(len(txn))
         begun = [
-            steps("admit", key, told, INFERRED),
-            steps("begin", key, told, INFERRED, number=txn, time=start, life=ttl),
+            steps("admit", key, told, INFERRED, request=request),
+            steps("begin", key, told, INFERRED, number=txn, request=request, time=start, life=ttl),
         ]
         turns = np.arange(2 * len(txn)).reshape(2, -1).T.reshape(-1)  # each is admitted, and begins
         return [
@@ -208,7 +210,7 @@ class _History:
             return steps(action, r.key[some], r.line[some], outcome, number=r.txn[some], **chosen)
 
         return [
-            told("begin", new, time=r.start, life=r.ttl),
+            told("begin", new, request=self.asked_by.of_record, time=r.start, life=r.ttl),
             told("add", adds),
             told("decide", decides, to=r.new),
             told("time_out", by_clock, time=r.mod),
@@ -221,26 +223,29 @@ class _History:
         """Requests that were admitted, ignored, or came to nothing, each where that speaks for the broker."""
         c, r = self.calls, self.records
         admitted, ignored = c.opens & (c.admitted < NEVER), c.opens & (c.said == IGNORED)
-        silent = c.opens & (c.admitted == NEVER) & (c.answer == NEVER) & (self._limits(c.epoch) != 0)
+        silent = silent_calls(c) & (self._limits(c.epoch) != 0)
         until = self._until(c.epoch)
         own = np.full(len(c.line), NEVER)  # where the record is that it led to
-        call, record = matched(np.where(c.opens & (c.said == GIVEN), c.txn, -1), np.where(r.kind == NEW, r.txn, -2))
-        own[call] = r.line[record]
+        own[self.asked_by.call] = r.line[self.asked_by.record]
         latest = np.where(c.answer == NEVER, c.line, np.minimum(c.admitted, own))
         lost = admitted & (c.said == FAILED) & (c.answer < until)
+
+        def told(action: str, key: Ints, line: Ints, some: npt.NDArray[np.bool_], outcome: int = OK) -> StepColumns:
+            return steps(action, key, line[some], outcome, request=self.asked_by.of_call[some])
+
         return [
             self._unlimited(),
-            steps("admit", self._placed(c.line, latest, until, np.minimum, admitted), c.line[admitted]),
-            steps("admit", self._placed(c.line, c.line, until, np.minimum, silent), c.line[silent], UNKNOWN),
-            steps("ignore", self._placed(c.line, c.answer, until, np.maximum, ignored), c.answer[ignored]),
-            steps("burn", c.answer[lost] * BESIDE, c.answer[lost]),
+            told("admit", self._placed(c.line, latest, until, np.minimum, admitted), c.line, admitted),
+            told("admit", self._placed(c.line, c.line, until, np.minimum, silent), c.line, silent, UNKNOWN),
+            told("ignore", self._placed(c.line, c.answer, until, np.maximum, ignored), c.answer, ignored),
+            told("burn", c.answer[lost] * BESIDE, c.answer, lost),
         ]
 
     def _unlimited(self) -> StepColumns:
         """Where there is no limit, nobody says that a request passed it: whatever began was admitted."""
         r = self.records
-        new = (r.kind == NEW) & (self._limits(r.epoch) == 0)
-        return steps("admit", r.key[new] - 1, r.line[new], INFERRED)
+        new = (r.kind == NEW) & (self._limits(r.epoch) == 0) & ~self.asked_by.told
+        return steps("admit", r.key[new] - 1, r.line[new], INFERRED, request=self.asked_by.of_record[new])
 
     def _limits(self, epoch: Ints) -> Ints:
         """The limit of each epoch."""
@@ -277,7 +282,8 @@ class _History:
     def _promises(self) -> list[StepColumns]:
         c = self.calls
         given = c.opens & (c.said == GIVEN)
-        parts = [steps("hand", c.answer[given] * BESIDE, c.answer[given], number=c.txn[given])]
+        request = self.asked_by.of_call[given]
+        parts = [steps("hand", c.answer[given] * BESIDE, c.answer[given], number=c.txn[given], request=request)]
         if self.alone:
             parts.append(self._ends("end_call", "end_ret", "e", "act", ("COMMIT", "ABORT")))
             parts.append(self._ends("op_call", "op_done", "i", "op", ("commit", "abort")))

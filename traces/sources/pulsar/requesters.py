@@ -1,0 +1,100 @@
+"""Which request to begin led to which transaction, as far as a recording tells.
+
+A call that was answered with a transaction asked for it. Whoever else was admitted and never heard may have asked for
+what else began: the first of them for the first, as the coordinator takes them in their order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.sources.pulsar.joined import FAILED, GIVEN, NEVER, NEW, Calls, Records
+from gapless.traces.sources.pulsar.lines import Ints
+
+NOBODY = -1
+
+
+def silent_calls(calls: Calls) -> npt.NDArray[np.bool_]:
+    """Requests to begin of which nobody says whether they were admitted."""
+    return np.asarray(calls.opens & (calls.admitted == NEVER) & (calls.answer == NEVER))
+
+
+class RequestNumbers:
+    """The numbers of requests: of calls in their order, then of those that no line tells of.
+
+    `of_call`: of each call · `of_record`: of the request that led to each record NEW · `call` and `record`: the pairs
+    that belong together · `told`: of each record, whether a line says that its request was admitted. Numbers begin with
+    the lowest of a transaction, so that both are small together.
+    """
+
+    def __init__(self, calls: Calls, records: Records, unlimited: npt.NDArray[np.bool_]) -> None:
+        new = np.flatnonzero(records.kind == NEW)
+        self.first = int(records.txn[new].min(initial=NEVER)) if len(new) else 0
+        self.of_call = self.first + np.cumsum(calls.opens) - 1
+        self.count = int(calls.opens.sum())
+        given = np.flatnonzero(calls.opens & (calls.said == GIVEN))
+        call, record = _in_turn(calls.txn[given], records.txn[new])
+        owner = np.full(len(records.kind), NOBODY)
+        owner[new[record]] = given[call]
+        for candidates in (
+            calls.opens & (calls.admitted < NEVER) & (calls.said != GIVEN) & (calls.said != FAILED),
+            silent_calls(calls),
+        ):
+            open_records = new[(owner[new] == NOBODY) & ~unlimited[new]]
+            asked, led_to = _first_come(calls, np.flatnonzero(candidates), records, open_records)
+            owner[led_to] = asked
+        self.record = new[owner[new] != NOBODY]
+        self.call = owner[self.record]
+        self.told = np.zeros(len(owner), np.bool_)
+        self.told[self.record] = calls.admitted[self.call] < NEVER
+        self.of_record = np.zeros(len(owner), np.int64)
+        self.of_record[self.record] = self.of_call[self.call]
+        unknown = new[owner[new] == NOBODY]
+        self.of_record[unknown] = self._further(len(unknown))
+
+    def earlier(self, count: int) -> Ints:
+        """Numbers for so many requests of before the recording."""
+        return self._further(count)
+
+    def _further(self, count: int) -> Ints:
+        begin = self.first + self.count
+        self.count += count
+        return np.arange(begin, begin + count, dtype=np.int64)
+
+
+def _in_turn(ours: Ints, theirs: Ints) -> tuple[Ints, Ints]:
+    """Where keys are equal: our row and theirs; of several that are, the first for the first."""
+    left, right = _ranked(ours), _ranked(theirs)
+    rows = {key: row for row, key in enumerate(left)}
+    found = [(rows[key], row) for row, key in enumerate(right) if key in rows]
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _ranked(keys: Ints) -> list[tuple[int, int]]:
+    """Each key with how often it was there before."""
+    seen: dict[int, int] = {}
+    found = []
+    for key in keys.tolist():
+        found.append((key, seen.get(key, 0)))
+        seen[key] = seen.get(key, 0) + 1
+    return found
+
+
+def _first_come(calls: Calls, asked: Ints, records: Records, new: Ints) -> tuple[Ints, Ints]:
+    """For records in their order, the first call of the same epoch that came before each, and was not taken yet."""
+    waiting = sorted(asked.tolist(), key=lambda call: int(calls.line[call]))
+    pairs = []
+    for record in new[np.argsort(records.line[new], kind="stable")].tolist():
+        mine = (
+            call
+            for call in waiting
+            if calls.epoch[call] == records.epoch[record] and calls.line[call] < records.line[record]
+        )
+        call = next(mine, None)
+        if call is not None:
+            waiting.remove(call)
+            pairs.append((call, record))
+    found = np.array(pairs, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
