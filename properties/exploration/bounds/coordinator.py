@@ -8,7 +8,12 @@ from gapless.spec.coordinator import AT_BIRTH
 BOUND = Bound(
     says="limits -1 to 2, and 1 after a recovery; two transactions, all that can befall the first; one is ignored",
     within=lambda s: (
-        (s.opened == 1 or untouched(s)) and s.end <= 2 and s.peak <= 2 and s.ignored <= 1 and s.added[0] <= s.handed[0]
+        (s.opened == 1 or untouched(s))
+        and s.end <= 2
+        and s.peak <= 2
+        and s.ignored <= 1
+        and s.added[0] <= s.handed[0]
+        and s.fates[3] == 0
     ),
     numbers={
         "number": (0, 1, 2),
@@ -16,7 +21,8 @@ BOUND = Bound(
         **dict.fromkeys(("load.number", "decide.number", "time_out.number", "finish.number"), (0, 1)),
         **dict.fromkeys(("hand.number", "add.number", "acknowledge.number"), (0,)),
         "request": (0, 1, 2),
-        **dict.fromkeys(("admit.request", "burn.request"), (0, 1)),
+        "admit.request": (0, 1, 3),
+        "burn.request": (0, 1),
         "ignore.request": (1, 2),
         "hand.request": (0, 1),
         "limit": (-1, 0, 1, 2),
