@@ -193,7 +193,7 @@ def _forgets(theory: Theory, cut: Cutting, step: Callable[..., State]) -> Questi
     number = Unknown(z3.Int("some number"))
     with symbolic.read(theory.reading):
         cases = [
-            z3.And(*one.facts, *other.facts, z3.Not(symbolic.formula(cut.knows, one.outcome, other.outcome, number)))
+            z3.And(one.walked, other.walked, z3.Not(symbolic.formula(cut.knows, one.outcome, other.outcome, number)))
             for one in of_whole
             for other in both.ways(step, args)
             if one.accepted and other.accepted

@@ -31,7 +31,7 @@ def apart(one: Step, other: Step, here: Theory, there: Theory) -> Question:
     """A state and arguments for which the two do not come to the same."""
     (args, of_one), (_, of_other) = here.ways(one), there.ways(other)
     elsewhere = [
-        z3.And(*a.facts, *b.facts, z3.Not(symbolic.same_state(a.outcome, b.outcome)))
+        z3.And(a.walked, b.walked, z3.Not(symbolic.same_state(a.outcome, b.outcome)))
         for a in of_one
         if a.accepted
         for b in of_other

@@ -118,7 +118,7 @@ class Theory:
                 if way.accepted:
                     seen = (self.before, way.outcome)[2 - states :]
                     goal = symbolic.formula(holds, *seen, *free.values())
-                    broken.append(z3.And(*way.facts, z3.Not(goal)))
+                    broken.append(z3.And(way.walked, z3.Not(goal)))
         return Question((*self.known, *self.tried(step), z3.Or(broken)), self.before, args, free)
 
     def uncovered(self, step: Step) -> Question:

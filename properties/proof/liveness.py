@@ -28,6 +28,13 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
 
 def shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
     """All that must be shown of one claim."""
+    made: dict[int, _Shown] = {}
+
+    def of(theory: Theory) -> _Shown:
+        """The claim of a theory, read once for all that is to be shown of it."""
+        if id(theory) not in made:
+            made[id(theory)] = _Shown(claim, theory)
+        return made[id(theory)]
 
     def one(step: str, wrong: str, *about: Any, otherwise: str = "") -> Obligation:
         ask = methodcaller(wrong, *about)
@@ -35,7 +42,7 @@ def shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
             spec,
             claim.sentence.replace(" ", "_"),
             step,
-            lambda theory: ask(_Shown(claim, theory)),
+            lambda theory: ask(of(theory)),
             otherwise=otherwise,
             assumes=claim.assumes,
         )
@@ -66,18 +73,28 @@ class _Shown:
         self.subject, self.mark, self.later = (
             Unknown(z3.FreshConst(z3.IntSort(), name)) for name in ("subject", "witness", "next witness")
         )
+        self.read: dict[tuple[Any, ...], Any] = {}  # what was read already: of one state, many obligations ask the same
         self.known = (*theory.known, self.says(claim.pending, theory.before), self.is_witness(theory.before, self.mark))
 
     def says(self, predicate: Callable[..., Any], state: State, *marks: Unknown) -> Any:
-        with symbolic.read(self.theory.reading):
-            return symbolic.formula(predicate, state, self.subject, *marks)
+        key = (predicate, id(state), *map(id, marks))
+        if key not in self.read:
+            with symbolic.read(self.theory.reading):
+                self.read[key] = (
+                    symbolic.formula(predicate, state, self.subject, *marks),
+                    state,
+                )  # kept, with its number
+        return self.read[key][0]
 
     def is_witness(self, state: State, mark: Unknown) -> Any:
         return self.says(self.claim.witness, state, mark)
 
     def rank(self, state: State, mark: Unknown) -> Any:
-        with symbolic.read(self.theory.reading):
-            return symbolic.term(self.claim.rank, state, self.subject, mark)
+        key = ("rank", id(state), id(mark))
+        if key not in self.read:
+            with symbolic.read(self.theory.reading):
+                self.read[key] = symbolic.term(self.claim.rank, state, self.subject, mark), state
+        return self.read[key][0]
 
     def settled(self, helpful: Helpful, state: State, mark: Unknown) -> dict[str, Any]:
         """The arguments of a helpful step that are settled, as terms: those whose names are the same in every case."""
@@ -158,7 +175,7 @@ class _Shown:
         before = self.rank(self.theory.before, self.mark)
         ways, granted = self.taken_with(helpful)
         cases = [
-            z3.And(*way.facts, *self.still(way.outcome), before <= self.rank(way.outcome, self.later))
+            z3.And(way.walked, *self.still(way.outcome), before <= self.rank(way.outcome, self.later))
             for way in ways
             if way.accepted
         ]
@@ -170,7 +187,7 @@ class _Shown:
         return self.question(
             z3.Or(
                 [
-                    z3.And(*way.facts, *self.still(way.outcome), before < self.rank(way.outcome, self.later))
+                    z3.And(way.walked, *self.still(way.outcome), before < self.rank(way.outcome, self.later))
                     for way in self.theory.ways(self.theory.spec.actions[name])[1]
                     if way.accepted
                 ]
@@ -183,7 +200,7 @@ class _Shown:
         for way in self.theory.ways(self.theory.spec.actions[name])[1]:
             if way.accepted:
                 pending, done = self.says(self.claim.pending, way.outcome), self.says(self.claim.done, way.outcome)
-                cases.append(z3.And(*way.facts, z3.Not(pending), z3.Not(done)))
+                cases.append(z3.And(way.walked, z3.Not(pending), z3.Not(done)))
         return self.question(z3.Or(cases))
 
     def withdraws(self, name: str, helpful: Helpful) -> Question:
@@ -197,5 +214,5 @@ class _Shown:
                 later = self.settled(helpful, way.outcome, self.later)
                 same = () if helpful.looks_first else [wanted[argument] == later[argument] for argument in wanted]
                 unlowered = before <= self.rank(way.outcome, self.later)
-                cases.append(z3.And(*way.facts, *self.still(way.outcome), unlowered, z3.Not(z3.And(due, *same))))
+                cases.append(z3.And(way.walked, *self.still(way.outcome), unlowered, z3.Not(z3.And(due, *same))))
         return self.question(self.says(helpful.when, self.theory.before, self.mark), z3.Or(cases))

@@ -116,7 +116,7 @@ class _Seen:
         wanted = symbolic.symbolic(self.refinement.abstract.initial)
         with symbolic.read(theory.reading):
             seen = symbolic.ways(self.refinement.sees, initial, ())
-        return Question((z3.Or([z3.And(*way.facts, self._apart(way.outcome, wanted)) for way in seen]),))
+        return Question((z3.Or([z3.And(way.walked, self._apart(way.outcome, wanted)) for way in seen]),))
 
     def no_step(self, theory: Theory, name: str) -> Question:
         """A step after which the abstract state is not what the abstract step makes of it, or which that refuses."""
@@ -124,7 +124,7 @@ class _Seen:
         with symbolic.read(theory.reading):
             takes = symbolic.ways(self.refinement.takes(name), theory.before, self._some(name, args))
             cases = [
-                z3.And(*way.facts, *taken.facts, *seen.facts, *self._unlike(taken, seen))
+                z3.And(way.walked, taken.walked, seen.walked, *self._unlike(taken, seen))
                 for way in found
                 if way.accepted
                 for taken in takes

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from inspect import signature
 from itertools import product
 from typing import Any
@@ -308,6 +309,11 @@ class Way:
     facts: tuple[Any, ...]
     outcome: State | Refused
 
+    @cached_property
+    def walked(self) -> Any:
+        """That it is walked, as one term: many obligations speak of it."""
+        return z3.And(self.facts)
+
     @property
     def accepted(self) -> bool:
         """Whether the step is taken."""
@@ -362,7 +368,7 @@ def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping
 
 def taken(found: Sequence[Way]) -> Any:
     """That one of the ways is taken on which the step is accepted."""
-    return z3.Or([z3.And(way.facts) for way in found if way.accepted])
+    return z3.Or([way.walked for way in found if way.accepted])
 
 
 def _same_at(one: State, other: State, key: Any) -> Any:

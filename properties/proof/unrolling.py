@@ -59,7 +59,7 @@ class _Unrolled:
         cases = []
         for n, step in enumerate(self.steps):
             ways = self.of.ways(step)[1]
-            taken = [z3.And(*way.facts, self._same(way.outcome, after)) for way in ways if way.accepted]
+            taken = [z3.And(way.walked, self._same(way.outcome, after)) for way in ways if way.accepted]
             cases.append(z3.And(WHICH == n, *self.of.tried(step), z3.Or(taken)))
         return z3.Or(cases), after
 
