@@ -182,6 +182,15 @@ class Spec:
         return {name: tuple(signature(action).parameters)[1:] for name, action in self.actions.items()}
 
     @cached_property
+    def flags(self) -> Mapping[str, frozenset[str]]:
+        """The arguments of every action that are true or false: 1 or 0 in an event, and nothing else."""
+        hints = {name: get_type_hints(action) for name, action in self.actions.items()}
+        return {
+            name: frozenset(argument for argument in arguments if hints[name].get(argument) is bool)
+            for name, arguments in self.parameters.items()
+        }
+
+    @cached_property
     def arguments(self) -> tuple[str, ...]:
         """Every argument name of the spec once; a column of events each."""
         return tuple(dict.fromkeys(name for names in self.parameters.values() for name in names))

@@ -31,7 +31,8 @@ def audit(
     Every need is dropped in turn, and faults are planted one by one: a guard is missing, a comparison is off by one, an
     effect forgets a field. Then some property must break. Where none does, the spec says too little; where only a
     comparison with the spec as it is shows the fault, its properties are thin. A spec must be proved before.
-    Exit codes: 0 all is needed and noticed, 1 something is not, 2 wrong usage.
+    Exit codes: 0 every need is needed, and every fault noticed, if only by the comparison; 1 something is not;
+    2 wrong usage.
     """
     from gapless.properties.faults.audit import NotProved, audits, report
 

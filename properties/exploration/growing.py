@@ -44,6 +44,7 @@ def explored(
 def _grown(spec: Spec, profile: str | None) -> Explored:
     """The widest exploration that is no longer than `ENOUGH` and `CALLS` allow, or the first that finds something."""
     found: Explored | None = None
+    more = "with larger ones, too many states"
     for number in range(1, GREATEST + 1):
         bound = up_to(spec, number)
         if found and len(found.graph.states) * _calls(spec, bound) > CALLS:
@@ -51,15 +52,18 @@ def _grown(spec: Spec, profile: str | None) -> Explored:
         wider = explore(spec, bound, profile=profile, limit=ENOUGH)
         if not (wider.complete or wider.broken):
             break
-        if wider.broken or (found and wider.states == found.states and not wider.graph.beyond):
+        same = found is not None and wider.states == found.states and not wider.graph.beyond
+        if wider.broken or (same and not wider.never):
             return wider
         found = wider
+    else:
+        more = "larger ones are not tried, unless its file says BOUND = Bound(…)"
     if found is None:
         raise NoBound(
             f"{spec.called} has more than {ENOUGH:,} states with numbers up to 1: say how far it is to be explored, "
             "`BOUND = Bound(says=…, within=…, numbers=…)` in its file"
         )
-    return replace(found, bound=replace(found.bound, says=f"{found.bound.says}: with larger ones, too many states"))
+    return replace(found, bound=replace(found.bound, says=f"{found.bound.says}: {more}"))
 
 
 def up_to(spec: Spec, number: int) -> Bound:

@@ -80,8 +80,10 @@ def settled(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0
     for allowed in dict.fromkeys((min(work, SOON), work)):  # what does not hold is found sooner among small numbers
         answer = ask(obligation.question().terms, work=allowed, seed=seed)
         spent, why = spent + answer.work, answer.why
+        if answer.said == "unsat" and obligation.wanted == "sat":
+            return result("refuted", spent, why="there is no state in which all invariants hold and it is accepted")
         if answer.said == "unsat":
-            return result("proved" if obligation.wanted == "unsat" else "refuted", spent)
+            return result("proved", spent)
         if obligation.otherwise and answer.said == "sat":
             return result("refuted", spent, why=obligation.otherwise)
         if obligation.wanted == "unsat" and allowed <= SOON:
@@ -316,7 +318,7 @@ def story(result: Result, run: Run | None = None) -> list[str]:
     elif obligation.step != induction.INITIAL:
         lines += [f"  In a state with {_state(obligation.spec, example.before)}, which may not be reachable,"]
     lines += [f"  {n}. {call:<{width}}   {effect}" for n, (call, effect) in enumerate(calls, 1)]
-    return [*lines, "", *_broken(obligation, example)]
+    return [*lines, *([""] if lines[-1] else []), *_broken(obligation, example)]
 
 
 def _title(obligation: Obligation) -> str:

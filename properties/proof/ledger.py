@@ -343,7 +343,7 @@ def settle(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0)
     if result.verdict != "refuted" or result.example is None:
         return _entry(obligation, result.verdict, round(result.ms, 1), result.work, result.why, [])
     run = unrolling.run_to(obligation)
-    why = result.why if run else UNREACHED
+    why = result.why if run or obligation.step == induction.INITIAL else UNREACHED
     return _entry(obligation, "refuted", round(result.ms, 1), result.work, why, counterexamples.story(result, run))
 
 

@@ -38,7 +38,10 @@ def an_event(draw: st.DrawFn) -> Event:
         trace=draw(st.text(max_size=20)),
         position=draw(INT64),
         action=action,
-        args={name: draw(INT64) for name in SPECS[spec].parameters[action]},
+        args={
+            name: draw(st.integers(0, 1) if name in SPECS[spec].flags[action] else INT64)
+            for name in SPECS[spec].parameters[action]
+        },
         outcome=draw(st.sampled_from(OUTCOMES)),
         saw=draw(st.none() | st.dictionaries(fields, INT64, max_size=3)),
     )
@@ -179,6 +182,8 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
         ({"args": an_append()["args"] | {"size": True}}, "args.size: Input should be a valid integer"),
         ({"args": an_append()["args"] | {"size": 2**63}}, "args.size: Input should be less than"),
         ({"args": 5}, "args: Input should be a valid dictionary"),
+        ({"action": "account", "args": {"number": 1, "sent": 7}}, "args.sent of account is 7, expected 1 or 0"),
+        ({"action": "account", "args": {"number": 1, "sent": -1}}, "args.sent of account is -1, expected 1 or 0"),
         ({"position": None}, "position: Field required"),
         ({"position": -(2**63) - 1}, "position: Input should be greater than"),
         ({"outcome": "failed"}, "outcome: Input should be 'ok', 'refused', 'unknown' or 'inferred'"),
@@ -307,6 +312,14 @@ def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
         (columns_of(position=pa.array([1.0, 2.0, 3.0])), OURS, "column position is double, expected int64"),
         (columns_of(position=pa.array([1, 2, 2**64 - 1], pa.uint64())), OURS, "18446744073709551615"),
         (columns_of(args=pa.array([{"number": "1"}] * 3)), OURS, "column args.number is string, expected int64"),
+        (
+            columns_of(
+                action=pa.array(["account"] * 3),
+                args=pa.array([{"number": 1, "sent": sent} for sent in (1, 0, 2)]),
+            ),
+            OURS,
+            "row 2: args.sent of account is 2, expected 1 or 0",
+        ),
         (columns_of(args=pa.array([{"numbers": 1}] * 3)), OURS, "there is a column args.numbers, expected"),
         (columns_of(args=pa.array([1, 2, 3])), OURS, "column args is int64, expected a struct"),
         (columns_of(payload=pa.array(["a", "b", "c"])), OURS, "there is a column payload, expected"),

@@ -101,6 +101,10 @@ class Event(BaseModel):
             raise ValueError(
                 f"args of {self.action} are {_and(self.args)}, expected {_and(spec.parameters[self.action])}"
             )
+        if neither := [name for name in sorted(spec.flags[self.action]) if self.args[name] not in (0, 1)]:
+            raise ValueError(
+                f"args.{neither[0]} of {self.action} is {self.args[neither[0]]}, expected 1 or 0: it is a flag"
+            )
         if strange := [name for name in self.saw or () if name not in spec.scalars]:
             raise ValueError(f"saw names {_and(strange)}, expected fields of {self.spec}: {_or(spec.scalars)}")
         return self
@@ -144,6 +148,7 @@ class EventSchema:
         self.names = frozenset(self.columns.names)
         self.actions = tuple(dict.fromkeys(action for _, action in self.steps))
         self.takes = np.array([[name in known[spec][action] for name in self.arguments] for spec, action in self.steps])
+        self.flags = np.array([[a in specs[spec].flags[action] for a in self.arguments] for spec, action in self.steps])
         self.step_of = np.full((len(specs) + 1, len(self.actions) + 1), -1, np.int64)  # the last: no such name
         places = {name: number for number, name in enumerate(specs)}
         for number, (spec, action) in enumerate(self.steps):
@@ -251,7 +256,11 @@ class EventSchema:
         for name in ("source", "trace", "position"):
             wrong |= batch.column(name).is_null().to_numpy(zero_copy_only=False)
         for at, name in enumerate(self.arguments):
-            wrong |= self.takes[step, at] != argument(batch, name).is_valid().to_numpy(zero_copy_only=False)
+            values = argument(batch, name)
+            wrong |= self.takes[step, at] != values.is_valid().to_numpy(zero_copy_only=False)
+            if self.flags[:, at].any():
+                number = values.fill_null(0).to_numpy(zero_copy_only=False)
+                wrong |= self.flags[step, at] & (number != 0) & (number != 1)
         saw = batch.column("saw")
         for row in np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False)).tolist():
             wrong[row] |= not self._may_be_seen(saw[row].as_py(), self.steps[step[row]][0])
