@@ -107,7 +107,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     _without("T24", "broker.check", "who-is-asked-is-of-the-group-that-sent-the-half", "who_is_asked_knows"),
     _without("G01", "transaction.marked", "decision-came-before-the-op", "an_op_follows_a_decision"),
-    _without("G10", "op_batch.write", "op-names-what-waits", "a_body_is_bounded"),
+    _without("G10", "op_batch.written", "op-names-what-waits", "a_body_is_bounded"),
     # -- the commit log, consume queues and their dispatch ----------------------------------------------------------
     _without("C03", "queue.index", "no-entry-before-it-is-missing", "an_entry_is_its_message"),
     _instead("C05", "queue.index", "number == s.indexed", "number <= s.indexed", "numbers_are_ordered"),
@@ -181,5 +181,15 @@ DECIDED_FOR_EVER, BURNT_SLOT, TIMER_LEFT = (
 ONE_NUMBER = _instead(
     "G02", "queue.append", "end=Number(number + count)", "end=Number(number + 1)", "an_inner_batch_owns_all_its_numbers"
 )
-NOBODY_NOTICED: tuple[Defect, ...] = (ONE_NUMBER, BURNT_SLOT, DECIDED_FOR_EVER, TIMER_LEFT)
+NO_OP = _instead(
+    "T27",
+    "op_batch.tick",
+    "return replace(s, clock=time)",
+    "return replace(s, clock=time, entered=s.written, size=0)",
+    "entries_leave_only_by_an_op_or_a_crash",
+)
+AHEAD = _without(
+    "C11", "checkpoint.save", "what-the-saved-cursors-passed-is-on-disk", "no_saved_cursor_is_ahead_of_what_is_flushed"
+)
+NOBODY_NOTICED: tuple[Defect, ...] = (NO_OP, ONE_NUMBER, AHEAD, BURNT_SLOT, DECIDED_FOR_EVER, TIMER_LEFT)
 """Faults that, planted together, proofs and exploration once passed as *all hold*: each has a property of its own."""

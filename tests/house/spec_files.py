@@ -12,7 +12,8 @@ def made_of(module: Module) -> tuple[str, ...]:
         return (f"gapless.spec.{module.path.stem}",)
     if module.floor == "refinements":
         return tuple(f"gapless.spec.{name}" for name in module.path.stem.split("_as_"))
-    return ("gapless.spec.log", "gapless.spec.transaction") if module.path.name == "broker.py" else ()
+    composed = {"broker": ("log", "transaction"), "check_service": ("checkpoint", "op_batch", "transaction")}
+    return tuple(f"gapless.spec.{name}" for name in composed.get(module.path.stem, ()))
 
 
 def spec_files() -> list[Module]:
