@@ -7,7 +7,7 @@ finds a run or says that there is none. The plain functions have the last word, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cached_property
 from typing import Any
@@ -36,9 +36,12 @@ def run_to(obligation: Obligation, depth: int = DEPTH) -> Run | None:
         chain = list(unrolled.chain(count))
         for low, high in VALUES:
             near = small([obligation], [question], WINDOW, high)
-            answer = ask((*question.terms, *near, *unrolled.within(count, low, high), *chain), work=WORK)
-            if answer.model is not None and (found := unrolled.replayed(obligation, answer.model, count)):
-                return found
+            asked = (*question.terms, *near, *unrolled.within(count, low, high), *chain)
+            answer = ask(asked, work=WORK)
+            if answer.model is not None:
+                plainest = unrolled.plainest(asked, answer.model, count, low)
+                if found := unrolled.replayed(obligation, plainest, count):
+                    return found
             if answer.said == "unknown":
                 return None
     return None
@@ -95,6 +98,33 @@ class _Unrolled:
                 yield z3.And(low <= term, term <= high)
         for value in self.question.args.values():
             yield z3.And(low <= number(value), number(value) <= high)
+
+    def plainest(self, asked: Sequence[Any], model: Any, count: int, low: int) -> Any:
+        """A model of the run in which each step in turn is the first that will do, with the smallest arguments.
+
+        So the same run is told whatever Z3 comes upon first.
+        """
+        solver = z3.Solver()
+        solver.set("rlimit", WORK)
+        solver.add(*asked)
+
+        def settle(term: Any, least: int) -> int:
+            nonlocal model
+            value = int(model.eval(term, model_completion=True).as_long())
+            for smaller in range(least, value):
+                if solver.check(term == smaller) == z3.sat:
+                    model, value = solver.model(), smaller
+                    break
+            solver.add(term == value)
+            return value
+
+        for n in range(count):
+            step = self.steps[settle(_which(n), 0)]
+            for value in self.of.ways(step)[0].values():
+                settle(number(Unknown(_argument(n, value))), low)
+        for value in (*self.question.args.values(), *self.question.free.values()):
+            settle(number(value), low)
+        return model
 
     def replayed(self, obligation: Obligation, model: Any, count: int) -> Run | None:
         """The run that a model stands for, if the plain functions take every step of it."""
