@@ -1,7 +1,7 @@
 """What brokers do that the design of a log forbids."""
 
 from gapless.spec import log
-from gapless.spec.language import Deviation, Position, applies, replace
+from gapless.spec.language import Deviation, Position, accepts, applies, implies, replace
 from gapless.spec.log import State
 
 
@@ -24,8 +24,18 @@ def append_after_the_clock_stepped_back(
     return log.append(replace(s, clock=time), position, size, claimed, known, fits, intact, sealed, time)
 
 
+def a_clock_may_be_set_back_however_far(s: State, size: int, time: int) -> bool:
+    """Otherwise a broker is accused of what somebody did to its machine's clock."""
+    has_room = 0 < size and s.end - s.base + size + log.BLANK <= s.file_size
+    taken = accepts(
+        append_after_the_clock_stepped_back, s, s.end, size, s.end, True, True, True, True, time  # noqa: FBT003
+    )
+    return implies(has_room, taken == (time < s.clock))
+
+
 DEVIATIONS = (
     Deviation(append_after_the_clock_stepped_back, log.append, frozenset({"strict", "rocketmq"}),
         "docs/rocketmq.md#cl4: a wall clock may be set back"),
 )
 GIVEN_UP = (log.the_clock_never_steps_back,)
+ENABLED = (a_clock_may_be_set_back_however_far,)

@@ -1,8 +1,8 @@
 """What RocketMQ does to a transaction that the design forbids: mostly, it decides twice."""
 
 from gapless.spec import transaction
-from gapless.spec.language import Deviation, Number, Position, applies, replace
-from gapless.spec.transaction import Phase, State
+from gapless.spec.language import Deviation, Number, Position, accepts, applies, implies, replace
+from gapless.spec.transaction import NOWHERE, Phase, State
 
 ROCKETMQ = frozenset({"rocketmq"})
 
@@ -224,6 +224,219 @@ def park_before_the_limit_of_today(
     )
 
 
+# What can be done: of a transaction from its beginning on. A helper's name says which steps it takes.
+
+
+def _begun(s: State, max_checks: int, witnessed: int, number: Number, position: Position, marked: bool) -> State:
+    return transaction.prepare(transaction.open(s, Position(0), max_checks, witnessed), number, position, marked)
+
+
+def a_half_is_prepared_once_and_carries_its_marker(s: State, number: Number, position: Position, marked: bool) -> bool:
+    """Otherwise a producer cannot begin, or is asked about a message that nobody prepared."""
+    taken = accepts(_begun, s, 0, 0, number, position, marked)
+    return taken == (s.phase == Phase.ABSENT and 0 <= position and marked)
+
+
+def _outlived(s: State, start: Position, number: Number, position: Position, times: int) -> State:
+    return transaction.outlive(transaction.open(s, start, 0, 0), number, position, times)
+
+
+def _asked_back(s: State, start: Position, number: Number, position: Position, times: int, half: Position) -> State:
+    return transaction.ask_back(_outlived(s, start, number, position, times), number, half)
+
+
+def a_version_may_outlive_the_ones_before_it(
+    s: State, start: Position, number: Number, position: Position, times: int, half: Position
+) -> bool:
+    """Otherwise a store whose oldest files were deleted cannot be judged, or a stranger's message is asked about."""
+    known = s.phase == Phase.ABSENT and 0 < start and 0 <= position and 0 <= times
+    found = accepts(_outlived, s, start, number, position, times) == known
+    asked = accepts(_asked_back, s, start, number, position, times, half)
+    return found and asked == (known and 0 < times and half == position)
+
+
+def _checked(s: State, max_checks: int, number: Number, position: Position, asked: bool, same: bool) -> State:
+    begun = _begun(s, max_checks, 0, Number(0), Position(0), True)  # noqa: FBT003 - an event's flag
+    return transaction.check(begun, number, Number(0), position, 1, asked, same)
+
+
+def a_half_is_put_back_behind_itself_and_its_producer_asked(
+    s: State, max_checks: int, number: Number, position: Position, asked: bool, same: bool
+) -> bool:
+    """Otherwise a producer is never asked, or about something else than it sent."""
+    due = number != 0 and 0 < position and asked and same and (max_checks == 0 or 1 <= max_checks)
+    return implies(s.phase == Phase.ABSENT, accepts(_checked, s, max_checks, number, position, asked, same) == due)
+
+
+def _committed(s: State, witnessed: int, number: Number, position: Position, half: Position, same: bool) -> State:
+    begun = _begun(s, 0, witnessed, Number(0), position, True)  # noqa: FBT003 - an event's flag
+    asked = transaction.ask_to_commit(begun, number)
+    return transaction.commit(asked, Number(0), half, NOWHERE, same, False)  # noqa: FBT003
+
+
+def what_was_asked_for_is_committed(
+    s: State, witnessed: int, number: Number, position: Position, half: Position, same: bool
+) -> bool:
+    """Otherwise a producer is not heard, or consumers receive what it did not send."""
+    asked = witnessed == 0 or number == 0 or 0 < s.commits_asked[Number(0)]
+    taken = accepts(_committed, s, witnessed, number, position, half, same)
+    known = s.phase == Phase.ABSENT and 0 <= position
+    return implies(known, taken == (asked and half == position and same))
+
+
+def _rolled_back(s: State, witnessed: int, number: Number, position: Position) -> State:
+    begun = _begun(s, 0, witnessed, Number(0), position, True)  # noqa: FBT003 - an event's flag
+    return transaction.roll_back(transaction.ask_to_roll_back(begun, number), Number(0))
+
+
+def what_was_asked_for_is_rolled_back(s: State, witnessed: int, number: Number, position: Position) -> bool:
+    """Otherwise a producer is not heard, or what it committed is lost."""
+    asked = witnessed == 0 or number == 0 or 0 < s.rollbacks_asked[Number(0)]
+    rolled_back = accepts(_rolled_back, s, witnessed, number, position) == asked
+    return implies(s.phase == Phase.ABSENT and 0 <= position, rolled_back)
+
+
+# What deviations are for, and what stays as it was beside them.
+
+
+def _in_place(s: State, number: Number, parent: Number, position: Position) -> bool:
+    """Whether `parent` can be put back as `number`, at `position`."""
+    return 0 <= s.positions[parent] and s.positions[parent] < position and s.positions[number] < 0
+
+
+def _within(s: State, times: int) -> bool:
+    """Whether this many checks are allowed by today's limit, or may have been in an earlier life."""
+    return s.max_checks == 0 or times <= s.max_checks or 0 < s.restarted
+
+
+def a_half_is_put_back_unasked(s: State, number: Number, parent: Number, position: Position, asked: bool) -> bool:
+    """Otherwise what RocketMQ does is called something else than it is, or not noticed."""
+    times = s.times[parent] + 1
+    immune = accepts(put_back_while_immune, s, number, parent, position, times, asked, True)  # noqa: FBT003
+    return implies(_in_place(s, number, parent, position), immune == (_within(s, times) and not asked))
+
+
+def a_half_is_put_back_whatever_has_become_of_it(s: State, number: Number, parent: Number, position: Position) -> bool:
+    """Otherwise what RocketMQ does is called something else than it is, or not noticed."""
+    times = s.times[parent] + 1
+    decided = accepts(put_back_after_a_decision, s, number, parent, position, times, True, True)  # noqa: FBT003
+    parked = accepts(put_back_after_parking, s, number, parent, position, times, True, True)  # noqa: FBT003
+    within = _within(s, times)
+    told = decided == (within and transaction.is_decided(s)) and parked == (within and s.phase == Phase.PARKED)
+    old = accepts(put_back_an_old_version, s, number, parent, position, times, True, True)  # noqa: FBT003
+    open_still = s.phase == Phase.PREPARED and parent != s.newest
+    return implies(_in_place(s, number, parent, position), told and old == (open_still and within))
+
+
+def _restarted(s: State, number: Number, position: Position) -> State:
+    times = s.times[s.newest] + 1
+    later = transaction.restart(s)
+    return put_back_beyond_the_limit_of_today(later, number, s.newest, position, times, True, True)  # noqa: FBT003
+
+
+def _restarted_and_checked(s: State, number: Number, position: Position, other: Number, after: Position) -> State:
+    times = s.times[s.newest] + 2
+    return transaction.check(_restarted(s, number, position), other, number, after, times, True, True)  # noqa: FBT003
+
+
+def a_life_has_a_limit_of_its_own(s: State, number: Number, position: Position, other: Number, after: Position) -> bool:
+    """Otherwise a broker is accused of a limit that it had not, or asks beyond the one that it has."""
+    known = s.phase == Phase.PREPARED and _in_place(s, number, s.newest, position)
+    beyond = s.max_checks != 0 and s.max_checks < s.times[s.newest] + 2
+    checked = accepts(_restarted_and_checked, s, number, position, other, after)
+    return implies(known, accepts(_restarted, s, number, position) and implies(beyond, not checked))
+
+
+def a_half_may_come_twice(s: State, number: Number, position: Position, times: int, marked: bool) -> bool:
+    """Otherwise what RocketMQ does is called something else than it is, or not noticed."""
+    known = s.phase != Phase.ABSENT and 0 <= position
+    again = accepts(prepare_again, s, number, position, marked) == (known and marked)
+    new = known and s.positions[number] < 0
+    resumed = accepts(resume, s, number, s.newest, position, times, True, True) == (new and times == 0)  # noqa: FBT003
+    beside = accepts(outlive_beside, s, number, position, times)
+    return again and resumed and beside == (new and 0 < s.start and 0 <= times)
+
+
+def a_half_is_committed_late(s: State, number: Number, half: Position, same: bool, twice: bool) -> bool:
+    """Otherwise what RocketMQ does is called something else than it is, or not noticed."""
+    place = s.positions[number]
+    old = accepts(commit_an_old_version, s, number, place, NOWHERE, same, twice)
+    asked = s.witnessed == 0 or s.commits[number] < s.commits_asked[number]
+    open_still = s.phase == Phase.PREPARED and number != s.newest
+    other = accepts(commit_a_final, s, number, half, NOWHERE, same, twice)
+    is_final = twice and half != place and s.phase != Phase.ABSENT
+    return other == is_final and old == (open_still and asked and same and 0 <= place)
+
+
+def a_half_is_rolled_back_and_has_its_op_late(s: State, number: Number) -> bool:
+    """Otherwise what RocketMQ does is called something else than it is, or not noticed."""
+    asked = s.witnessed == 0 or s.rollbacks[number] < s.rollbacks_asked[number]
+    open_still = s.phase == Phase.PREPARED and number != s.newest
+    old = accepts(roll_back_an_old_version, s, number) == (open_still and asked and 0 <= s.positions[number])
+    decided = 0 <= s.positions[number] and s.marks[number] < s.commits[number] + s.rollbacks[number]
+    return old and accepts(mark_again, s, number) == (decided and s.marks[number] != 0)
+
+
+def a_half_is_set_aside_whatever_has_become_of_it(
+    s: State, number: Number, position: Position, times: int, same: bool, aged: bool
+) -> bool:
+    """Otherwise what RocketMQ does is called something else than it is, or not noticed."""
+    own = s.times[number]
+    there = 0 <= s.positions[number] and same
+    late = there and times == own and not aged and (s.max_checks == 0 or s.max_checks <= own or 0 < s.restarted)
+    for_its_age = accepts(park_for_its_age, s, number, position, times, same, aged)
+    decided = accepts(park_after_a_decision, s, number, position, times, same, aged)
+    old = accepts(park_an_old_version, s, number, position, times, same, aged)
+    open_still = s.phase == Phase.PREPARED and number != s.newest
+    told = for_its_age == (there and aged and (times == own or times == own + 1))
+    return told and decided == (late and transaction.is_decided(s)) and old == (late and open_still)
+
+
+def _resumed_and_set_aside(s: State, number: Number, position: Position) -> State:
+    asked_anew = resume(s, number, s.newest, position, 0, True, True)  # noqa: FBT003
+    return transaction.park(asked_anew, number, position, 0, True, False)  # noqa: FBT003 - an event's flags
+
+
+def _aged_and_resumed(s: State, number: Number, position: Position) -> State:
+    parked = park_for_its_age(s, s.newest, position, s.times[s.newest], True, True)  # noqa: FBT003
+    return _resumed_and_set_aside(parked, number, position)
+
+
+def _parked_and_resumed(s: State, number: Number, position: Position) -> State:
+    parked = park_before_the_limit_of_today(s, s.newest, position, s.times[s.newest], True, False)  # noqa: FBT003
+    return _resumed_and_set_aside(parked, number, position)
+
+
+def what_is_resumed_has_all_its_checks(s: State, number: Number, position: Position) -> bool:
+    """Otherwise a message is given up a second time, and nobody was asked in between."""
+    again = accepts(_aged_and_resumed, s, number, position) or accepts(_parked_and_resumed, s, number, position)
+    return implies(0 < s.max_checks, not again)
+
+
+def _in_order(s: State) -> bool:
+    """Whether the newest version has its op if it was decided, and the counter is its own."""
+    return transaction.an_op_names_what_was_decided(s) and s.checks == s.times[s.newest]
+
+
+def what_comes_late_leaves_the_newest_version_as_it_was(s: State, number: Number, position: Position) -> bool:
+    """Otherwise an old version counts as the newest, and what was over is asked about again."""
+    half = s.positions[number]
+    committed = not accepts(commit_again, s, number, half, NOWHERE, True, False) or _in_order(  # noqa: FBT003
+        commit_again(s, number, half, NOWHERE, True, False)  # noqa: FBT003 - an event's flags
+    )
+    rolled_back = not accepts(roll_back_after_committing, s, number) or _in_order(roll_back_after_committing(s, number))
+    times = s.times[number]
+    parked = not accepts(park_after_a_decision, s, number, position, times, True, False) or _in_order(  # noqa: FBT003
+        park_after_a_decision(s, number, position, times, True, False)  # noqa: FBT003 - an event's flags
+    )
+    return implies(_in_order(s), committed and rolled_back and parked)
+
+
+def what_is_set_aside_stays_so_in_a_crash(s: State) -> bool:
+    """Otherwise a producer is asked anew after its last check."""
+    return implies(s.phase == Phase.PARKED, transaction.the_transaction_is_decided_or_set_aside(transaction.crash(s)))
+
+
 DEVIATIONS = (
     Deviation(prepare_again, transaction.prepare, ROCKETMQ,
         "docs/rocketmq.md#n22: a client that was not answered sends the half again"),
@@ -271,12 +484,16 @@ DEVIATIONS = (
         "docs/rocketmq.md#settings-at-run-time: transactionCheckMax was raised"),
 )
 GIVEN_UP = (
-    transaction.a_final_is_seen_once,
-    transaction.there_is_one_outcome,
-    transaction.the_newest_version_is_decided_once,
-    transaction.the_counter_is_that_of_the_newest_version,
-    transaction.a_half_is_parked_after_its_last_check,
-    transaction.an_op_names_a_half_once,
-    transaction.a_producer_is_asked_step_by_step,
-    transaction.an_outcome_is_final,
+    transaction.a_final_is_seen_once, transaction.there_is_one_outcome, transaction.the_newest_version_is_decided_once,
+    transaction.the_counter_is_that_of_the_newest_version, transaction.a_half_is_parked_after_its_last_check,
+    transaction.an_op_names_a_half_once, transaction.a_producer_is_asked_step_by_step, transaction.an_outcome_is_final,
+)
+ENABLED = (
+    a_half_is_prepared_once_and_carries_its_marker, a_version_may_outlive_the_ones_before_it,
+    a_half_is_put_back_behind_itself_and_its_producer_asked, what_was_asked_for_is_committed,
+    what_was_asked_for_is_rolled_back, a_half_is_put_back_unasked, a_half_is_put_back_whatever_has_become_of_it,
+    a_life_has_a_limit_of_its_own, a_half_may_come_twice, a_half_is_committed_late,
+    a_half_is_rolled_back_and_has_its_op_late, a_half_is_set_aside_whatever_has_become_of_it,
+    what_is_resumed_has_all_its_checks, what_comes_late_leaves_the_newest_version_as_it_was,
+    what_is_set_aside_stays_so_in_a_crash,
 )
