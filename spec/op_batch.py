@@ -318,6 +318,16 @@ def an_op_names_what_was_taken_into_it(s: State, count: int, size: int, last: in
     return accepts(name, write(s, count, size, last, True, True), number) == waits(s, number)  # noqa: FBT003
 
 
+def who_comes_behind_an_op_is_not_named_by_it(s: State, number: Number, length: int) -> bool:
+    """Otherwise the check service skips a half whose op is not in the log yet."""
+    return not accepts(enqueue_and_name, s, number, length)
+
+
+def enqueue_and_name(s: State, number: Number, length: int) -> State:
+    """A decided half waits for its op, and is looked for in the op before that."""
+    return name(enqueue(s, number, length, True), number)  # noqa: FBT003
+
+
 def an_op_that_nobody_can_read_is_none(s: State, count: int, size: int, last: int) -> bool:
     """Otherwise decided halves are asked about again."""
     torn = accepts(write, s, count, size, last, True, False)  # noqa: FBT003
@@ -381,6 +391,7 @@ ENABLED = (
     a_limit_of_another_life_holds_nobody_up,
     what_waits_can_be_written,
     an_op_names_what_was_taken_into_it,
+    who_comes_behind_an_op_is_not_named_by_it,
     an_op_that_nobody_can_read_is_none,
     time_goes_on_where_nobody_waits,
     the_clock_may_be_read_again,

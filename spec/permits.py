@@ -315,6 +315,11 @@ def rest_comes_when_nobody_waits(s: State, number: Number) -> bool:
     return nobody_waits(acquire(waiting, number)) == rested and not (rested and nobody_waits(waiting))
 
 
+def nobody_waits_where_rest_leaves_a_permit_free(s: State, within: bool) -> bool:
+    """Otherwise a client that has come to rest is said not to, or a caller that nobody wakes is never missed."""
+    return not accepts(rest, s, within) or s.permits <= s.held or nobody_waits(s)
+
+
 def no_permit_is_held(s: State) -> bool:
     """Otherwise a permit is lost, and in the end every caller waits."""
     return s.held == 0
@@ -359,4 +364,5 @@ ENABLED = (
     a_client_may_wait_for_its_answers,
     rest_comes_when_all_is_given_back,
     rest_comes_when_nobody_waits,
+    nobody_waits_where_rest_leaves_a_permit_free,
 )

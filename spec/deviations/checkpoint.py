@@ -1,8 +1,8 @@
-"""What RocketMQ does with its cursors that the design forbids."""
+"""What RocketMQ does with its cursors that the design forbids, and more of what can be done as designed."""
 
 from gapless.spec import checkpoint
-from gapless.spec.checkpoint import State
-from gapless.spec.language import Deviation, Number, applies, replace
+from gapless.spec.checkpoint import NOBODY, How, State
+from gapless.spec.language import Deviation, Number, accepts, applies, replace
 
 
 def consume_an_op_that_is_still_needed(s: State, number: Number) -> State:
@@ -28,6 +28,48 @@ def crash_behind_a_saved_cursor(s: State, half: Number, op: Number) -> State:
     return checkpoint.crash(saved, half, op)
 
 
+# -- what can be done ----------------------------------------------------------------------------------------------
+
+
+def what_was_never_saved_begins_where_the_queues_were_found(s: State, half: Number, op: Number) -> bool:
+    """Otherwise a crash before the first save begins with what has expired."""
+    if not accepts(checkpoint.open, s, half, op):
+        return True
+    return accepts(_open_and_crash, s, half, op) and _open_and_crash(s, half, op).op_cursor == op
+
+
+def _open_and_crash(s: State, half: Number, op: Number) -> State:
+    return checkpoint.crash(checkpoint.open(s, half, op), half, op)
+
+
+def a_broker_starts_again_where_it_saved(s: State) -> bool:
+    """Otherwise what was done with is done again after each start."""
+    if not accepts(checkpoint.save, s):
+        return True
+    if not accepts(_save_and_crash, s):
+        return False
+    after = _save_and_crash(s)
+    return after.half_cursor == s.half_cursor and after.op_cursor == s.op_cursor
+
+
+def _save_and_crash(s: State) -> State:
+    return checkpoint.crash(checkpoint.save(s), s.half_end, s.op_end)
+
+
+def an_op_of_an_earlier_version_resolves_the_half(s: State, number: Number, by: Number) -> bool:
+    """Otherwise a half that was decided before it came back is asked about again, or one that nobody decided is not."""
+    there = s.half_cursor <= number and number < s.half_end
+    left = (s.op_cursor <= by and by < s.op_end) or (by == NOBODY and s.expired != 0)
+    return accepts(checkpoint.resolve, s, number, How.EARLIER, by) == (there and left)
+
+
+def only_copies_count_as_set_aside(s: State, number: Number, how: int, by: Number) -> bool:
+    """Otherwise a copy that nobody wrote counts as on disk."""
+    if how == How.COPY or not accepts(checkpoint.resolve, s, number, how, by):
+        return True
+    return checkpoint.resolve(s, number, how, by).copy_end == s.copy_end
+
+
 DEVIATIONS = (
     Deviation(consume_an_op_that_is_still_needed, checkpoint.consume_op, frozenset({"rocketmq"}),
         "docs/rocketmq-transactions.md#n16, #aborted-round; apache/rocketmq#7240, apache/rocketmq#9500"),
@@ -44,4 +86,10 @@ GIVEN_UP = (
     checkpoint.a_crash_leaves_what_resolves_a_half_that_is_passed_for_good,
     checkpoint.cursors_never_step_back,
     checkpoint.what_was_passed_stays_as_it_was,
+)
+ENABLED = (
+    what_was_never_saved_begins_where_the_queues_were_found,
+    a_broker_starts_again_where_it_saved,
+    an_op_of_an_earlier_version_resolves_the_half,
+    only_copies_count_as_set_aside,
 )

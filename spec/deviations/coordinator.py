@@ -215,6 +215,29 @@ def a_life_that_is_cut_short_is_on_record(s: State, number: Number, time: int) -
     return not accepts(time_out_at_birth, s, number, time) or 0 < time_out_at_birth(s, number, time).left[number]
 
 
+def a_table_is_nobodys_while_its_coordinator_runs(s: State, limit: int, number: Number, status: Status) -> bool:
+    """Otherwise what the coordinator goes by changes under its feet."""
+    return not accepts(_load_behind_its_back, s, limit, number, status)
+
+
+def _load_behind_its_back(s: State, limit: int, number: Number, status: Status) -> State:
+    return coordinator.load(coordinator.recover(s, limit), number, status)
+
+
+def what_came_to_nothing_is_on_record(s: State, request: Request) -> bool:
+    """Otherwise nobody knows why its client was given no transaction."""
+    return not accepts(coordinator.burn, s, request) or coordinator.burn(s, request).fates[request] == Fate.BURNT
+
+
+def a_log_begins_with_its_first_transaction(
+    s: State, number: Number, request: Request, time: int, life: int
+) -> bool:
+    """Otherwise a coordinator that comes back looks for transactions that never were."""
+    if s.first != s.end or not accepts(coordinator.begin, s, number, request, time, life):
+        return True
+    return coordinator.begin(s, number, request, time, life).first == number
+
+
 DEVIATIONS = (
     Deviation(begin_above_the_limit, coordinator.begin, PULSAR,
         "docs/pulsar.md#n-1, #p-10: ServerCnx.handleNewTxn asks, and the log is written later; apache/pulsar#15157"),
@@ -231,5 +254,6 @@ ENABLED = (
     a_transaction_has_its_time_and_no_more, what_is_decided_ends, who_asks_is_told_the_outcome,
     what_the_log_holds_comes_back, rest_comes_when_all_has_ended, rest_comes_when_all_are_answered,
     who_was_admitted_begins_whatever_the_limit, a_life_that_no_clock_measures_may_end_at_once,
-    a_life_that_is_cut_short_is_on_record,
+    a_life_that_is_cut_short_is_on_record, a_table_is_nobodys_while_its_coordinator_runs,
+    what_came_to_nothing_is_on_record, a_log_begins_with_its_first_transaction,
 )

@@ -1,7 +1,7 @@
 """What RocketMQ does with its ops that the design forbids."""
 
 from gapless.spec import op_batch
-from gapless.spec.language import Deviation, Number, applies, implies, replace
+from gapless.spec.language import Deviation, Number, accepts, applies, implies, replace
 from gapless.spec.op_batch import State
 
 ROCKETMQ = frozenset({"rocketmq"})
@@ -72,6 +72,18 @@ def a_body_of_one_life_is_bounded(before: State, after: State) -> bool:
     return implies(before.restarted == 0, op_batch.a_body_is_bounded(before, after))
 
 
+def who_came_behind_a_full_op_waits_for_the_next(s: State, number: Number) -> bool:
+    """Otherwise a broker is accused whose batch was full when one more came, be its number of one byte."""
+    full = 0 < s.max_size and s.max_size <= s.size and s.size - s.longest < s.max_size and s.written < s.entered
+    new = s.restarted == 0 and not op_batch.is_entered(s, number)
+    return implies(full and new, accepts(_fill_an_op_and_leave_one, s, number))
+
+
+def _fill_an_op_and_leave_one(s: State, number: Number) -> State:
+    more = enqueue_behind_a_full_batch(s, number, 1, True)  # noqa: FBT003
+    return write_what_fills_an_op(more, s.entered - s.written, s.size, s.longest, True, True)  # noqa: FBT003
+
+
 DEVIATIONS = (
     Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "docs/rocketmq-transactions.md#n5: ops repeat a half"),
     Deviation(enqueue_behind_a_full_batch, op_batch.enqueue, ROCKETMQ,
@@ -95,4 +107,5 @@ GIVEN_UP = (
     op_batch.an_op_is_full_or_takes_all,
     op_batch.a_body_is_bounded,
 )
+ENABLED = (who_came_behind_a_full_op_waits_for_the_next,)
 STEP_PROPERTIES = (an_op_of_one_life_is_full_or_takes_all, a_body_of_one_life_is_bounded)
