@@ -15,7 +15,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -152,6 +152,7 @@ def within(theory: Theory, args: dict[str, Unknown]) -> list[Any]:
     return [z3.And(-LIMIT < number(value), number(value) < LIMIT) for value in values]
 
 
+@lru_cache(maxsize=2)  # both questions about a step ask for them, one after the other
 def runs(of: Kernel, step: TranslatedStep, theory: Theory) -> list[tuple[tuple[Any, ...], int, dict[str, Any]]]:
     """Every way through the kernel with one event: what must be so, why it is refused, the state."""
     args, _ = theory.ways(of.spec.actions[step.action])
