@@ -309,23 +309,24 @@ def _within(s: State, times: int) -> bool:
     return s.max_checks == 0 or times <= s.max_checks or 0 < s.restarted
 
 
-def a_half_is_put_back_unasked(s: State, number: Number, parent: Number, position: Position, asked: bool) -> bool:
+def a_half_is_put_back_once_more(s: State, number: Number, parent: Number, position: Position, asked: bool) -> bool:
     """Otherwise what RocketMQ does is called something else than it is, or not noticed."""
     times = s.times[parent] + 1
     immune = accepts(put_back_while_immune, s, number, parent, position, times, asked, True)  # noqa: FBT003
-    return implies(_in_place(s, number, parent, position), immune == (_within(s, times) and not asked))
+    old = accepts(put_back_an_old_version, s, number, parent, position, times, True, True)  # noqa: FBT003
+    open_still = s.phase == Phase.PREPARED and parent != s.newest
+    told = immune == (_within(s, times) and not asked) and old == (_within(s, times) and open_still)
+    return implies(_in_place(s, number, parent, position), told)
 
 
-def a_half_is_put_back_whatever_has_become_of_it(s: State, number: Number, parent: Number, position: Position) -> bool:
+def a_half_is_put_back_late(s: State, number: Number, parent: Number, position: Position) -> bool:
     """Otherwise what RocketMQ does is called something else than it is, or not noticed."""
     times = s.times[parent] + 1
     decided = accepts(put_back_after_a_decision, s, number, parent, position, times, True, True)  # noqa: FBT003
     parked = accepts(put_back_after_parking, s, number, parent, position, times, True, True)  # noqa: FBT003
-    within = _within(s, times)
-    told = decided == (within and transaction.is_decided(s)) and parked == (within and s.phase == Phase.PARKED)
-    old = accepts(put_back_an_old_version, s, number, parent, position, times, True, True)  # noqa: FBT003
-    open_still = s.phase == Phase.PREPARED and parent != s.newest
-    return implies(_in_place(s, number, parent, position), told and old == (open_still and within))
+    told = decided == (_within(s, times) and transaction.is_decided(s))
+    told_too = parked == (_within(s, times) and s.phase == Phase.PARKED)
+    return implies(_in_place(s, number, parent, position), told and told_too)
 
 
 def _restarted(s: State, number: Number, position: Position) -> State:
@@ -491,7 +492,7 @@ GIVEN_UP = (
 ENABLED = (
     a_half_is_prepared_once_and_carries_its_marker, a_version_may_outlive_the_ones_before_it,
     a_half_is_put_back_behind_itself_and_its_producer_asked, what_was_asked_for_is_committed,
-    what_was_asked_for_is_rolled_back, a_half_is_put_back_unasked, a_half_is_put_back_whatever_has_become_of_it,
+    what_was_asked_for_is_rolled_back, a_half_is_put_back_once_more, a_half_is_put_back_late,
     a_life_has_a_limit_of_its_own, a_half_may_come_twice, a_half_is_committed_late,
     a_half_is_rolled_back_and_has_its_op_late, a_half_is_set_aside_whatever_has_become_of_it,
     what_is_resumed_has_all_its_checks, what_comes_late_leaves_the_newest_version_as_it_was,
