@@ -21,6 +21,7 @@ from typing import Any, Literal, cast
 
 import z3
 
+from gapless.properties.faults import operators
 from gapless.properties.proof import counterexamples, equivalence, induction, symbolic
 from gapless.properties.proof.induction import CAN_HAPPEN, Obligation, Step, ask, theory
 from gapless.properties.proof.symbolic import State, UnknownMap, Way
@@ -35,7 +36,50 @@ Why = Literal["load-bearing", "judges the event alone", "tells an anomaly", "imp
 
 NO_PARENT = "the state does not keep which version a version was made of: the need is the only judge of it"
 NO_LIMIT = "after an anomaly any counter may have come from before the log began: the need is the only judge of it"
+OF_ITS_PART = "it is a need of op_batch's or checkpoint's own step, and is audited there: of one half, less is kept"
+LARGER = "a property breaks, by an example that is larger than those that are looked for here (faults/documented.py)"
+WHO_RUNS = (
+    "a decision that is in the log does no harm to a table that is gone: the need is the only judge of who made it"
+)
 ARGUED: dict[tuple[str, str, str], str] = {
+    **{
+        ("check_service", step, rule): OF_ITS_PART
+        for step, rules in {
+            "enqueue": ("half-that-waits-for-its-op-is-decided", "no-op-names-the-half-yet", "number-has-digits"),
+            "write": ("op-names-what-waits",),
+            "resolve": (
+                "half-that-has-a-copy-was-set-aside",
+                "half-is-resolved-by-what-names-it",
+                "half-is-in-the-log-and-not-done-with",
+                "half-is-resolved-by-a-record",
+                "op-that-resolves-the-half-reaches-it",
+                "copy-that-was-set-aside-has-its-number",
+            ),
+            "advance": ("half-cursor-moves-on",),
+            "consume_op": ("half-cursor-has-passed-all-that-the-op-names",),
+            "advance_ops": ("op-cursor-passes-no-op-that-is-still-needed",),
+        }.items()
+        for rule in rules
+    },
+    ("broker", "answer", "half-is-on-disk"): (
+        "the log's own step refuses what is not on disk: this need says of which half, and says it first"
+    ),
+    ("coordinator", "load", "table-is-gone"): (
+        "a table that is loaded while it is in use is right, entry by entry: the need is the only judge of when"
+    ),
+    ("coordinator", "recover", "every-active-transaction-comes-back"): LARGER,
+    ("coordinator", "add", "transaction-is-open"): LARGER,
+    ("coordinator", "admit", "request-is-new"): (
+        "a request that comes twice has one fate: that its number was not used before, the need alone can say"
+    ),
+    ("coordinator", "hand", "transaction-began-for-the-request"): (
+        "to whom a transaction was handed is not kept: the need is the only judge of it"
+    ),
+    ("coordinator", "decide", "coordinator-runs"): WHO_RUNS,
+    ("coordinator", "time_out", "coordinator-runs"): WHO_RUNS,
+    ("permits", "rest_in_a_deadlock", "step-applies-here"): (
+        "the deviation is tried only where `rest` refuses, and there it always applies"
+    ),
     ("log", "roll", "blank-begins-where-the-last-record-ends"): (
         "a blank ends its file wherever it begins, so its beginning leaves no mark: the need is the rule itself"
     ),
@@ -120,7 +164,7 @@ class _AuditedStep:
         """Its needs, in the order of the text, those that are always met here among them."""
         return tuple(dict.fromkeys(need.rule for need in needs(self.step)))
 
-    def without(self, rule: str) -> Guard:
+    def without(self, rule: str) -> Guard:  # noqa: PLR0911 - a reason each
         """What becomes of it without a need."""
 
         def guard(why: Why, *says: str) -> Guard:
@@ -138,8 +182,19 @@ class _AuditedStep:
             return guard("judges the event alone")
         if change.hides_an_anomaly():
             return guard("tells an anomaly")
+        if noticed := self.noticed(rule):
+            return guard("load-bearing", *(name.replace("_", " ") for name in noticed))
         argument = ARGUED.get((self.spec.name, self.step.__name__, rule))
         return guard("argued", argument) if argument else guard("unneeded")
+
+    def noticed(self, rule: str) -> tuple[str, ...]:
+        """What of ENABLED breaks where the function that states the need does so no more."""
+        for fault in operators.faults(self.spec):
+            behind = operators.behind_steps(self.spec).get(fault.function, frozenset())
+            if fault.says == f"without {rule}" and self.step.__name__ in behind:
+                asked = induction.enabled(operators.planted(self.spec, fault))
+                return tuple(o.invariant for o in asked if counterexamples.refuted([o], WINDOW, VALUES))
+        return ()
 
     def broken(self, rule: str) -> tuple[str, ...]:
         """The properties that break without a need, each shown by an example; by the design, if any does."""
@@ -241,6 +296,7 @@ Each rule of each step is dropped in turn; `step-applies-here` stands for all `a
 Made by `python -m gapless.properties.faults.guard_audit --write`, which looks again at the specs that have changed.
 
 - **load-bearing**: without it these properties break; Z3 finds an example of each, and the plain functions confirm it.
+  What `ENABLED` says is asked where no other property breaks.
 - **judges the event alone**: it leaves no mark in any state, for what it lets through is what the step would have come
   to, had the event claimed something else. The need itself is the rule.
 - **tells an anomaly**: what it refuses is what a deviation stands for. Without it that would count as lawful.
