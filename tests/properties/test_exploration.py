@@ -110,6 +110,21 @@ NEVER_UNMET = {
     ("check_service", "crash", "what-was-flushed-survives"),
     ("check_service", "save", "what-the-saved-cursors-passed-is-on-disk"),
     ("check_service", "save", "what-resolves-the-halves-that-were-passed-is-on-disk"),
+    # Of the specs that a broker is made of: it gives them what it has made sure of, or refuses before they are asked.
+    ("broker", "answer", "acknowledged-position-moves-on"),
+    ("broker", "answer", "bytes-are-on-disk"),
+    ("broker", "check", "check-is-left"),
+    ("broker", "check", "version-has-a-number-of-its-own"),
+    ("broker", "check", "version-has-its-place-in-the-log"),
+    ("broker", "crash", "full-files-survive"),
+    ("broker", "crash", "nothing-is-invented"),
+    ("broker", "crash", "what-was-flushed-survives"),
+    ("broker", "flush", "flushed-position-moves-on"),
+    ("broker", "open", "transaction-is-new"),
+    # Numbers that the bound tries are each of one version, and every position that it tries has its place.
+    ("transaction", "check", "version-has-a-number-of-its-own"),
+    ("transaction", "check", "version-has-its-place-in-the-log"),
+    ("transaction", "outlive", "version-has-a-number-of-its-own"),
 }
 
 
@@ -347,7 +362,7 @@ def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
         ("log", "log-is-not-open-yet", "nothing_acknowledged_is_lost", 2),
         ("queue", "no-entry-before-it-is-missing", "an_entry_is_its_message", 3),
         ("transaction", "decision-came-before-the-op", "an_op_follows_a_decision", 2),
-        ("checkpoint", "half-cursor-passes-no-undecided-half", "what_the_half_cursor_passes_is_resolved", 3),
+        ("checkpoint", "half-cursor-passes-no-undecided-half", "every_half_that_was_passed_is_resolved", 3),
         ("op_batch", "no-op-names-the-half-yet", "a_half_is_named_once", 2),
         ("dispatch", "no-other-worker-is-at-the-queue", "one_worker_is_at_the_queue_unless_they_may_overlap", 5),
         ("ring", "ring-has-room-for-the-batch", "a_slot_holds_the_batch_that_belongs_there", 4),
@@ -358,7 +373,7 @@ def test_a_guard_that_is_gone_is_missed_by_the_shortest_way() -> None:
         ("coordinator", "every-active-transaction-comes-back", "no_active_transaction_is_forgotten", 5),
         ("permits", "permit-is-free", "no_more_requests_are_out_than_permits", 1),
         ("permits", "nobody-waits-while-a-permit-is-free", "nobody_waits_for_a_free_permit", 3),
-        ("broker", "final-is-on-disk", "what_consumers_saw_survives_every_crash", 7),
+        ("broker", "final-is-on-disk", "what_consumers_saw_survives_every_crash", 8),
     ],
 )
 def test_what_is_broken_is_found(name: str, rule: str, sentence: str, steps: int) -> None:
