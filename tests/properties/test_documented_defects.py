@@ -23,8 +23,8 @@ def broken(defect: Defect, spec: Spec) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.code)
 def test_a_documented_defect_is_noticed_by_a_property_with_a_name(defect: Defect) -> None:
+    """That nothing breaks without it is proved with all other obligations (test_proofs.py)."""
     assert broken(defect, defect.planted())
-    assert not broken(defect, SPECS[defect.spec])
 
 
 def test_there_are_enough_of_every_kind_and_each_is_documented() -> None:
