@@ -351,7 +351,7 @@ FALSE_FRIENDS: tuple[FalseFriend, ...] = (
     ),
     FalseFriend(
         "transaction", what_is_parked_stays_invisible, "rocketmq",
-        (*HALF, ("park", (0, 90, 15, 1, 0)), ("commit", (0, 40, 140, 1, 0))),
+        (*HALF, ("park", (0, 90, 0, 1, 0)), ("commit", (0, 40, 140, 1, 0))),
         "docs/rocketmq-transactions.md#n10; apache/rocketmq#8158",
     ),
     FalseFriend(

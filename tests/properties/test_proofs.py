@@ -129,7 +129,7 @@ FAULTS = {
     ),
     "a cursor is saved before the version that resolves a half is on disk": (
         ("checkpoint", "return by < s.half_flushed", "return by < s.half_end"),
-        ("flush", "a_crash_leaves_what_resolves_a_half_that_is_passed_for_good"),
+        ("save", "a_crash_leaves_what_resolves_a_half_that_is_passed_for_good"),
     ),
     "a final is not counted": (
         ("transaction", "finals=s.finals + 1, commits=", "commits="),
