@@ -385,8 +385,18 @@ def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
     return Kernel(spec, tuple(writer.reasons), source, _compiled(name, source))
 
 
+COMPILED = 350_000  # letters of source at most; a spec that is made of others has more, for its steps are theirs
+BY_NUMBA = "from numba import njit\n"
+BY_PYTHON = "def njit(*function, **_how):\n    return function[0] if function else njit\n"
+
+
 def _compiled(name: str, source: str) -> Callable[..., None]:
-    """The loop, imported from a file: numba keeps machine code only for functions that have one."""
+    """The loop, imported from a file: numba keeps machine code only for functions that have one.
+
+    What it would compile for minutes is run as it stands, by Python: the same text, and the same answers.
+    """
+    if len(source) > COMPILED:
+        source = source.replace(BY_NUMBA, BY_PYTHON)
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     path = _cache_folder() / f"{name}_{digest}.py"
     if not _holds(path, source):
