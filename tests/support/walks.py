@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import random
 import re
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 
+from gapless.properties.exploration.bounds import arguments, bound_of
 from gapless.spec.catalog import PROFILES, SPECS, Spec, State
 from gapless.spec.language import Refused
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import kernel
 
-Choose = Callable[[Sequence[int]], int]
+Choose = Callable[[Sequence[Any]], Any]
 SMALL = (0, 1, 2, 3, 8, 9, 40, 100)
 LIKELY = {
-    "broker": 3 * ("prepare", "flush", "answer", "run", "ask_to_commit", "commit", "dispatch"),
-    "dispatch": ("scan", "take", "write", "commit"),
+    "broker": 3 * ("prepare", "flush", "flush", "answer", "run", "ask_to_commit", "commit", "dispatch"),
+    "check_service": 3 * ("enqueue", "write", "resolve", "advance", "consume_op", "advance_ops"),
+    "dispatch": ("scan", "take", "write", "commit", "end", "end"),
 }
 """Steps that a walk takes more often: consumers see a message in the ninth step of a broker at the earliest, and in
 the fifth of a queue."""
@@ -55,14 +60,19 @@ def walk(spec: Spec, profile: str, choose: Choose, *, length: int, edges: Sequen
     deviations: tuple[str, ...] = ()
     names = [*spec.actions, *LIKELY.get(spec.name, ())]
     for turn in range(length):
-        name = names[choose(range(len(names)))] if turn else names[0]  # unopened, there is little to do
+        unopened = turn == 0 and choose(range(20)) > 0  # then there is little to do
+        name = names[0 if unopened else choose(range(len(names)))]
         near = values_near(spec, state) + tuple(edges)
         args = tuple(near[choose(range(len(near)))] for _ in spec.parameters[name])
-        if mood := choose(range(4)):  # 0: any arguments; 1: likely ones, but one is beside it; else: likely ones
+        mood = choose(("any", "likely", "likely", "likely, but one", "taken", "taken, but one"))
+        if mood.startswith("likely"):
             args = likely_arguments(spec, state, name, args)
-            odd = choose(range(len(args))) if args and mood == 1 else -1
-            args = tuple(value + choose((-1, 1)) if at == odd else value for at, value in enumerate(args))
-            args = tuple(max(INT64[0], min(INT64[-1], value)) for value in args)
+        elif mood.startswith("taken"):
+            args = taken_arguments(spec, state, name, profile, choose) or args
+        if args and mood.endswith("but one"):
+            odd = choose(range(len(args)))
+            args = (*args[:odd], args[odd] + choose((-1, 1)), *args[odd + 1 :])
+        args = tuple(within(spec, name, *each) for each in zip(spec.parameters[name], args, strict=True))
         event = (name, args)
         try:
             after, deviation = spec.step(state, name, named(spec.name, event), profile)
@@ -87,6 +97,28 @@ def constants(spec: Spec) -> frozenset[int]:
     """The numbers that the kernel compares with."""
     questions = re.findall(r"^ +if (.*):$", kernel(spec.name).source, re.MULTILINE)
     return frozenset(int(text) for question in questions for text in re.findall(r"\b\d+\b", question))
+
+
+def within(spec: Spec, action: str, parameter: str, value: int) -> int:
+    """The value that an event may have for this: flags are 1 or 0, and numbers have 64 bits."""
+    return value % 2 if parameter in spec.flags[action] else max(INT64[0], min(INT64[-1], value))
+
+
+def taken_arguments(spec: Spec, state: State, action: str, profile: str, choose: Choose) -> tuple[int, ...] | None:
+    """Arguments that the spec is explored with and that the step is taken with here, if a few tries find some."""
+    every = explored_arguments(spec, action)
+    first = choose(range(len(every)))
+    for at in range(min(len(every), 40)):
+        args = every[(first + 7 * at) % len(every)]
+        with suppress(Refused):
+            spec.step(state, action, named(spec.name, (action, args)), profile)
+            return args
+    return None
+
+
+@cache
+def explored_arguments(spec: Spec, action: str) -> list[tuple[int, ...]]:
+    return arguments(bound_of(spec), spec, action)
 
 
 def likely_arguments(spec: Spec, state: State, action: str, drawn: tuple[int, ...]) -> tuple[int, ...]:
@@ -121,23 +153,6 @@ def likely_arguments(spec: Spec, state: State, action: str, drawn: tuple[int, ..
 def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     """The same for halves, ops and cursors: `drawn` chooses between the newest version and the one before it."""
     some = drawn[0] if drawn else 0
-    if spec.name == "checkpoint":
-        return {
-            ("half", "number"): lambda: state.half_end,
-            ("resolve", "number"): lambda: state.half_cursor + some % 2,
-            ("resolve", "how"): lambda: 1 + abs(drawn[1]) % 4,
-            ("resolve", "by"): lambda: state.op_end - 1 if drawn[1] % 4 == 0 else state.half_end - 1,
-            ("flush", "half"): lambda: state.half_end,
-            ("flush", "op"): lambda: state.op_end,
-            ("flush", "copy"): lambda: state.copy_end,
-            ("crash", "half"): lambda: state.half_end,
-            ("crash", "op"): lambda: state.op_end,
-            ("advance", "to"): lambda: state.half_cursor + 1,
-            ("op", "number"): lambda: state.op_end,
-            ("op", "reach"): lambda: state.half_cursor + some % 2,
-            ("consume_op", "number"): lambda: state.op_cursor,
-            ("advance_ops", "to"): lambda: state.op_cursor + 1,
-        }
     if spec.name == "op_batch":
         return {
             ("open", "max_size"): lambda: abs(some) % 3,
@@ -180,6 +195,33 @@ def of_transactions(spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tu
         ("acknowledge", "number"): lambda: version,
         ("ask_back", "number"): lambda: version,
         ("ask_back", "half"): lambda: state.positions[version],
+    }
+
+
+def of_cursors(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for two cursors, with the batcher or without it: `drawn` chooses among what is not passed."""
+    some = abs(drawn[0]) if drawn else 0
+    how = 1 + abs(drawn[1]) % 4 if len(drawn) > 1 else 0
+    by = {1: state.op_end - 1, 2: state.half_end - 1, 3: state.copy_end}
+    return {
+        ("open", "half"): lambda: some,
+        ("open", "max_checks"): lambda: some % 3,
+        ("half", "number"): lambda: state.half_end,
+        ("resolve", "number"): lambda: state.half_cursor + some % 3,
+        ("resolve", "how"): lambda: how,
+        ("resolve", "by"): lambda: -1 if drawn[2] % 4 == 0 else by.get(how, state.op_end - 1),
+        ("enqueue", "number"): lambda: state.newest if some % 3 == 0 else state.half_end - 1 - some % 2,
+        ("enqueue", "length"): lambda: 1 + drawn[1] % 3,
+        ("flush", "half"): lambda: state.half_end - (some % 5 == 0),
+        ("flush", "op"): lambda: state.op_end - (drawn[1] % 5 == 0),
+        ("flush", "copy"): lambda: state.copy_end - (drawn[2] % 5 == 0),
+        ("crash", "half"): lambda: state.half_flushed if some % 3 else state.half_end,
+        ("crash", "op"): lambda: state.op_flushed if drawn[1] % 3 else state.op_end,
+        ("advance", "to"): lambda: state.half_cursor + 1,
+        ("op", "number"): lambda: state.op_end,
+        ("op", "reach"): lambda: state.half_cursor + drawn[1] % 3,
+        ("consume_op", "number"): lambda: state.op_cursor,
+        ("advance_ops", "to"): lambda: state.op_cursor + 1,
     }
 
 
@@ -250,7 +292,7 @@ def of_a_broker(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple
     return {
         **{(action, "position"): lambda: state.end for action in written},
         ("open", "max_checks"): lambda: abs(drawn[0]) % 3,
-        ("open", "file_size"): lambda: 40,
+        ("open", "file_size"): lambda: 40 - 8 * (drawn[1] % 4),
         ("ask_to_commit", "number"): lambda: newest,
         ("ask_to_roll_back", "number"): lambda: newest,
         ("check", "number"): lambda: state.newest + 1 + abs(drawn[0]) % 2,
@@ -323,7 +365,8 @@ def nothing_more(_spec: Spec, _state: State, _drawn: tuple[int, ...]) -> dict[tu
 
 
 LIKELY_ARGUMENTS = {
-    **dict.fromkeys(("transaction", "checkpoint", "op_batch"), of_transactions),
+    **dict.fromkeys(("transaction", "op_batch"), of_transactions),
+    **dict.fromkeys(("checkpoint", "check_service"), of_cursors),
     "dispatch": of_dispatch,
     "ring": of_a_ring,
     "half_cache": of_a_cache,
@@ -333,9 +376,20 @@ LIKELY_ARGUMENTS = {
     "permits": of_permits,
 }
 NOBODY = "nobody"  # a profile that allows no deviation at all
-WALKS = {"queue": 1200, "transaction": 1500, "half_cache": 1000, "broker": 1200, "coordinator": 500}
-"""Some of their needs are met four steps after the beginning."""
-LONG = {"coordinator": 40, "broker": 40, "dispatch": 40}  # steps of a walk; elsewhere 20
+WALKS = {
+    "broker": 1600,
+    "check_service": 1500,
+    "checkpoint": 900,
+    "coordinator": 1500,
+    "dispatch": 800,
+    "half_cache": 1000,
+    "op_batch": 900,
+    "queue": 1200,
+    "transaction": 2500,
+}
+"""Walks of each spec; elsewhere 300."""
+LONG = {"broker": 70, "check_service": 60, "checkpoint": 40, "coordinator": 40, "dispatch": 40}
+"""Steps of a walk; elsewhere 20."""
 
 
 def broker(spec: Spec) -> str:
@@ -376,3 +430,11 @@ def walks(spec: Spec, profile: str, count: int = 0) -> list[Offer]:
         for _ in range(count or WALKS.get(spec.name, 300))
         for offer in walk(spec, profile, chance.choice, length=LONG.get(spec.name, 20))
     ]
+
+
+def some_of_each(offers: Sequence[Offer], most: int) -> list[Offer]:
+    """So many offers at most of each action that are taken, deviate or are refused alike: the last ones."""
+    alike: defaultdict[object, deque[Offer]] = defaultdict(lambda: deque(maxlen=most))
+    for offer in offers:
+        alike[offer.event[0], offer.rule, offer.deviations].append(offer)
+    return [offer for some in alike.values() for offer in some]
