@@ -107,9 +107,9 @@ def within(spec: Spec, action: str, parameter: str, value: int) -> int:
 def taken_arguments(spec: Spec, state: State, action: str, profile: str, choose: Choose) -> tuple[int, ...] | None:
     """Arguments that the spec is explored with and that the step is taken with here, if a few tries find some."""
     every = explored_arguments(spec, action)
-    first = choose(range(len(every)))
+    first: int = choose(range(len(every)))
     for at in range(min(len(every), 40)):
-        args = every[(first + 7 * at) % len(every)]
+        args: tuple[int, ...] = every[(first + 7 * at) % len(every)]
         with suppress(Refused):
             spec.step(state, action, named(spec.name, (action, args)), profile)
             return args
@@ -118,6 +118,7 @@ def taken_arguments(spec: Spec, state: State, action: str, profile: str, choose:
 
 @cache
 def explored_arguments(spec: Spec, action: str) -> list[tuple[int, ...]]:
+    """Every tuple of arguments that exploration tries."""
     return arguments(bound_of(spec), spec, action)
 
 
