@@ -29,6 +29,8 @@ from gapless.traces.replay.kernels import kernel
 from tests.support.command_line import gapless
 from tests.support.needs import NEVER_UNMET
 
+pytestmark = pytest.mark.xdist_group("exploration")  # one worker, so that every spec is explored once
+
 # Of each spec: its states and transitions within the bound, the states beyond it, and the steps that were tried.
 PINNED = {
     "log": (133, 1_674, 54, 46_816),

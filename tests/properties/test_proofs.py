@@ -477,13 +477,13 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_proofs_are_remembered_until_a_definition_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = ledger.prove(["op_batch"])
+    first = ledger.prove(["ring"])
     assert first.exit_code == 0
     told: list[ledger.LedgerEntry] = []
-    again = ledger.prove(["op_batch"], told=told.append)
+    again = ledger.prove(["ring"], told=told.append)
     assert again.obligations == first.obligations == told
     monkeypatch.setattr(ledger, "digest", lambda _subject: "another")
-    assert ledger.recall("op_batch") == {}
+    assert ledger.recall("ring") == {}
 
 
 def test_a_changed_definition_has_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -535,7 +535,7 @@ def test_the_exit_code_is_that_of_the_worst() -> None:
 
 def test_the_command_proves_and_writes_json(tmp_path: Path) -> None:
     out = tmp_path / "ledger.json"
-    done = gapless_process("prove", "op_batch", "joining", "--json", str(out))
+    done = gapless_process("prove", "ring", "joining", "--json", str(out))
     assert done.returncode == 0, done.stderr
     entries = json.loads(out.read_text())["obligations"]
     assert {"spec", "invariant", "step", "result", "ms"} <= set(entries[0])
