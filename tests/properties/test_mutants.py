@@ -45,13 +45,13 @@ def test_a_fault_is_what_it_says() -> None:
 
 
 def test_of_a_sample_of_all_faults_nearly_all_are_noticed() -> None:
-    found = list(judged(sample(SAMPLE), jobs=1))
+    found = list(judged(sample(SAMPLE), jobs=1, compared=False))
     assert len(found) == SAMPLE
     assert all(one.caught or one.same or one.why for one in found), [one for one in found if not one.caught]
     assert share_caught(found) >= BAR - 1 / SAMPLE, [one for one in found if one.survives]
 
 
-SAMPLE = 6
+SAMPLE = 8
 
 
 def by_name(spec: Spec, name: str) -> Judged:
