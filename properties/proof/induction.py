@@ -96,8 +96,7 @@ class Theory:
     @property
     def steps(self) -> tuple[Step, ...]:
         """Every step that may be taken."""
-        deviations = self.spec.deviations if self.weak else ()
-        return (*self.spec.actions.values(), *(deviation.step for deviation in deviations))
+        return self.spec.steps if self.weak else tuple(self.spec.actions.values())
 
     # -- what Z3 is asked ------------------------------------------------------------------------------------------
 
@@ -236,7 +235,7 @@ def exclusive(spec: Spec) -> Iterator[Obligation]:
 
 def covering(spec: Spec) -> Iterator[Obligation]:
     """That the ways through every step cover every input, and no two overlap: only then proofs of them are of it."""
-    for step in (*spec.actions.values(), *(deviation.step for deviation in spec.deviations)):
+    for step in spec.steps:
         yield Obligation(spec, COVERED, step.__name__, methodcaller("uncovered", step), otherwise=LOST)
 
 
