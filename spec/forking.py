@@ -54,14 +54,13 @@ class Path:
     turns: list[Turn] = field(default_factory=list)
 
     @property
-    def questions(self) -> list[Any]:
-        """The questions in the order in which they were met."""
-        return [turn.question for turn in self.turns]
-
-    @property
     def answers(self) -> list[bool]:
         """The answer to each question."""
         return [turn.answer for turn in self.turns]
+
+    def asked_before(self, question: Any) -> bool | None:
+        """The answer where the question was met before on this path."""
+        return next((turn.answer for turn in self.turns if self.alike(turn.question, question)), None)
 
     def decide(self, question: Any) -> bool:
         """The answer on this path. A question whose answer is already known is not a fork. Raises AskedOtherwise."""

@@ -255,7 +255,7 @@ def _asked_before(path: forking.Path, question: Any) -> bool | None:
     plain = z3.simplify(question)
     if z3.is_true(plain) or z3.is_false(plain):
         return bool(z3.is_true(plain))
-    return next((turn.answer for turn in path.turns if _alike(turn.question, question)), None)
+    return path.asked_before(question)
 
 
 def _alike(one: Any, other: Any) -> bool:
