@@ -7,7 +7,7 @@ step, must cover every input, and no two overlap.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import methodcaller
 from typing import Any
 
@@ -28,13 +28,7 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
 
 def shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
     """All that must be shown of one claim."""
-    made: dict[int, _Shown] = {}
-
-    def of(theory: Theory) -> _Shown:
-        """The claim of a theory, read once for all that is to be shown of it."""
-        if id(theory) not in made:
-            made[id(theory)] = _Shown(claim, theory)
-        return made[id(theory)]
+    of = cache(partial(_Shown, claim))  # of a theory, read once for all that is to be shown of it
 
     def one(step: str, wrong: str, *about: Any, otherwise: str = "") -> Obligation:
         ask = methodcaller(wrong, *about)
@@ -77,23 +71,20 @@ class _Shown:
         self.known = (*theory.known, self.says(claim.pending, theory.before), self.is_witness(theory.before, self.mark))
 
     def says(self, predicate: Callable[..., Any], state: State, *marks: Unknown) -> Any:
-        key = (predicate, id(state), *map(id, marks))
-        if key not in self.read:
-            with symbolic.read(self.theory.reading):
-                self.read[key] = (
-                    symbolic.formula(predicate, state, self.subject, *marks),
-                    state,
-                )  # kept, with its number
-        return self.read[key][0]
+        return self.once(symbolic.formula, predicate, state, *marks)
 
     def is_witness(self, state: State, mark: Unknown) -> Any:
         return self.says(self.claim.witness, state, mark)
 
     def rank(self, state: State, mark: Unknown) -> Any:
-        key = ("rank", id(state), id(mark))
+        return self.once(symbolic.term, self.claim.rank, state, mark)
+
+    def once(self, how: Callable[..., Any], function: Callable[..., Any], state: State, *marks: Unknown) -> Any:
+        """What a function of the claim says of a state and the subject, read by `how` when it is first asked."""
+        key = (how, function, id(state), *map(id, marks))
         if key not in self.read:
             with symbolic.read(self.theory.reading):
-                self.read[key] = symbolic.term(self.claim.rank, state, self.subject, mark), state
+                self.read[key] = how(function, state, self.subject, *marks), state  # kept, and so is its number
         return self.read[key][0]
 
     def settled(self, helpful: Helpful, state: State, mark: Unknown) -> dict[str, Any]:
