@@ -167,7 +167,7 @@ class Reading(Reader):
         """As the word of the spec language, by induction: any one step leads where the next one begins."""
 
         def goes_on(n: Any, key: Any) -> Unknown:
-            return Unknown(_same_at(step(stands(n), n), stands(n + 1), key))
+            return Unknown(same_at(step(stands(n), n), stands(n + 1), key))
 
         with _bound() as n, _bound() as key:
             between = self._every(
@@ -371,12 +371,16 @@ def taken(found: Sequence[Way]) -> Any:
     return z3.Or([way.walked for way in found if way.accepted])
 
 
-def _same_at(one: State, other: State, key: Any) -> Any:
-    """That two states are equal, their Maps at one key."""
-    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
-    return z3.And(
-        [number(a[key]) == number(b[key]) if isinstance(a, UnknownMap) else number(a) == number(b) for a, b in pairs]
-    )
+def same_at(one: State, other: State, *keys: Any) -> Any:
+    """That two states are equal, their Maps at some keys."""
+    parts = []
+    for field in fields(one):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(a, UnknownMap):
+            parts += [number(a[key]) == number(b[key]) for key in keys]
+        else:
+            parts.append(number(a) == number(b))
+    return z3.And(parts)
 
 
 def same_state(one: State, other: State) -> Any:
