@@ -76,9 +76,9 @@ def settled(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0
         found, spent = smallest(obligation, work=work, seed=seed)
         if found:
             return result("proved", spent, found)
-    spent, why = 0, ""
+    spent, why, terms = 0, "", obligation.question().terms
     for allowed in dict.fromkeys((min(work, SOON), work)):  # what does not hold is found sooner among small numbers
-        answer = ask(obligation.question().terms, work=allowed, seed=seed)
+        answer = ask(terms, work=allowed, seed=seed)
         spent, why = spent + answer.work, answer.why
         if answer.said == "unsat" and obligation.wanted == "sat":
             return result("refuted", spent, why="there is no state in which all invariants hold and it is accepted")
