@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from inspect import signature
 from itertools import product
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import z3
 
@@ -28,42 +29,90 @@ PRUNING = 20_000  # Z3's own measure of work that one question may cost while pa
 
 
 class Unknown:
-    """A number or a truth value that is known only as a Z3 term."""
+    """A number or a truth value that is known only as a Z3 term.
 
-    __slots__ = ("term",)
+    A function is run once for each way through it, and every run begins like others. So what was `made` of a value is
+    kept with it, by the operator and the other operand: what is written again is the same value, not a new term.
+    """
+
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, term: Any) -> None:
         self.term = term
+        self.made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+    @cached_property
+    def number(self) -> Any:
+        """As an integer term; truth is 1 or 0, as in events."""
+        return z3.If(self.term, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(self.term) else self.term
+
+    @cached_property
+    def truth(self) -> Any:
+        """As a boolean term; what is not 0 is true."""
+        return self.term if z3.is_bool(self.term) else self.term != 0
+
+    @cached_property
+    def untruth(self) -> Any:
+        """That it is not so."""
+        return z3.Not(self.truth)
+
+    @cached_property
+    def key(self) -> int:
+        """What it is known by as a question: Z3 has each term once, as long as anybody has it."""
+        return int(self.truth.get_id())
+
+    @cached_property
+    def plain(self) -> bool | None:
+        """The answer, where it answers itself."""
+        found = z3.simplify(self.truth)
+        return bool(z3.is_true(found)) if z3.is_true(found) or z3.is_false(found) else None
 
     def __bool__(self) -> bool:
-        return forking.decide(truth(self))
+        return forking.decide(self)
 
     def __neg__(self) -> Unknown:
-        return Unknown(-number(self))
+        return Unknown(-self.number)
 
     def __repr__(self) -> str:
         return f"Unknown({self.term})"
 
 
+T = TypeVar("T")
+
+
+def _once(made: dict[tuple[Any, ...], tuple[Any, Any]], how: str, other: Any, make: Callable[[], T]) -> T:
+    """What is made of a value and another. Both are kept with it: an object's number is its own while it is there."""
+    key = (how, other) if other.__class__ is int else (how, "of", id(other))
+    found = made.get(key)
+    if found is None:
+        found = made[key] = make(), other
+    return found[0]  # type: ignore[no-any-return]
+
+
 def number(value: Any) -> Any:
     """The value as an integer term; truth is 1 or 0, as in events."""
-    term = value.term if isinstance(value, Unknown) else value
-    if z3.is_expr(term):
-        return z3.If(term, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(term) else term
-    return z3.IntVal(int(term))
+    if isinstance(value, Unknown):
+        return value.number
+    return Unknown(value).number if z3.is_expr(value) else _literal(int(value))
 
 
 def truth(value: Any) -> Any:
     """The value as a boolean term; what is not 0 is true."""
-    term = value.term if isinstance(value, Unknown) else value
-    if z3.is_expr(term):
-        return term if z3.is_bool(term) else term != 0
-    return z3.BoolVal(bool(term))
+    if isinstance(value, Unknown):
+        return value.truth
+    return Unknown(value).truth if z3.is_expr(value) else z3.BoolVal(bool(value))
+
+
+@lru_cache(maxsize=1024)
+def _literal(value: int) -> Any:
+    return z3.IntVal(value)
 
 
 def _overloaded(name: str) -> Callable[[Any, Any], Unknown]:
-    return lambda a, b: Unknown(getattr(number(a), name)(number(b)))
+    def operator(a: Unknown, b: Any) -> Unknown:
+        return _once(a.made, name, b, lambda: Unknown(getattr(a.number, name)(number(b))))
+
+    return operator
 
 
 for _name in ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"):
@@ -91,34 +140,40 @@ for _name, _z3 in (("floordiv", "div"), ("mod", "mod")):
 
 
 class UnknownMap:
-    """A `Map` that is known only as a Z3 array from integers to integers."""
+    """A `Map` that is known only as a Z3 array from integers to integers; what was made of it is kept, too."""
 
-    __slots__ = ("default", "term")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, default: int, term: Any) -> None:
         self.default = default
         self.term = term
+        self.made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
     def __eq__(self, _other: object) -> bool:
         raise TypeError("compare Maps key by key: an invariant speaks of all keys by a parameter")
 
     def __getitem__(self, key: Any) -> Unknown:
-        return Unknown(z3.Select(self.term, number(key)))
+        return _once(self.made, "at", key, lambda: Unknown(z3.Select(self.term, number(key))))
 
     def set(self, key: Any, value: Any) -> UnknownMap:
         """As `Map.set`."""
-        return UnknownMap(self.default, z3.Store(self.term, number(key), number(value)))
+        made: dict[tuple[Any, ...], tuple[Any, Any]] = _once(self.made, "set", key, dict)
+        return _once(made, "to", value, lambda: self._of(z3.Store(self.term, number(key), number(value))))
 
     def cleared(self) -> UnknownMap:
         """As `Map.cleared`."""
-        return UnknownMap(self.default, z3.K(z3.IntSort(), number(self.default)))
+        return _once(self.made, "cleared", None, lambda: self._of(z3.K(z3.IntSort(), number(self.default))))
 
     def forget_from(self, low: Any) -> UnknownMap:
         """As `Map.forget_from`."""
+        return _once(self.made, "forget from", low, lambda: self._of(self._kept(number(low))))
+
+    def _kept(self, low: Any) -> Any:
         key = z3.Int("k!forgotten")  # bound at once, so that whoever asks again writes the same term
-        kept = z3.If(key < number(low), z3.Select(self.term, key), number(self.default))
-        return UnknownMap(self.default, z3.Lambda([key], kept))
+        return z3.Lambda([key], z3.If(key < low, z3.Select(self.term, key), number(self.default)))
+
+    def _of(self, term: Any) -> UnknownMap:
+        return UnknownMap(self.default, term)
 
 
 _depth: ContextVar[int] = ContextVar("depth", default=0)
@@ -152,7 +207,7 @@ class Reading(Reader):
 
     def accepts(self, step: Callable[..., Any], *args: Any) -> Unknown:
         """As the word of the spec language."""
-        tree = forking.decision_tree(step, *args, known=_asked_before, alike=_alike)
+        tree = forking.decision_tree(step, *args, known=_asked_before, key=_as_a_term)
         return Unknown(_folded(tree, lambda _state: z3.BoolVal(True)))  # noqa: FBT003 - whatever state it leads to
 
     def filled(self, default: Any, low: Any, high: Any, value: Callable[[Any], Any]) -> UnknownMap:
@@ -250,27 +305,22 @@ def symbolic(state: State) -> State:
 # -- predicates ----------------------------------------------------------------------------------------------------
 
 
-def _asked_before(path: forking.Path, question: Any) -> bool | None:
+def _asked_before(path: forking.Path, question: Unknown) -> bool | None:
     """The answer where the question answers itself, or was asked before."""
-    plain = z3.simplify(question)
-    if z3.is_true(plain) or z3.is_false(plain):
-        return bool(z3.is_true(plain))
-    return path.asked_before(question)
+    return path.asked_before(question) if question.plain is None else question.plain
 
 
-def _alike(one: Any, other: Any) -> bool:
-    """Two questions are one if they are the same term: `==` of terms is a term."""
-    return bool(one.eq(other))
+_as_a_term = attrgetter("key")  # two questions are one if they are the same term: `==` of terms is a term
 
 
 def formula(predicate: Callable[..., Any], *args: Any) -> Any:
     """`predicate(*args)` as one boolean term: its tree of questions, folded."""
-    return _folded(forking.decision_tree(predicate, *args, known=_asked_before, alike=_alike))
+    return _folded(forking.decision_tree(predicate, *args, known=_asked_before, key=_as_a_term))
 
 
 def term(function: Callable[..., Any], *args: Any) -> Any:
     """`function(*args)`, a number, as one integer term."""
-    return _folded(forking.decision_tree(function, *args, known=_asked_before, alike=_alike), number)
+    return _folded(forking.decision_tree(function, *args, known=_asked_before, key=_as_a_term), number)
 
 
 def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
@@ -278,7 +328,7 @@ def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
         if isinstance(tree.outcome, Refused):
             return z3.BoolVal(False)  # noqa: FBT003 - a step that is refused does not hold
         return leaf(tree.outcome)
-    return _chosen(tree.question, _folded(tree.yes, leaf), _folded(tree.no, leaf))
+    return _chosen(tree.question.truth, _folded(tree.yes, leaf), _folded(tree.no, leaf))
 
 
 def _chosen(question: Any, yes: Any, no: Any) -> Any:
@@ -328,26 +378,26 @@ class Pruner:
         self.solver.set("rlimit", PRUNING)
         self.solver.add(*given)
 
-    def __call__(self, path: forking.Path, question: Any) -> bool | None:
+    def __call__(self, path: forking.Path, question: Unknown) -> bool | None:
         """The answer, where there is only one."""
         answer = _asked_before(path, question)
         if answer is not None:
             return answer
         facts = facts_of(path)
         for possible in (True, False):
-            if self.solver.check(*facts, question if possible else z3.Not(question)) == z3.unsat:
+            if self.solver.check(*facts, question.truth if possible else question.untruth) == z3.unsat:
                 return not possible
         return None
 
 
 def facts_of(path: forking.Path) -> tuple[Any, ...]:
     """What must be so for a path to be walked: every answer, also what follows from others, for a solver said so."""
-    return tuple(turn.question if turn.answer else z3.Not(turn.question) for turn in path.turns)
+    return tuple(turn.question.truth if turn.answer else turn.question.untruth for turn in path.turns)
 
 
 def walked(function: Callable[..., Any], *args: Any, given: Sequence[Any] = ()) -> list[tuple[tuple[Any, ...], Any]]:
     """Every way through a function, as what must be so for it and what it comes to, a refusal being one."""
-    paths = forking.runs(function, *args, known=Pruner(given), alike=_alike)
+    paths = forking.runs(function, *args, known=Pruner(given), key=_as_a_term)
     return [(facts_of(path), outcome) for path, outcome in paths]
 
 

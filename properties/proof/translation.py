@@ -119,11 +119,13 @@ class _Compiled:
         spec = self.of.spec
         code = spec.codes[step.action]
         allowed = [deviation is step.deviation for deviation in spec.deviations]
+        before = [Unknown(number(getattr(state, name))) for name in spec.scalars]
+        given = [Unknown(number(args.get(name, 0))) for name in spec.arguments]
 
         def once() -> tuple[int, dict[str, Any]]:
-            scalars = _Columns([Unknown(number(getattr(state, name))) for name in spec.scalars])
+            scalars = _Columns([*before])
             windows = _Windows([getattr(state, name) for name in spec.maps])
-            columns = _Columns([Unknown(number(args.get(name, 0))) for name in spec.arguments])
+            columns = _Columns([*given])
             why, counts = [0], [0] * (len(allowed) + 1)
             self.names["replay"](
                 [0, 1], [code], columns, scalars, [0], [1], windows, allowed,
@@ -189,9 +191,9 @@ def differs(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Q
     plain = [(_answers(facts), z3.And(facts), outcome) for facts, outcome in expected(of.spec, step, theory)]
     cases = []
     for facts, why, state in runs(of, step, theory):
-        answers, ours = _answers(facts), z3.And(facts)
+        otherwise, ours = {(question, not answer) for question, answer in _answers(facts)}, z3.And(facts)
         for others, theirs, outcome in plain if why != EXACT else ():
-            if not any((question, not answer) in others for question, answer in answers):
+            if others.isdisjoint(otherwise):
                 cases.append(z3.And(ours, theirs, z3.Not(_same(of, why, state, outcome))))
     return Question((*within(theory, args), z3.Or(cases)), theory.before, args)
 
