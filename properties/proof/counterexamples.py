@@ -22,6 +22,7 @@ import z3
 from gapless.properties.proof import induction, symbolic
 from gapless.properties.proof.induction import Obligation, Question, ask
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap
+from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.replay.notation import by_name, call_of, called, changes, column, of_field, told, values_told
@@ -122,9 +123,9 @@ def refuted(
     began = time.perf_counter()
     questions = [obligation.question(window) for obligation in obligations]
     shared = sum(all(a is b for a in column) for b, *column in zip(*(q.terms for q in questions), strict=False))
-    wrong = [z3.And(question.terms[shared:]) for question in questions]
+    wrong = [all_of(*question.terms[shared:]) for question in questions]
     near = small(obligations, questions, window, bound)
-    answer = ask((*questions[0].terms[:shared], *near, z3.Or(wrong)), work=work)
+    answer = ask((*questions[0].terms[:shared], *near, any_of(*wrong)), work=work)
     if answer.model is None:
         return None
     for obligation, question, case in zip(obligations, questions, wrong, strict=True):
@@ -278,7 +279,7 @@ def _is_good(obligation: Obligation, state: State, window: range) -> bool:
     known = symbolic.symbolic(state)
     with symbolic.read(of.reading):
         every = [of.reading.everywhere(invariant, known) for invariant in of.invariants]
-    return ask((z3.Not(z3.And(every)),)).said == "unsat"
+    return ask((negated(all_of(*every)),)).said == "unsat"
 
 
 def _holds_around(invariant: Callable[..., Any], state: State, window: range) -> bool:

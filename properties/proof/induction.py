@@ -22,6 +22,7 @@ import z3
 
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.symbolic import Reading, State, Unknown, Way
+from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec, assumed
 from gapless.spec.language import waived
 
@@ -88,7 +89,7 @@ class Theory:
     def tried(self, step: Step) -> tuple[Any, ...]:
         """When the step is tried: a deviation only where the action that it stands in for refuses."""
         return tuple(
-            z3.Not(symbolic.taken(self.ways(deviation.instead_of)[1]))
+            negated(symbolic.taken(self.ways(deviation.instead_of)[1]))
             for deviation in self.spec.deviations
             if deviation.step is step
         )
@@ -105,7 +106,7 @@ class Theory:
         initial = symbolic.symbolic(self.spec.initial)
         free = symbolic.unknown_arguments(holds, tag="some ")
         with symbolic.read(self.reading):
-            return Question((z3.Not(symbolic.formula(holds, initial, *free.values())),), initial, {}, free)
+            return Question((negated(symbolic.formula(holds, initial, *free.values())),), initial, {}, free)
 
     def broken(self, step: Step, holds: Predicate, states: int) -> Question:
         """A step from where all invariants hold, after which (or, of two `states`, across which) this does not."""
@@ -117,8 +118,8 @@ class Theory:
                 if way.accepted:
                     seen = (self.before, way.outcome)[2 - states :]
                     goal = symbolic.formula(holds, *seen, *free.values())
-                    broken.append(z3.And(way.walked, z3.Not(goal)))
-        return Question((*self.known, *self.tried(step), z3.Or(broken)), self.before, args, free)
+                    broken.append(all_of(way.walked, negated(goal)))
+        return Question((*self.known, *self.tried(step), any_of(*broken)), self.before, args, free)
 
     def uncovered(self, step: Step) -> Question:
         """A state and arguments for which no way through the step is walked, or two are."""
@@ -130,7 +131,7 @@ class Theory:
         free = symbolic.unknown_arguments(holds, tag="some ")
         with symbolic.read(self.reading):
             return Question(
-                (*self.known, z3.Not(symbolic.formula(holds, self.before, *free.values()))), self.before, {}, free
+                (*self.known, negated(symbolic.formula(holds, self.before, *free.values()))), self.before, {}, free
             )
 
     def accepted(self, *steps: Step) -> Question:

@@ -33,6 +33,7 @@ from gapless.properties.proof import (
     liveness,
     refinement,
     symbolic,
+    terms,
     translation,
     unrolling,
 )
@@ -46,6 +47,7 @@ Outcome = Literal["proved", "refuted", "unknown", "budget"]
 READERS = (
     language,
     forking,
+    terms,
     symbolic,
     induction,
     counterexamples,

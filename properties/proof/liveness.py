@@ -17,6 +17,7 @@ from gapless.properties.proof import symbolic
 from gapless.properties.proof.claims import Claim, Helpful, claims_of
 from gapless.properties.proof.induction import LOST, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Unknown
+from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec
 
 
@@ -125,26 +126,26 @@ class _Shown:
         state, k = self.theory.before, z3.FreshConst(z3.IntSort(), "k")
         with symbolic.read(self.theory.reading):
             g = z3.FreshConst(z3.IntSort(), "g")
-            none = z3.ForAll([g], z3.Not(symbolic.formula(self.claim.witness, state, self.subject, Unknown(g))))
+            none = z3.ForAll([g], negated(symbolic.formula(self.claim.witness, state, self.subject, Unknown(g))))
 
             def all_up_to(end: Any) -> Any:
                 return symbolic.truth(self.theory.reading.all_between(low(state), end, partial(done, state)))
 
             first, last = symbolic.number(low(state)), symbolic.number(high(state))
-            induction = z3.And(first <= k, k <= last, all_up_to(Unknown(k)), z3.Not(all_up_to(Unknown(k + 1))))
-            at_last = z3.And(all_up_to(Unknown(first)), symbolic.formula(done, state, Unknown(last)))
-        return Question((*self.known[:-1], none, z3.Or(z3.Not(all_up_to(Unknown(first))), induction, at_last)), state)
+            induction = all_of(first <= k, k <= last, all_up_to(Unknown(k)), negated(all_up_to(Unknown(k + 1))))
+            at_last = all_of(all_up_to(Unknown(first)), symbolic.formula(done, state, Unknown(last)))
+        return Question((*self.known[:-1], none, any_of(negated(all_up_to(Unknown(first))), induction, at_last)), state)
 
     def nothing_helps(self) -> Question:
         """That none of the helpful steps is the one to take, or that the rank has no floor."""
         due = [self.says(helpful.when, self.theory.before, self.mark) for helpful in self.claim.helpful]
-        return self.question(z3.Or(z3.Not(z3.Or(due)), self.rank(self.theory.before, self.mark) < 0))
+        return self.question(any_of(negated(any_of(*due)), self.rank(self.theory.before, self.mark) < 0))
 
     def disabled(self, helpful: Helpful) -> Question:
         """That a helpful step is the one to take, and refused, whatever is granted of its arguments."""
         ways, granted = self.taken_with(helpful)
         due = self.says(helpful.when, self.theory.before, self.mark)
-        return self.question(due, *granted, z3.Not(symbolic.taken(ways)))
+        return self.question(due, *granted, negated(symbolic.taken(ways)))
 
     def uncovered(self, helpful: Helpful) -> Question:
         """A state in which no way through a helpful step is walked, or two are."""
@@ -166,24 +167,21 @@ class _Shown:
         before = self.rank(self.theory.before, self.mark)
         ways, granted = self.taken_with(helpful)
         cases = [
-            z3.And(way.walked, *self.still(way.outcome), before <= self.rank(way.outcome, self.later))
+            all_of(way.walked, *self.still(way.outcome), before <= self.rank(way.outcome, self.later))
             for way in ways
             if way.accepted
         ]
-        return self.question(self.says(helpful.when, self.theory.before, self.mark), *granted, z3.Or(cases))
+        return self.question(self.says(helpful.when, self.theory.before, self.mark), *granted, any_of(*cases))
 
     def raises(self, name: str) -> Question:
         """That some step raises the rank."""
         before = self.rank(self.theory.before, self.mark)
-        return self.question(
-            z3.Or(
-                [
-                    z3.And(way.walked, *self.still(way.outcome), before < self.rank(way.outcome, self.later))
-                    for way in self.theory.ways(self.theory.spec.actions[name])[1]
-                    if way.accepted
-                ]
-            )
-        )
+        cases = [
+            all_of(way.walked, *self.still(way.outcome), before < self.rank(way.outcome, self.later))
+            for way in self.theory.ways(self.theory.spec.actions[name])[1]
+            if way.accepted
+        ]
+        return self.question(any_of(*cases))
 
     def loses(self, name: str) -> Question:
         """That some step ends what is pending, and it is not done."""
@@ -191,8 +189,8 @@ class _Shown:
         for way in self.theory.ways(self.theory.spec.actions[name])[1]:
             if way.accepted:
                 pending, done = self.says(self.claim.pending, way.outcome), self.says(self.claim.done, way.outcome)
-                cases.append(z3.And(way.walked, z3.Not(pending), z3.Not(done)))
-        return self.question(z3.Or(cases))
+                cases.append(all_of(way.walked, negated(pending), negated(done)))
+        return self.question(any_of(*cases))
 
     def withdraws(self, name: str, helpful: Helpful) -> Question:
         """That some step leaves the rank as it is, and the helpful step is not the one to take any more, or another."""
@@ -205,5 +203,5 @@ class _Shown:
                 later = self.settled(helpful, way.outcome, self.later)
                 same = () if helpful.looks_first else [wanted[argument] == later[argument] for argument in wanted]
                 unlowered = before <= self.rank(way.outcome, self.later)
-                cases.append(z3.And(way.walked, *self.still(way.outcome), unlowered, z3.Not(z3.And(due, *same))))
-        return self.question(self.says(helpful.when, self.theory.before, self.mark), z3.Or(cases))
+                cases.append(all_of(way.walked, *self.still(way.outcome), unlowered, negated(all_of(due, *same))))
+        return self.question(self.says(helpful.when, self.theory.before, self.mark), any_of(*cases))

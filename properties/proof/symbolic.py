@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import z3
 
+from gapless.properties.proof.terms import FALSE, TRUE, all_of, any_of, negated
 from gapless.spec import forking
 from gapless.spec.language import ELSEWHERE, Map, Reader, Refused, greatest, reader
 
@@ -54,7 +55,7 @@ class Unknown:
     @cached_property
     def untruth(self) -> Any:
         """That it is not so."""
-        return z3.Not(self.truth)
+        return negated(self.truth)
 
     @cached_property
     def key(self) -> int:
@@ -86,7 +87,7 @@ def _once(made: dict[tuple[Any, ...], tuple[Any, Any]], how: str, other: Any, ma
     found = made.get(key)
     if found is None:
         found = made[key] = make(), other
-    return found[0]  # type: ignore[no-any-return]
+    return found[0]
 
 
 def number(value: Any) -> Any:
@@ -100,7 +101,9 @@ def truth(value: Any) -> Any:
     """The value as a boolean term; what is not 0 is true."""
     if isinstance(value, Unknown):
         return value.truth
-    return Unknown(value).truth if z3.is_expr(value) else z3.BoolVal(bool(value))
+    if z3.is_expr(value):
+        return Unknown(value).truth
+    return TRUE if value else FALSE
 
 
 @lru_cache(maxsize=1024)
@@ -208,12 +211,12 @@ class Reading(Reader):
     def accepts(self, step: Callable[..., Any], *args: Any) -> Unknown:
         """As the word of the spec language."""
         tree = forking.decision_tree(step, *args, known=_asked_before, key=_as_a_term)
-        return Unknown(_folded(tree, lambda _state: z3.BoolVal(True)))  # noqa: FBT003 - whatever state it leads to
+        return Unknown(_folded(tree, lambda _state: TRUE))  # whatever state it leads to
 
     def filled(self, default: Any, low: Any, high: Any, value: Callable[[Any], Any]) -> UnknownMap:
         """As the word of the spec language."""
         with _bound() as key:
-            inside = z3.And(number(low) <= key, key < number(high))
+            inside = all_of(number(low) <= key, key < number(high))
             return UnknownMap(int(default), z3.Lambda([key], z3.If(inside, term(value, Unknown(key)), number(default))))
 
     def in_turn(
@@ -246,11 +249,12 @@ class Reading(Reader):
             return body()
         if self.window is None:
             return z3.ForAll([name.term for name in names], body(*names))
-        return z3.And([body(*map(Unknown, map(z3.IntVal, some))) for some in product(self.window, repeat=len(names))])
+        cases = product(map(Unknown, map(z3.IntVal, self.window)), repeat=len(names))
+        return all_of(*(body(*some) for some in cases))
 
 
 def _within(low: Any, n: Unknown, high: Any, holds: Callable[[Any], Any]) -> Any:
-    return z3.Implies(z3.And(number(low) <= n.term, n.term < number(high)), formula(holds, n))
+    return z3.Implies(all_of(number(low) <= n.term, n.term < number(high)), formula(holds, n))
 
 
 @contextmanager
@@ -326,27 +330,27 @@ def term(function: Callable[..., Any], *args: Any) -> Any:
 def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
     if isinstance(tree, forking.Leaf):
         if isinstance(tree.outcome, Refused):
-            return z3.BoolVal(False)  # noqa: FBT003 - a step that is refused does not hold
+            return FALSE  # a step that is refused does not hold
         return leaf(tree.outcome)
-    return _chosen(tree.question.truth, _folded(tree.yes, leaf), _folded(tree.no, leaf))
+    return _chosen(tree.question, _folded(tree.yes, leaf), _folded(tree.no, leaf))
 
 
-def _chosen(question: Any, yes: Any, no: Any) -> Any:
+def _chosen(question: Unknown, yes: Any, no: Any) -> Any:
     """`yes` or `no` as the question is answered, without needless cases.
 
     Z3's own `simplify` will not do: it orders terms by when they were made, so that whoever asks again asks otherwise.
     """
     if yes.eq(no):
         return yes
-    if z3.is_true(yes):
-        return question if z3.is_false(no) else z3.Or(question, no)
-    if z3.is_false(yes):
-        return z3.Not(question) if z3.is_true(no) else z3.And(z3.Not(question), no)
-    if z3.is_true(no):
-        return z3.Or(z3.Not(question), yes)
-    if z3.is_false(no):
-        return z3.And(question, yes)
-    return z3.If(question, yes, no)
+    if yes.eq(TRUE):
+        return question.truth if no.eq(FALSE) else any_of(question.truth, no)
+    if yes.eq(FALSE):
+        return question.untruth if no.eq(TRUE) else all_of(question.untruth, no)
+    if no.eq(TRUE):
+        return any_of(question.untruth, yes)
+    if no.eq(FALSE):
+        return all_of(question.truth, yes)
+    return z3.If(question.truth, yes, no)
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
@@ -362,7 +366,7 @@ class Way:
     @cached_property
     def walked(self) -> Any:
         """That it is walked, as one term: many obligations speak of it."""
-        return z3.And(self.facts)
+        return all_of(*self.facts)
 
     @property
     def accepted(self) -> bool:
@@ -403,11 +407,11 @@ def walked(function: Callable[..., Any], *args: Any, given: Sequence[Any] = ()) 
 
 def uncovered(found: Sequence[Sequence[Any]]) -> Any:
     """That none of several ways is walked, or two are: each is given by what must be so for it."""
-    before, twice = z3.BoolVal(False), []  # noqa: FBT003 - no way is walked before the first
-    for walked_here in map(z3.And, found):
-        twice.append(z3.And(walked_here, before))
-        before = z3.Or(before, walked_here)
-    return z3.Or(z3.Not(before), *twice)
+    before, twice = FALSE, []  # no way is walked before the first
+    for walked_here in (all_of(*facts) for facts in found):
+        twice.append(all_of(walked_here, before))
+        before = any_of(before, walked_here)
+    return any_of(negated(before), *twice)
 
 
 def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping[str, Any]) -> list[Way]:
@@ -418,7 +422,7 @@ def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping
 
 def taken(found: Sequence[Way]) -> Any:
     """That one of the ways is taken on which the step is accepted."""
-    return z3.Or([way.walked for way in found if way.accepted])
+    return any_of(*(way.walked for way in found if way.accepted))
 
 
 def same_at(one: State, other: State, *keys: Any) -> Any:
@@ -427,19 +431,15 @@ def same_at(one: State, other: State, *keys: Any) -> Any:
     for field in fields(one):
         a, b = getattr(one, field.name), getattr(other, field.name)
         if isinstance(a, UnknownMap):
-            parts += [number(a[key]) == number(b[key]) for key in keys]
+            parts += [truth(a[key] == b[key]) for key in keys]
         else:
-            parts.append(number(a) == number(b))
-    return z3.And(parts)
+            parts.append(truth(a == b))
+    return all_of(*parts)
 
 
 def same_state(one: State, other: State) -> Any:
     """That two states are equal, field by field."""
     assert is_dataclass(one)  # noqa: S101 - for the type checker
-    return z3.And(
-        [
-            a.term == b.term if isinstance(a, UnknownMap) else number(a) == number(b)
-            for field in fields(one)
-            for a, b in ((getattr(one, field.name), getattr(other, field.name)),)
-        ]
-    )
+    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
+    parts = [a.term == b.term if isinstance(a, UnknownMap) else truth(a == b) for a, b in pairs if a is not b]
+    return all_of(*parts)

@@ -18,6 +18,7 @@ from gapless.properties.proof import induction, symbolic
 from gapless.properties.proof.counterexamples import Run, confirmed_at, decoded_values, small
 from gapless.properties.proof.induction import Obligation, Question, Theory, ask
 from gapless.properties.proof.symbolic import State, Unknown, number
+from gapless.properties.proof.terms import all_of, any_of
 from gapless.spec.language import Refused
 
 DEPTH = 7  # steps before the one that breaks something
@@ -62,9 +63,9 @@ class _Unrolled:
         cases = []
         for n, step in enumerate(self.steps):
             ways = self.of.ways(step)[1]
-            taken = [z3.And(way.walked, self._same(way.outcome, after)) for way in ways if way.accepted]
-            cases.append(z3.And(WHICH == n, *self.of.tried(step), z3.Or(taken)))
-        return z3.Or(cases), after
+            taken = [all_of(way.walked, self._same(way.outcome, after)) for way in ways if way.accepted]
+            cases.append(all_of(WHICH == n, *self.of.tried(step), any_of(*taken)))
+        return any_of(*cases), after
 
     @cached_property
     def arguments(self) -> tuple[Unknown, ...]:
@@ -92,9 +93,9 @@ class _Unrolled:
         for n in range(count):
             for value in self.arguments:
                 term = number(Unknown(_argument(n, value)))
-                yield z3.And(low <= term, term <= high)
+                yield all_of(low <= term, term <= high)
         for value in self.question.args.values():
-            yield z3.And(low <= number(value), number(value) <= high)
+            yield all_of(low <= number(value), number(value) <= high)
 
     def plainest(self, asked: Sequence[Any], model: Any, count: int, low: int) -> Any:
         """A model of the run in which each step in turn is the first that will do, with the smallest arguments.
