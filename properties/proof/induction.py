@@ -49,24 +49,40 @@ class Question:
     free: dict[str, Unknown] = field(default_factory=dict)  # values of the property's universal parameters
 
 
+@dataclass(frozen=True)
+class _Read:
+    """What was read already of steps from any state: the ways through each, and how a property is broken by it."""
+
+    before: State
+    ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = field(default_factory=dict)
+    broken: dict[tuple[Step, Predicate, int], Any] = field(default_factory=dict)
+
+
 class Theory:
     """A spec as Z3 knows it: any state before a step, the invariants of it, and the ways through every step.
 
     With `weak`, the steps that a real broker takes count too, and `GIVEN_UP` holds no more. `reading` says
-    how quantifiers are read; `dropped`, a step and a rule, that this step does not need it.
+    how quantifiers are read; `dropped`, a step and a rule, that this step does not need it. What `beside` has read of
+    steps and properties is not read again: another theory that differs in `weak` alone.
     """
 
     def __init__(
-        self, spec: Spec, *, weak: bool = False, reading: Reading | None = None, dropped: tuple[Step, str] | None = None
+        self,
+        spec: Spec,
+        *,
+        weak: bool = False,
+        reading: Reading | None = None,
+        dropped: tuple[Step, str] | None = None,
+        beside: Theory | None = None,
     ) -> None:
         self.spec = spec
         self.weak = weak
         self.reading = reading or Reading()
         self.dropped = dropped
-        self.before = symbolic.unknown_state(spec.initial)
+        self.read = beside.read if beside else _Read(symbolic.unknown_state(spec.initial))
+        self.before = self.read.before
         self.invariants: tuple[Predicate, ...] = spec.invariants(weak=weak)
         self.step_properties: tuple[Predicate, ...] = spec.step_properties(weak=weak)
-        self._ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = {}
 
     @cached_property
     def known(self) -> tuple[Any, ...]:
@@ -75,16 +91,16 @@ class Theory:
 
     def ways(self, step: Step) -> tuple[dict[str, Unknown], list[Way]]:
         """The arguments of a step, and every way through it."""
-        if step not in self._ways:
+        if step not in self.read.ways:
             args = symbolic.unknown_arguments(step)
             need = frozenset({self.dropped[1]}) if self.dropped and self.dropped[0] is step else frozenset()
             token = waived.set(need)
             try:
                 with symbolic.read(self.reading):
-                    self._ways[step] = args, symbolic.ways(step, self.before, args)
+                    self.read.ways[step] = args, symbolic.ways(step, self.before, args)
             finally:
                 waived.reset(token)
-        return self._ways[step]
+        return self.read.ways[step]
 
     def tried(self, step: Step) -> tuple[Any, ...]:
         """When the step is tried: a deviation only where the action that it stands in for refuses."""
@@ -112,14 +128,17 @@ class Theory:
         """A step from where all invariants hold, after which (or, of two `states`, across which) this does not."""
         args, found = self.ways(step)
         free = symbolic.unknown_arguments(holds, states, tag="some ")
-        broken = []
-        with symbolic.read(self.reading):
-            for way in found:
-                if way.accepted:
-                    seen = (self.before, way.outcome)[2 - states :]
-                    goal = symbolic.formula(holds, *seen, *free.values())
-                    broken.append(all_of(way.walked, negated(goal)))
-        return Question((*self.known, *self.tried(step), any_of(*broken)), self.before, args, free)
+        key = step, holds, states
+        if key not in self.read.broken:
+            broken = []
+            with symbolic.read(self.reading):
+                for way in found:
+                    if way.accepted:
+                        seen = (self.before, way.outcome)[2 - states :]
+                        goal = symbolic.formula(holds, *seen, *free.values())
+                        broken.append(all_of(way.walked, negated(goal)))
+            self.read.broken[key] = any_of(*broken)
+        return Question((*self.known, *self.tried(step), self.read.broken[key]), self.before, args, free)
 
     def uncovered(self, step: Step) -> Question:
         """A state and arguments for which no way through the step is walked, or two are."""
@@ -157,7 +176,8 @@ def theory(
     dropped: tuple[Step, str] | None = None,
 ) -> Theory:
     """The theory of a spec, made once."""
-    return Theory(spec, weak=weak, reading=Reading(window), dropped=dropped)
+    beside = theory(spec, False, window, dropped) if weak else None  # noqa: FBT003 - as above
+    return Theory(spec, weak=weak, reading=Reading(window), dropped=dropped, beside=beside)
 
 
 @dataclass(frozen=True)

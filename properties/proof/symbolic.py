@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import z3
 
-from gapless.properties.proof.terms import FALSE, TRUE, all_of, any_of, negated
+from gapless.properties.proof.terms import FALSE, TRUE, all_of, any_of, either, negated
 from gapless.spec import forking
 from gapless.spec.language import ELSEWHERE, Map, Reader, Refused, greatest, reader
 
@@ -350,7 +350,7 @@ def _chosen(question: Unknown, yes: Any, no: Any) -> Any:
         return any_of(question.untruth, yes)
     if no.eq(FALSE):
         return all_of(question.truth, yes)
-    return z3.If(question.truth, yes, no)
+    return either(question.truth, yes, no) if z3.is_bool(yes) else z3.If(question.truth, yes, no)
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------

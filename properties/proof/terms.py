@@ -1,4 +1,4 @@
-"""Boolean terms: *all of*, *any of* and *not*.
+"""Boolean terms: *all of*, *any of*, *not* and *either*.
 
 Z3's own `And`, `Or` and `Not` compare the sorts of all operands first, again and again, in Python: with thirty
 operands that takes forty times as long as making the term. Here Z3 itself refuses what is no boolean.
@@ -27,6 +27,11 @@ def any_of(*terms: Any) -> Any:
 def negated(term: Any) -> Any:
     """That it is not so."""
     return z3.BoolRef(z3.Z3_mk_not(CONTEXT.ref(), term.as_ast()), CONTEXT)
+
+
+def either(question: Any, yes: Any, no: Any) -> Any:
+    """`yes` where the question is so, and `no` elsewhere."""
+    return z3.BoolRef(z3.Z3_mk_ite(CONTEXT.ref(), question.as_ast(), yes.as_ast(), no.as_ast()), CONTEXT)
 
 
 CONTEXT = z3.main_ctx()
