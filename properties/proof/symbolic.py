@@ -375,23 +375,38 @@ class Way:
 
 
 class Pruner:
-    """Finds the questions whose answer follows from what is given and those before: impossible paths are not walked."""
+    """Finds the questions whose answer follows from what is given and those before: impossible paths are not walked.
+
+    Paths are walked one beside the other: what the last and the next have in common, the solver is told once.
+    """
 
     def __init__(self, given: Sequence[Any] = ()) -> None:
         self.solver = z3.Solver()
         self.solver.set("rlimit", PRUNING)
         self.solver.add(*given)
+        self.told: list[Any] = []  # the facts of a path, each on a level of its own
 
     def __call__(self, path: forking.Path, question: Unknown) -> bool | None:
         """The answer, where there is only one."""
         answer = _asked_before(path, question)
         if answer is not None:
             return answer
-        facts = facts_of(path)
+        self._tell(facts_of(path))
         for possible in (True, False):
-            if self.solver.check(*facts, question.truth if possible else question.untruth) == z3.unsat:
+            if self.solver.check(question.truth if possible else question.untruth) == z3.unsat:
                 return not possible
         return None
+
+    def _tell(self, facts: Sequence[Any]) -> None:
+        """Have the solver know these facts, and no others."""
+        pairs = enumerate(zip(self.told, facts, strict=False))
+        common = next((n for n, (old, new) in pairs if old is not new), min(len(self.told), len(facts)))
+        self.solver.pop(len(self.told) - common)
+        del self.told[common:]
+        for fact in facts[common:]:
+            self.solver.push()
+            self.solver.add(fact)
+            self.told.append(fact)
 
 
 def facts_of(path: forking.Path) -> tuple[Any, ...]:
