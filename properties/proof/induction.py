@@ -51,11 +51,12 @@ class Question:
 
 @dataclass(frozen=True)
 class _Read:
-    """What was read already of steps from any state: the ways through each, and how a property is broken by it."""
+    """What was read already of steps from any state: the ways through each, what it breaks, and what held."""
 
     before: State
     ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = field(default_factory=dict)
     broken: dict[tuple[Step, Predicate, int], Any] = field(default_factory=dict)
+    held: dict[Predicate, Any] = field(default_factory=dict)
 
 
 class Theory:
@@ -138,7 +139,20 @@ class Theory:
                         goal = symbolic.formula(holds, *seen, *free.values())
                         broken.append(all_of(way.walked, negated(goal)))
             self.read.broken[key] = any_of(*broken)
-        return Question((*self.known, *self.tried(step), self.read.broken[key]), self.before, args, free)
+        terms = (*self.known, *self.tried(step), *self._at_hand(holds, free), self.read.broken[key])
+        return Question(terms, self.before, args, free)
+
+    def _at_hand(self, holds: Predicate, free: Mapping[str, Unknown]) -> tuple[Any, ...]:
+        """That an invariant held before the step for the very values for which it may be broken.
+
+        That it held for all, `known` says. Where a step does not touch it, Z3 need not look for the values.
+        """
+        if holds not in self.invariants:
+            return ()
+        if holds not in self.read.held:
+            with symbolic.read(self.reading):
+                self.read.held[holds] = symbolic.formula(holds, self.before, *free.values())
+        return (self.read.held[holds],)
 
     def uncovered(self, step: Step) -> Question:
         """A state and arguments for which no way through the step is walked, or two are."""
