@@ -80,7 +80,7 @@ class Theory:
         self.weak = weak
         self.reading = reading or Reading()
         self.dropped = dropped
-        self.read = beside.read if beside else _Read(symbolic.unknown_state(spec.initial))
+        self.read: _Read = beside.read if beside else _Read(symbolic.unknown_state(spec.initial))
         self.before = self.read.before
         self.invariants: tuple[Predicate, ...] = spec.invariants(weak=weak)
         self.step_properties: tuple[Predicate, ...] = spec.step_properties(weak=weak)

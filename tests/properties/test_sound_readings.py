@@ -73,7 +73,8 @@ def test_a_function_that_asks_less_than_before_is_refused() -> None:
 
 def test_what_is_written_again_is_the_same_value() -> None:
     """Then whoever runs a step again makes no term anew."""
-    a, b, held = Unknown(z3.Int("a")), Unknown(z3.Int("b")), UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
+    a: Any = Unknown(z3.Int("a"))
+    b, held = Unknown(z3.Int("b")), UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
     assert a + b is a + b
     assert (a < 3) is (a < 3)
     assert held.set(a, 1)[b] is held.set(a, 1)[b]
@@ -83,7 +84,8 @@ def test_what_is_written_again_is_the_same_value() -> None:
 
 def test_what_looks_alike_to_python_is_not_taken_for_one_another() -> None:
     """What is made of a value is kept by the other's place in memory, where another may come to lie."""
-    a, held = Unknown(z3.Int("a")), UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
+    a: Any = Unknown(z3.Int("a"))
+    held = UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
     for n in range(1000):
         other = Unknown(z3.Int(f"b{n}"))
         assert (a < other).term.eq(z3.Int("a") < z3.Int(f"b{n}"))
@@ -108,7 +110,7 @@ def test_terms_are_as_z3_makes_them_and_refuse_what_is_no_boolean() -> None:
 
 def test_a_path_is_pruned_by_its_own_facts_alone() -> None:
     """What the solver was told of the path before is taken back where this one answers otherwise."""
-    a = Unknown(z3.Int("a"))
+    a: Any = Unknown(z3.Int("a"))
 
     def where() -> tuple[bool, ...]:
         return tuple(bool(a < n) for n in (5, 3, 7, 4))
