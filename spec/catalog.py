@@ -111,6 +111,11 @@ class Spec:
         return self._instead("DEVIATIONS")
 
     @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Every action, and the step of every deviation."""
+        return (*self.actions.values(), *(deviation.step for deviation in self.deviations))
+
+    @cached_property
     def takeovers(self) -> tuple[Takeover[Any], ...]:
         """How a reader goes on behind a broken rule, where one can."""
         return self._instead("TAKEOVERS")
@@ -169,8 +174,7 @@ class Spec:
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """What the environment grants, by the sentences of `assume`: every proof builds on it."""
-        steps = (*self.actions.values(), *(deviation.step for deviation in self.deviations))
-        return tuple(dict.fromkeys(sentence for step in steps for sentence in assumed(step)))
+        return tuple(dict.fromkeys(sentence for step in self.steps for sentence in assumed(step)))
 
     def rule_of(self, stated: Callable[..., Any]) -> Rule:
         """The rule that a deviation, an invariant or a step property is."""

@@ -10,10 +10,9 @@ silently. That is why specs keep to a small vocabulary, and why whoever reads on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from operator import eq
 from typing import Any, Generic, TypeVar
 
 from gapless.spec.language import Refused
@@ -23,8 +22,8 @@ T = TypeVar("T")
 Known = Callable[["Path", Any], bool | None]
 """What a path already knows of a question: its answer, or None where both are possible."""
 
-Alike = Callable[[Any, Any], bool]
-"""Whether two questions are one, as a reader writes questions."""
+Key = Callable[[Any], Hashable]
+"""What a reader knows a question by: two that have the same key are one question."""
 
 
 class AskedOtherwise(Exception):  # noqa: N818 - its message says all.
@@ -50,29 +49,31 @@ class Path:
 
     script: tuple[Turn, ...]
     known: Known
-    alike: Alike
+    key: Key
     turns: list[Turn] = field(default_factory=list)
-
-    @property
-    def questions(self) -> list[Any]:
-        """The questions in the order in which they were met."""
-        return [turn.question for turn in self.turns]
+    met: dict[Hashable, bool] = field(default_factory=dict)  # the answer to each, by its key
 
     @property
     def answers(self) -> list[bool]:
         """The answer to each question."""
         return [turn.answer for turn in self.turns]
 
+    def asked_before(self, question: Any) -> bool | None:
+        """The answer where the question was met before on this path."""
+        return self.met.get(self.key(question))
+
     def decide(self, question: Any) -> bool:
         """The answer on this path. A question whose answer is already known is not a fork. Raises AskedOtherwise."""
+        key = self.key(question)
         if len(self.turns) < len(self.script):
             turn = self.script[len(self.turns)]
-            if not self.alike(turn.question, question):
+            if self.key(turn.question) != key:
                 raise AskedOtherwise(f"asked {question} where it had asked {turn.question}, after the same answers")
         else:
             settled = self.known(self, question)
             turn = Turn(question, True if settled is None else settled, settled is not None)
         self.turns.append(turn)
+        self.met[key] = turn.answer
         return turn.answer
 
     def roads_not_taken(self) -> Iterator[tuple[Turn, ...]]:
@@ -90,18 +91,23 @@ def decide(question: Any) -> bool:
     return _walked.get().decide(question)
 
 
+def itself(question: Any) -> Hashable:
+    """Questions are one if they are equal."""
+    return question  # type: ignore[no-any-return]
+
+
 def nothing_known(_path: Path, _question: Any) -> bool | None:
     """Both answers are always possible."""
     return None
 
 
 def runs(
-    function: Callable[..., T], *args: Any, known: Known = nothing_known, alike: Alike = eq
+    function: Callable[..., T], *args: Any, known: Known = nothing_known, key: Key = itself
 ) -> Iterator[tuple[Path, T | Refused]]:
     """Every path through `function(*args)` with its outcome, a refusal being one. Raises AskedOtherwise."""
     pending: list[tuple[Turn, ...]] = [()]
     while pending:
-        path = Path(pending.pop(), known, alike)
+        path = Path(pending.pop(), known, key)
         token = _walked.set(path)
         outcome: T | Refused
         try:
@@ -137,10 +143,10 @@ Tree = Fork[T] | Leaf[T]
 
 
 def decision_tree(
-    function: Callable[..., T], *args: Any, known: Known = nothing_known, alike: Alike = eq
+    function: Callable[..., T], *args: Any, known: Known = nothing_known, key: Key = itself
 ) -> Fork[T] | Leaf[T]:
     """All paths through `function(*args)` as one tree of questions; those that were settled do not fork it."""
-    return _grown(list(runs(function, *args, known=known, alike=alike)), depth=0)
+    return _grown(list(runs(function, *args, known=known, key=key)), depth=0)
 
 
 def _grown(paths: list[tuple[Path, T | Refused]], depth: int) -> Fork[T] | Leaf[T]:

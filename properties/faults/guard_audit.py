@@ -129,8 +129,7 @@ def audit(spec: Spec) -> Iterator[Guard]:
 
 def steps(spec: Spec) -> list[_AuditedStep]:
     """The actions and deviations of a spec."""
-    every = (*spec.actions.values(), *(deviation.step for deviation in spec.deviations))
-    return [_AuditedStep(spec, step) for step in every]
+    return [_AuditedStep(spec, step) for step in spec.steps]
 
 
 @dataclass(frozen=True)

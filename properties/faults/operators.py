@@ -127,7 +127,7 @@ def _enabled(spec: Spec, module: ModuleType, made: Mapping[ModuleType, ModuleTyp
     for name, value in vars(module).items():
         if isinstance(value, ModuleType):
             names[name] = made.get(value, value)
-        elif value in [*spec.actions.values(), *spec.at_rest, *(deviation.step for deviation in spec.deviations)]:
+        elif value in [*spec.steps, *spec.at_rest]:
             names[name] = changed[name]
         elif isinstance(value, FunctionType) and value.__module__ == module.__name__ and name not in behind_steps(spec):
             names[name] = update_wrapper(FunctionType(value.__code__, names), value)
@@ -150,7 +150,7 @@ def _is_of_steps(node: ast.stmt, steps: Collection[str]) -> bool:
 def behind_steps(spec: Spec) -> dict[str, frozenset[str]]:
     """Of every function that steps are made of: the names of the actions and deviations that call it."""
     used: dict[str, set[str]] = {}
-    for step in (*spec.actions.values(), *(deviation.step for deviation in spec.deviations)):
+    for step in spec.steps:
         for function in made_of(step):
             if function.__module__ in (module.__name__ for module in _stating(spec)):
                 used.setdefault(function.__name__, set()).add(step.__name__)

@@ -22,6 +22,7 @@ import z3
 from gapless.properties.proof import induction, symbolic
 from gapless.properties.proof.induction import Obligation, Question, ask
 from gapless.properties.proof.symbolic import State, Unknown, UnknownMap
+from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Map, Refused, waived
 from gapless.traces.replay.notation import by_name, call_of, called, changes, column, of_field, told, values_told
@@ -76,9 +77,9 @@ def settled(obligation: Obligation, *, work: int = induction.WORK, seed: int = 0
         found, spent = smallest(obligation, work=work, seed=seed)
         if found:
             return result("proved", spent, found)
-    spent, why = 0, ""
+    spent, why, terms = 0, "", obligation.question().terms
     for allowed in dict.fromkeys((min(work, SOON), work)):  # what does not hold is found sooner among small numbers
-        answer = ask(obligation.question().terms, work=allowed, seed=seed)
+        answer = ask(terms, work=allowed, seed=seed)
         spent, why = spent + answer.work, answer.why
         if answer.said == "unsat" and obligation.wanted == "sat":
             return result("refuted", spent, why="there is no state in which all invariants hold and it is accepted")
@@ -122,9 +123,9 @@ def refuted(
     began = time.perf_counter()
     questions = [obligation.question(window) for obligation in obligations]
     shared = sum(all(a is b for a in column) for b, *column in zip(*(q.terms for q in questions), strict=False))
-    wrong = [z3.And(question.terms[shared:]) for question in questions]
+    wrong = [all_of(*question.terms[shared:]) for question in questions]
     near = small(obligations, questions, window, bound)
-    answer = ask((*questions[0].terms[:shared], *near, z3.Or(wrong)), work=work)
+    answer = ask((*questions[0].terms[:shared], *near, any_of(*wrong)), work=work)
     if answer.model is None:
         return None
     for obligation, question, case in zip(obligations, questions, wrong, strict=True):
@@ -278,7 +279,7 @@ def _is_good(obligation: Obligation, state: State, window: range) -> bool:
     known = symbolic.symbolic(state)
     with symbolic.read(of.reading):
         every = [of.reading.everywhere(invariant, known) for invariant in of.invariants]
-    return ask((z3.Not(z3.And(every)),)).said == "unsat"
+    return ask((negated(all_of(*every)),)).said == "unsat"
 
 
 def _holds_around(invariant: Callable[..., Any], state: State, window: range) -> bool:

@@ -23,6 +23,7 @@ import z3
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.induction import Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Unknown
+from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import SPECS, Spec
 
 LAWS = "joining"
@@ -156,7 +157,7 @@ def _knows_too_little(theory: Theory, cut: Cutting) -> Question:
     with symbolic.read(theory.reading):
         here = symbolic.formula(cut.where, whole)
         enough = symbolic.formula(cut.knows, whole, cut.claim(empty, whole), number)
-    return Question((*theory.known, here, z3.Not(enough)), whole, {}, {"number": number})
+    return Question((*theory.known, here, negated(enough)), whole, {}, {"number": number})
 
 
 class _Both:
@@ -190,15 +191,16 @@ def _forgets(theory: Theory, cut: Cutting, step: Callable[..., State]) -> Questi
     """A step that both accept, behind which the piece does not know enough."""
     both = _Both(theory, cut)
     args, of_whole = theory.ways(step)
+    of_piece = both.ways(step, args)
     number = Unknown(z3.Int("some number"))
     with symbolic.read(theory.reading):
         cases = [
-            z3.And(one.walked, other.walked, z3.Not(symbolic.formula(cut.knows, one.outcome, other.outcome, number)))
+            all_of(one.walked, other.walked, negated(symbolic.formula(cut.knows, one.outcome, other.outcome, number)))
             for one in of_whole
-            for other in both.ways(step, args)
+            for other in of_piece
             if one.accepted and other.accepted
         ]
-    return Question((*both.known, z3.Or(cases)), both.whole, args, {"number": number})
+    return Question((*both.known, any_of(*cases)), both.whole, args, {"number": number})
 
 
 # -- laws of every spec --------------------------------------------------------------------------------------------
@@ -225,7 +227,7 @@ def _not_associative() -> tuple[Any, ...]:
     made = piece.create()
 
     def joined(a: Any, b: Any) -> Any:
-        fit = z3.And(made.is_piece(a), made.is_piece(b), made.end(a) == made.claim(b))
+        fit = all_of(made.is_piece(a), made.is_piece(b), made.end(a) == made.claim(b))
         return z3.If(fit, made.piece(made.claim(a), made.end(b)), made.misfit)
 
     a, b, c = (z3.Const(name, made) for name in "abc")
@@ -258,6 +260,6 @@ def _parts(*, first: bool) -> tuple[Any, ...]:
 
     begin, behind, part = z3.Const("begin", state), z3.Const("behind", events), z3.Const("part", events)
     if first:
-        return (*meanings, z3.Not(same(begin, events.none, behind)))
+        return (*meanings, negated(same(begin, events.none, behind)))
     holds = z3.ForAll([s, other], same(s, part, other))
-    return (*meanings, holds, z3.Not(same(begin, events.first(z3.Const("one", event), part), behind)))
+    return (*meanings, holds, negated(same(begin, events.first(z3.Const("one", event), part), behind)))

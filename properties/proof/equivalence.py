@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import z3
-
 from gapless.properties.proof import counterexamples, symbolic
 from gapless.properties.proof.induction import Obligation, Question, Step, Theory, ask
+from gapless.properties.proof.terms import all_of, any_of, negated
 
 WINDOW, VALUES = range(-1, 4), 2**32  # keys and numbers among which a difference is looked for first
 WORK = 4_000_000  # that a proof may cost; what it does not show is a difference
@@ -31,11 +30,11 @@ def apart(one: Step, other: Step, here: Theory, there: Theory) -> Question:
     """A state and arguments for which the two do not come to the same."""
     (args, of_one), (_, of_other) = here.ways(one), there.ways(other)
     elsewhere = [
-        z3.And(a.walked, b.walked, z3.Not(symbolic.same_state(a.outcome, b.outcome)))
+        all_of(a.walked, b.walked, negated(symbolic.same_state(a.outcome, b.outcome)))
         for a in of_one
         if a.accepted
         for b in of_other
         if b.accepted
     ]
-    differ = z3.Or(symbolic.taken(of_one) != symbolic.taken(of_other), *elsewhere)
+    differ = any_of(symbolic.taken(of_one) != symbolic.taken(of_other), *elsewhere)
     return Question((*here.known, *here.tried(one), differ), here.before, args)

@@ -22,6 +22,7 @@ import z3
 
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.symbolic import Reading, State, Unknown, Way
+from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec, assumed
 from gapless.spec.language import waived
 
@@ -48,24 +49,41 @@ class Question:
     free: dict[str, Unknown] = field(default_factory=dict)  # values of the property's universal parameters
 
 
+@dataclass(frozen=True)
+class _Read:
+    """What was read already of steps from any state: the ways through each, what it breaks, and what held."""
+
+    before: State
+    ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = field(default_factory=dict)
+    broken: dict[tuple[Step, Predicate, int], Any] = field(default_factory=dict)
+    held: dict[Predicate, Any] = field(default_factory=dict)
+
+
 class Theory:
     """A spec as Z3 knows it: any state before a step, the invariants of it, and the ways through every step.
 
     With `weak`, the steps that a real broker takes count too, and `GIVEN_UP` holds no more. `reading` says
-    how quantifiers are read; `dropped`, a step and a rule, that this step does not need it.
+    how quantifiers are read; `dropped`, a step and a rule, that this step does not need it. What `beside` has read of
+    steps and properties is not read again: another theory that differs in `weak` alone.
     """
 
     def __init__(
-        self, spec: Spec, *, weak: bool = False, reading: Reading | None = None, dropped: tuple[Step, str] | None = None
+        self,
+        spec: Spec,
+        *,
+        weak: bool = False,
+        reading: Reading | None = None,
+        dropped: tuple[Step, str] | None = None,
+        beside: Theory | None = None,
     ) -> None:
         self.spec = spec
         self.weak = weak
         self.reading = reading or Reading()
         self.dropped = dropped
-        self.before = symbolic.unknown_state(spec.initial)
+        self.read: _Read = beside.read if beside else _Read(symbolic.unknown_state(spec.initial))
+        self.before = self.read.before
         self.invariants: tuple[Predicate, ...] = spec.invariants(weak=weak)
         self.step_properties: tuple[Predicate, ...] = spec.step_properties(weak=weak)
-        self._ways: dict[Step, tuple[dict[str, Unknown], list[Way]]] = {}
 
     @cached_property
     def known(self) -> tuple[Any, ...]:
@@ -74,21 +92,21 @@ class Theory:
 
     def ways(self, step: Step) -> tuple[dict[str, Unknown], list[Way]]:
         """The arguments of a step, and every way through it."""
-        if step not in self._ways:
+        if step not in self.read.ways:
             args = symbolic.unknown_arguments(step)
             need = frozenset({self.dropped[1]}) if self.dropped and self.dropped[0] is step else frozenset()
             token = waived.set(need)
             try:
                 with symbolic.read(self.reading):
-                    self._ways[step] = args, symbolic.ways(step, self.before, args)
+                    self.read.ways[step] = args, symbolic.ways(step, self.before, args)
             finally:
                 waived.reset(token)
-        return self._ways[step]
+        return self.read.ways[step]
 
     def tried(self, step: Step) -> tuple[Any, ...]:
         """When the step is tried: a deviation only where the action that it stands in for refuses."""
         return tuple(
-            z3.Not(symbolic.taken(self.ways(deviation.instead_of)[1]))
+            negated(symbolic.taken(self.ways(deviation.instead_of)[1]))
             for deviation in self.spec.deviations
             if deviation.step is step
         )
@@ -96,8 +114,7 @@ class Theory:
     @property
     def steps(self) -> tuple[Step, ...]:
         """Every step that may be taken."""
-        deviations = self.spec.deviations if self.weak else ()
-        return (*self.spec.actions.values(), *(deviation.step for deviation in deviations))
+        return self.spec.steps if self.weak else tuple(self.spec.actions.values())
 
     # -- what Z3 is asked ------------------------------------------------------------------------------------------
 
@@ -106,20 +123,36 @@ class Theory:
         initial = symbolic.symbolic(self.spec.initial)
         free = symbolic.unknown_arguments(holds, tag="some ")
         with symbolic.read(self.reading):
-            return Question((z3.Not(symbolic.formula(holds, initial, *free.values())),), initial, {}, free)
+            return Question((negated(symbolic.formula(holds, initial, *free.values())),), initial, {}, free)
 
     def broken(self, step: Step, holds: Predicate, states: int) -> Question:
         """A step from where all invariants hold, after which (or, of two `states`, across which) this does not."""
         args, found = self.ways(step)
         free = symbolic.unknown_arguments(holds, states, tag="some ")
-        broken = []
-        with symbolic.read(self.reading):
-            for way in found:
-                if way.accepted:
-                    seen = (self.before, way.outcome)[2 - states :]
-                    goal = symbolic.formula(holds, *seen, *free.values())
-                    broken.append(z3.And(way.walked, z3.Not(goal)))
-        return Question((*self.known, *self.tried(step), z3.Or(broken)), self.before, args, free)
+        key = step, holds, states
+        if key not in self.read.broken:
+            broken = []
+            with symbolic.read(self.reading):
+                for way in found:
+                    if way.accepted:
+                        seen = (self.before, way.outcome)[2 - states :]
+                        goal = symbolic.formula(holds, *seen, *free.values())
+                        broken.append(all_of(way.walked, negated(goal)))
+            self.read.broken[key] = any_of(*broken)
+        terms = (*self.known, *self.tried(step), *self._at_hand(holds, free), self.read.broken[key])
+        return Question(terms, self.before, args, free)
+
+    def _at_hand(self, holds: Predicate, free: Mapping[str, Unknown]) -> tuple[Any, ...]:
+        """That an invariant held before the step for the very values for which it may be broken.
+
+        That it held for all, `known` says. Where a step does not touch it, Z3 need not look for the values.
+        """
+        if holds not in self.invariants:
+            return ()
+        if holds not in self.read.held:
+            with symbolic.read(self.reading):
+                self.read.held[holds] = symbolic.formula(holds, self.before, *free.values())
+        return (self.read.held[holds],)
 
     def uncovered(self, step: Step) -> Question:
         """A state and arguments for which no way through the step is walked, or two are."""
@@ -131,7 +164,7 @@ class Theory:
         free = symbolic.unknown_arguments(holds, tag="some ")
         with symbolic.read(self.reading):
             return Question(
-                (*self.known, z3.Not(symbolic.formula(holds, self.before, *free.values()))), self.before, {}, free
+                (*self.known, negated(symbolic.formula(holds, self.before, *free.values()))), self.before, {}, free
             )
 
     def accepted(self, *steps: Step) -> Question:
@@ -157,7 +190,8 @@ def theory(
     dropped: tuple[Step, str] | None = None,
 ) -> Theory:
     """The theory of a spec, made once."""
-    return Theory(spec, weak=weak, reading=Reading(window), dropped=dropped)
+    beside = theory(spec, False, window, dropped) if weak else None  # noqa: FBT003 - as above
+    return Theory(spec, weak=weak, reading=Reading(window), dropped=dropped, beside=beside)
 
 
 @dataclass(frozen=True)
@@ -236,7 +270,7 @@ def exclusive(spec: Spec) -> Iterator[Obligation]:
 
 def covering(spec: Spec) -> Iterator[Obligation]:
     """That the ways through every step cover every input, and no two overlap: only then proofs of them are of it."""
-    for step in (*spec.actions.values(), *(deviation.step for deviation in spec.deviations)):
+    for step in spec.steps:
         yield Obligation(spec, COVERED, step.__name__, methodcaller("uncovered", step), otherwise=LOST)
 
 

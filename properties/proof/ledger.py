@@ -7,6 +7,7 @@ the readers, Z3. A changed definition has another digest, and its old proofs are
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import multiprocessing
@@ -33,6 +34,7 @@ from gapless.properties.proof import (
     liveness,
     refinement,
     symbolic,
+    terms,
     translation,
     unrolling,
 )
@@ -46,6 +48,7 @@ Outcome = Literal["proved", "refuted", "unknown", "budget"]
 READERS = (
     language,
     forking,
+    terms,
     symbolic,
     induction,
     counterexamples,
@@ -321,7 +324,12 @@ def _take(
 
 
 def _worker(subject: Subject, known: tuple[str, ...], asked: Asked, out: Connection) -> None:
-    """Settle what is not known yet, one by one."""
+    """Settle what is not known yet, one by one.
+
+    Nothing is collected meanwhile: Z3 orders terms by their numbers, and gives those of lost terms to others. Where the
+    collector chose when they are lost, the same proof would take other work on another day.
+    """
+    gc.disable()
     with suppress(KeyboardInterrupt, BrokenPipeError):
         for obligation in every(subject):
             if key(obligation) not in known:

@@ -7,7 +7,7 @@ step, must cover every input, and no two overlap.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import methodcaller
 from typing import Any
 
@@ -17,6 +17,7 @@ from gapless.properties.proof import symbolic
 from gapless.properties.proof.claims import Claim, Helpful, claims_of
 from gapless.properties.proof.induction import LOST, Obligation, Question, Theory
 from gapless.properties.proof.symbolic import State, Unknown
+from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec.catalog import Spec
 
 
@@ -28,13 +29,7 @@ def obligations(spec: Spec) -> Iterator[Obligation]:
 
 def shown(spec: Spec, claim: Claim) -> Iterator[Obligation]:
     """All that must be shown of one claim."""
-    made: dict[int, _Shown] = {}
-
-    def of(theory: Theory) -> _Shown:
-        """The claim of a theory, read once for all that is to be shown of it."""
-        if id(theory) not in made:
-            made[id(theory)] = _Shown(claim, theory)
-        return made[id(theory)]
+    of = cache(partial(_Shown, claim))  # of a theory, read once for all that is to be shown of it
 
     def one(step: str, wrong: str, *about: Any, otherwise: str = "") -> Obligation:
         ask = methodcaller(wrong, *about)
@@ -77,23 +72,20 @@ class _Shown:
         self.known = (*theory.known, self.says(claim.pending, theory.before), self.is_witness(theory.before, self.mark))
 
     def says(self, predicate: Callable[..., Any], state: State, *marks: Unknown) -> Any:
-        key = (predicate, id(state), *map(id, marks))
-        if key not in self.read:
-            with symbolic.read(self.theory.reading):
-                self.read[key] = (
-                    symbolic.formula(predicate, state, self.subject, *marks),
-                    state,
-                )  # kept, with its number
-        return self.read[key][0]
+        return self.once(symbolic.formula, predicate, state, *marks)
 
     def is_witness(self, state: State, mark: Unknown) -> Any:
         return self.says(self.claim.witness, state, mark)
 
     def rank(self, state: State, mark: Unknown) -> Any:
-        key = ("rank", id(state), id(mark))
+        return self.once(symbolic.term, self.claim.rank, state, mark)
+
+    def once(self, how: Callable[..., Any], function: Callable[..., Any], state: State, *marks: Unknown) -> Any:
+        """What a function of the claim says of a state and the subject, read by `how` when it is first asked."""
+        key = (how, function, id(state), *map(id, marks))
         if key not in self.read:
             with symbolic.read(self.theory.reading):
-                self.read[key] = symbolic.term(self.claim.rank, state, self.subject, mark), state
+                self.read[key] = how(function, state, self.subject, *marks), state  # kept, and so is its number
         return self.read[key][0]
 
     def settled(self, helpful: Helpful, state: State, mark: Unknown) -> dict[str, Any]:
@@ -128,32 +120,34 @@ class _Shown:
         return Question((*self.known, *terms), self.theory.before, marks, {})
 
     def no_gap(self) -> Question:
-        """Induction over the numbers: were there no first gap, all up to the end would be done, and one beyond it."""
+        """Induction over the numbers: were there no first gap, all up to the end would be done, and one beyond it.
+
+        That a number is no first gap is said of the one at hand alone: of every number, it is a riddle to Z3.
+        """
         assert self.claim.gap is not None  # noqa: S101 - asked of gaps only
         low, high, done = self.claim.gap
         state, k = self.theory.before, z3.FreshConst(z3.IntSort(), "k")
         with symbolic.read(self.theory.reading):
-            g = z3.FreshConst(z3.IntSort(), "g")
-            none = z3.ForAll([g], z3.Not(symbolic.formula(self.claim.witness, state, self.subject, Unknown(g))))
+            none = negated(symbolic.formula(self.claim.witness, state, self.subject, Unknown(k)))
 
             def all_up_to(end: Any) -> Any:
                 return symbolic.truth(self.theory.reading.all_between(low(state), end, partial(done, state)))
 
             first, last = symbolic.number(low(state)), symbolic.number(high(state))
-            induction = z3.And(first <= k, k <= last, all_up_to(Unknown(k)), z3.Not(all_up_to(Unknown(k + 1))))
-            at_last = z3.And(all_up_to(Unknown(first)), symbolic.formula(done, state, Unknown(last)))
-        return Question((*self.known[:-1], none, z3.Or(z3.Not(all_up_to(Unknown(first))), induction, at_last)), state)
+            induction = all_of(first <= k, k <= last, all_up_to(Unknown(k)), negated(all_up_to(Unknown(k + 1))))
+            at_last = all_of(all_up_to(Unknown(first)), symbolic.formula(done, state, Unknown(last)))
+        return Question((*self.known[:-1], none, any_of(negated(all_up_to(Unknown(first))), induction, at_last)), state)
 
     def nothing_helps(self) -> Question:
         """That none of the helpful steps is the one to take, or that the rank has no floor."""
         due = [self.says(helpful.when, self.theory.before, self.mark) for helpful in self.claim.helpful]
-        return self.question(z3.Or(z3.Not(z3.Or(due)), self.rank(self.theory.before, self.mark) < 0))
+        return self.question(any_of(negated(any_of(*due)), self.rank(self.theory.before, self.mark) < 0))
 
     def disabled(self, helpful: Helpful) -> Question:
         """That a helpful step is the one to take, and refused, whatever is granted of its arguments."""
         ways, granted = self.taken_with(helpful)
         due = self.says(helpful.when, self.theory.before, self.mark)
-        return self.question(due, *granted, z3.Not(symbolic.taken(ways)))
+        return self.question(due, *granted, negated(symbolic.taken(ways)))
 
     def uncovered(self, helpful: Helpful) -> Question:
         """A state in which no way through a helpful step is walked, or two are."""
@@ -175,24 +169,21 @@ class _Shown:
         before = self.rank(self.theory.before, self.mark)
         ways, granted = self.taken_with(helpful)
         cases = [
-            z3.And(way.walked, *self.still(way.outcome), before <= self.rank(way.outcome, self.later))
+            all_of(way.walked, *self.still(way.outcome), before <= self.rank(way.outcome, self.later))
             for way in ways
             if way.accepted
         ]
-        return self.question(self.says(helpful.when, self.theory.before, self.mark), *granted, z3.Or(cases))
+        return self.question(self.says(helpful.when, self.theory.before, self.mark), *granted, any_of(*cases))
 
     def raises(self, name: str) -> Question:
         """That some step raises the rank."""
         before = self.rank(self.theory.before, self.mark)
-        return self.question(
-            z3.Or(
-                [
-                    z3.And(way.walked, *self.still(way.outcome), before < self.rank(way.outcome, self.later))
-                    for way in self.theory.ways(self.theory.spec.actions[name])[1]
-                    if way.accepted
-                ]
-            )
-        )
+        cases = [
+            all_of(way.walked, *self.still(way.outcome), before < self.rank(way.outcome, self.later))
+            for way in self.theory.ways(self.theory.spec.actions[name])[1]
+            if way.accepted
+        ]
+        return self.question(any_of(*cases))
 
     def loses(self, name: str) -> Question:
         """That some step ends what is pending, and it is not done."""
@@ -200,8 +191,8 @@ class _Shown:
         for way in self.theory.ways(self.theory.spec.actions[name])[1]:
             if way.accepted:
                 pending, done = self.says(self.claim.pending, way.outcome), self.says(self.claim.done, way.outcome)
-                cases.append(z3.And(way.walked, z3.Not(pending), z3.Not(done)))
-        return self.question(z3.Or(cases))
+                cases.append(all_of(way.walked, negated(pending), negated(done)))
+        return self.question(any_of(*cases))
 
     def withdraws(self, name: str, helpful: Helpful) -> Question:
         """That some step leaves the rank as it is, and the helpful step is not the one to take any more, or another."""
@@ -214,5 +205,5 @@ class _Shown:
                 later = self.settled(helpful, way.outcome, self.later)
                 same = () if helpful.looks_first else [wanted[argument] == later[argument] for argument in wanted]
                 unlowered = before <= self.rank(way.outcome, self.later)
-                cases.append(z3.And(way.walked, *self.still(way.outcome), unlowered, z3.Not(z3.And(due, *same))))
-        return self.question(self.says(helpful.when, self.theory.before, self.mark), z3.Or(cases))
+                cases.append(all_of(way.walked, *self.still(way.outcome), unlowered, negated(all_of(due, *same))))
+        return self.question(self.says(helpful.when, self.theory.before, self.mark), any_of(*cases))

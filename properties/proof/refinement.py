@@ -8,7 +8,7 @@ leave the abstract state as it is. So what is proved of the abstract spec holds 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib import import_module
 from pkgutil import iter_modules
@@ -19,7 +19,8 @@ import z3
 
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.induction import INITIAL, Obligation, Question, Theory
-from gapless.properties.proof.symbolic import State, UnknownMap, Way, number
+from gapless.properties.proof.symbolic import State, Unknown, Way
+from gapless.properties.proof.terms import all_of, any_of, negated
 from gapless.spec import refinements as folder
 from gapless.spec.catalog import END, SPECS, Spec, Step
 from gapless.spec.language import Refused
@@ -116,7 +117,7 @@ class _Seen:
         wanted = symbolic.symbolic(self.refinement.abstract.initial)
         with symbolic.read(theory.reading):
             seen = symbolic.ways(self.refinement.sees, initial, ())
-        return Question((z3.Or([z3.And(way.walked, self._apart(way.outcome, wanted)) for way in seen]),))
+        return Question((any_of(*(all_of(way.walked, self._apart(way.outcome, wanted)) for way in seen)),))
 
     def no_step(self, theory: Theory, name: str) -> Question:
         """A step after which the abstract state is not what the abstract step makes of it, or which that refuses."""
@@ -124,13 +125,13 @@ class _Seen:
         with symbolic.read(theory.reading):
             takes = symbolic.ways(self.refinement.takes(name), theory.before, self._some(name, args))
             cases = [
-                z3.And(way.walked, taken.walked, seen.walked, *self._unlike(taken, seen))
+                all_of(way.walked, taken.walked, seen.walked, *self._unlike(taken, seen))
                 for way in found
                 if way.accepted
-                for taken in takes
                 for seen in symbolic.ways(self.refinement.sees, way.outcome, ())
+                for taken in takes
             ]
-        return Question((*theory.known, z3.Or(cases)), theory.before, args)
+        return Question((*theory.known, any_of(*cases)), theory.before, args)
 
     def _some(self, name: str, args: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a step, or none, where it must be a stutter."""
@@ -141,16 +142,8 @@ class _Seen:
 
     @staticmethod
     def _apart(one: State, other: State) -> Any:
-        """That two states differ, field by field; of Maps, at some key."""
-        parts = []
-        for field in fields(one):
-            a, b = getattr(one, field.name), getattr(other, field.name)
-            if isinstance(a, UnknownMap):
-                key = z3.Int(f"a key of {field.name}")
-                parts.append(z3.Select(a.term, key) != z3.Select(b.term, key))
-            else:
-                parts.append(number(a) != number(b))
-        return z3.Or(parts)
+        """That two states differ: in a number, or at some key of a Map."""
+        return negated(symbolic.same_at(one, other, Unknown(z3.Int("a key"))))
 
     def against(self, name: str) -> Callable[[State, Mapping[str, int], State], str]:
         """What the plain functions say against it, in a sentence."""

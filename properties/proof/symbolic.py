@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from inspect import signature
 from itertools import product
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import z3
 
+from gapless.properties.proof.terms import FALSE, TRUE, all_of, any_of, either, negated
 from gapless.spec import forking
 from gapless.spec.language import ELSEWHERE, Map, Reader, Refused, greatest, reader
 
@@ -28,42 +30,92 @@ PRUNING = 20_000  # Z3's own measure of work that one question may cost while pa
 
 
 class Unknown:
-    """A number or a truth value that is known only as a Z3 term."""
+    """A number or a truth value that is known only as a Z3 term.
 
-    __slots__ = ("term",)
+    A function is run once for each way through it, and every run begins like others. So what was `made` of a value is
+    kept with it, by the operator and the other operand: what is written again is the same value, not a new term.
+    """
+
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, term: Any) -> None:
         self.term = term
+        self.made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+
+    @cached_property
+    def number(self) -> Any:
+        """As an integer term; truth is 1 or 0, as in events."""
+        return z3.If(self.term, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(self.term) else self.term
+
+    @cached_property
+    def truth(self) -> Any:
+        """As a boolean term; what is not 0 is true."""
+        return self.term if z3.is_bool(self.term) else self.term != 0
+
+    @cached_property
+    def untruth(self) -> Any:
+        """That it is not so."""
+        return negated(self.truth)
+
+    @cached_property
+    def key(self) -> int:
+        """What it is known by as a question: Z3 has each term once, as long as anybody has it."""
+        return int(self.truth.get_id())
+
+    @cached_property
+    def plain(self) -> bool | None:
+        """The answer, where it answers itself."""
+        found = z3.simplify(self.truth)
+        return bool(z3.is_true(found)) if z3.is_true(found) or z3.is_false(found) else None
 
     def __bool__(self) -> bool:
-        return forking.decide(truth(self))
+        return forking.decide(self)
 
     def __neg__(self) -> Unknown:
-        return Unknown(-number(self))
+        return Unknown(-self.number)
 
     def __repr__(self) -> str:
         return f"Unknown({self.term})"
 
 
+T = TypeVar("T")
+
+
+def _once(made: dict[tuple[Any, ...], tuple[Any, Any]], how: str, other: Any, make: Callable[[], T]) -> T:
+    """What is made of a value and another. Both are kept with it: an object's number is its own while it is there."""
+    key = (how, other) if other.__class__ is int else (how, "of", id(other))
+    found = made.get(key)
+    if found is None:
+        found = made[key] = make(), other
+    return found[0]
+
+
 def number(value: Any) -> Any:
     """The value as an integer term; truth is 1 or 0, as in events."""
-    term = value.term if isinstance(value, Unknown) else value
-    if z3.is_expr(term):
-        return z3.If(term, z3.IntVal(1), z3.IntVal(0)) if z3.is_bool(term) else term
-    return z3.IntVal(int(term))
+    if isinstance(value, Unknown):
+        return value.number
+    return Unknown(value).number if z3.is_expr(value) else _literal(int(value))
 
 
 def truth(value: Any) -> Any:
     """The value as a boolean term; what is not 0 is true."""
-    term = value.term if isinstance(value, Unknown) else value
-    if z3.is_expr(term):
-        return term if z3.is_bool(term) else term != 0
-    return z3.BoolVal(bool(term))
+    if isinstance(value, Unknown):
+        return value.truth
+    if z3.is_expr(value):
+        return Unknown(value).truth
+    return TRUE if value else FALSE
+
+
+@lru_cache(maxsize=1024)
+def _literal(value: int) -> Any:
+    return z3.IntVal(value)
 
 
 def _overloaded(name: str) -> Callable[[Any, Any], Unknown]:
-    return lambda a, b: Unknown(getattr(number(a), name)(number(b)))
+    def operator(a: Unknown, b: Any) -> Unknown:
+        return _once(a.made, name, b, lambda: Unknown(getattr(a.number, name)(number(b))))
+
+    return operator
 
 
 for _name in ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"):
@@ -91,34 +143,40 @@ for _name, _z3 in (("floordiv", "div"), ("mod", "mod")):
 
 
 class UnknownMap:
-    """A `Map` that is known only as a Z3 array from integers to integers."""
+    """A `Map` that is known only as a Z3 array from integers to integers; what was made of it is kept, too."""
 
-    __slots__ = ("default", "term")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, default: int, term: Any) -> None:
         self.default = default
         self.term = term
+        self.made: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
     def __eq__(self, _other: object) -> bool:
         raise TypeError("compare Maps key by key: an invariant speaks of all keys by a parameter")
 
     def __getitem__(self, key: Any) -> Unknown:
-        return Unknown(z3.Select(self.term, number(key)))
+        return _once(self.made, "at", key, lambda: Unknown(z3.Select(self.term, number(key))))
 
     def set(self, key: Any, value: Any) -> UnknownMap:
         """As `Map.set`."""
-        return UnknownMap(self.default, z3.Store(self.term, number(key), number(value)))
+        made: dict[tuple[Any, ...], tuple[Any, Any]] = _once(self.made, "set", key, dict)
+        return _once(made, "to", value, lambda: self._of(z3.Store(self.term, number(key), number(value))))
 
     def cleared(self) -> UnknownMap:
         """As `Map.cleared`."""
-        return UnknownMap(self.default, z3.K(z3.IntSort(), number(self.default)))
+        return _once(self.made, "cleared", None, lambda: self._of(z3.K(z3.IntSort(), number(self.default))))
 
     def forget_from(self, low: Any) -> UnknownMap:
         """As `Map.forget_from`."""
+        return _once(self.made, "forget from", low, lambda: self._of(self._kept(number(low))))
+
+    def _kept(self, low: Any) -> Any:
         key = z3.Int("k!forgotten")  # bound at once, so that whoever asks again writes the same term
-        kept = z3.If(key < number(low), z3.Select(self.term, key), number(self.default))
-        return UnknownMap(self.default, z3.Lambda([key], kept))
+        return z3.Lambda([key], z3.If(key < low, z3.Select(self.term, key), number(self.default)))
+
+    def _of(self, term: Any) -> UnknownMap:
+        return UnknownMap(self.default, term)
 
 
 _depth: ContextVar[int] = ContextVar("depth", default=0)
@@ -152,13 +210,13 @@ class Reading(Reader):
 
     def accepts(self, step: Callable[..., Any], *args: Any) -> Unknown:
         """As the word of the spec language."""
-        tree = forking.decision_tree(step, *args, known=_asked_before, alike=_alike)
-        return Unknown(_folded(tree, lambda _state: z3.BoolVal(True)))  # noqa: FBT003 - whatever state it leads to
+        tree = forking.decision_tree(step, *args, known=_asked_before, key=_as_a_term)
+        return Unknown(_folded(tree, lambda _state: TRUE))  # whatever state it leads to
 
     def filled(self, default: Any, low: Any, high: Any, value: Callable[[Any], Any]) -> UnknownMap:
         """As the word of the spec language."""
         with _bound() as key:
-            inside = z3.And(number(low) <= key, key < number(high))
+            inside = all_of(number(low) <= key, key < number(high))
             return UnknownMap(int(default), z3.Lambda([key], z3.If(inside, term(value, Unknown(key)), number(default))))
 
     def in_turn(
@@ -167,7 +225,7 @@ class Reading(Reader):
         """As the word of the spec language, by induction: any one step leads where the next one begins."""
 
         def goes_on(n: Any, key: Any) -> Unknown:
-            return Unknown(_same_at(step(stands(n), n), stands(n + 1), key))
+            return Unknown(same_at(step(stands(n), n), stands(n + 1), key))
 
         with _bound() as n, _bound() as key:
             between = self._every(
@@ -191,11 +249,12 @@ class Reading(Reader):
             return body()
         if self.window is None:
             return z3.ForAll([name.term for name in names], body(*names))
-        return z3.And([body(*map(Unknown, map(z3.IntVal, some))) for some in product(self.window, repeat=len(names))])
+        cases = product(map(Unknown, map(z3.IntVal, self.window)), repeat=len(names))
+        return all_of(*(body(*some) for some in cases))
 
 
 def _within(low: Any, n: Unknown, high: Any, holds: Callable[[Any], Any]) -> Any:
-    return z3.Implies(z3.And(number(low) <= n.term, n.term < number(high)), formula(holds, n))
+    return z3.Implies(all_of(number(low) <= n.term, n.term < number(high)), formula(holds, n))
 
 
 @contextmanager
@@ -250,53 +309,48 @@ def symbolic(state: State) -> State:
 # -- predicates ----------------------------------------------------------------------------------------------------
 
 
-def _asked_before(path: forking.Path, question: Any) -> bool | None:
+def _asked_before(path: forking.Path, question: Unknown) -> bool | None:
     """The answer where the question answers itself, or was asked before."""
-    plain = z3.simplify(question)
-    if z3.is_true(plain) or z3.is_false(plain):
-        return bool(z3.is_true(plain))
-    return next((turn.answer for turn in path.turns if _alike(turn.question, question)), None)
+    return path.asked_before(question) if question.plain is None else question.plain
 
 
-def _alike(one: Any, other: Any) -> bool:
-    """Two questions are one if they are the same term: `==` of terms is a term."""
-    return bool(one.eq(other))
+_as_a_term = attrgetter("key")  # two questions are one if they are the same term: `==` of terms is a term
 
 
 def formula(predicate: Callable[..., Any], *args: Any) -> Any:
     """`predicate(*args)` as one boolean term: its tree of questions, folded."""
-    return _folded(forking.decision_tree(predicate, *args, known=_asked_before, alike=_alike))
+    return _folded(forking.decision_tree(predicate, *args, known=_asked_before, key=_as_a_term))
 
 
 def term(function: Callable[..., Any], *args: Any) -> Any:
     """`function(*args)`, a number, as one integer term."""
-    return _folded(forking.decision_tree(function, *args, known=_asked_before, alike=_alike), number)
+    return _folded(forking.decision_tree(function, *args, known=_asked_before, key=_as_a_term), number)
 
 
 def _folded(tree: Any, leaf: Callable[[Any], Any] = truth) -> Any:
     if isinstance(tree, forking.Leaf):
         if isinstance(tree.outcome, Refused):
-            return z3.BoolVal(False)  # noqa: FBT003 - a step that is refused does not hold
+            return FALSE  # a step that is refused does not hold
         return leaf(tree.outcome)
     return _chosen(tree.question, _folded(tree.yes, leaf), _folded(tree.no, leaf))
 
 
-def _chosen(question: Any, yes: Any, no: Any) -> Any:
+def _chosen(question: Unknown, yes: Any, no: Any) -> Any:
     """`yes` or `no` as the question is answered, without needless cases.
 
     Z3's own `simplify` will not do: it orders terms by when they were made, so that whoever asks again asks otherwise.
     """
     if yes.eq(no):
         return yes
-    if z3.is_true(yes):
-        return question if z3.is_false(no) else z3.Or(question, no)
-    if z3.is_false(yes):
-        return z3.Not(question) if z3.is_true(no) else z3.And(z3.Not(question), no)
-    if z3.is_true(no):
-        return z3.Or(z3.Not(question), yes)
-    if z3.is_false(no):
-        return z3.And(question, yes)
-    return z3.If(question, yes, no)
+    if yes.eq(TRUE):
+        return question.truth if no.eq(FALSE) else any_of(question.truth, no)
+    if yes.eq(FALSE):
+        return question.untruth if no.eq(TRUE) else all_of(question.untruth, no)
+    if no.eq(TRUE):
+        return any_of(question.untruth, yes)
+    if no.eq(FALSE):
+        return all_of(question.truth, yes)
+    return either(question.truth, yes, no) if z3.is_bool(yes) else z3.If(question.truth, yes, no)
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
@@ -312,7 +366,7 @@ class Way:
     @cached_property
     def walked(self) -> Any:
         """That it is walked, as one term: many obligations speak of it."""
-        return z3.And(self.facts)
+        return all_of(*self.facts)
 
     @property
     def accepted(self) -> bool:
@@ -321,43 +375,58 @@ class Way:
 
 
 class Pruner:
-    """Finds the questions whose answer follows from what is given and those before: impossible paths are not walked."""
+    """Finds the questions whose answer follows from what is given and those before: impossible paths are not walked.
+
+    Paths are walked one beside the other: what the last and the next have in common, the solver is told once.
+    """
 
     def __init__(self, given: Sequence[Any] = ()) -> None:
         self.solver = z3.Solver()
         self.solver.set("rlimit", PRUNING)
         self.solver.add(*given)
+        self.told: list[Any] = []  # the facts of a path, each on a level of its own
 
-    def __call__(self, path: forking.Path, question: Any) -> bool | None:
+    def __call__(self, path: forking.Path, question: Unknown) -> bool | None:
         """The answer, where there is only one."""
         answer = _asked_before(path, question)
         if answer is not None:
             return answer
-        facts = facts_of(path)
+        self._tell(facts_of(path))
         for possible in (True, False):
-            if self.solver.check(*facts, question if possible else z3.Not(question)) == z3.unsat:
+            if self.solver.check(question.truth if possible else question.untruth) == z3.unsat:
                 return not possible
         return None
+
+    def _tell(self, facts: Sequence[Any]) -> None:
+        """Have the solver know these facts, and no others."""
+        pairs = enumerate(zip(self.told, facts, strict=False))
+        common = next((n for n, (old, new) in pairs if old is not new), min(len(self.told), len(facts)))
+        self.solver.pop(len(self.told) - common)
+        del self.told[common:]
+        for fact in facts[common:]:
+            self.solver.push()
+            self.solver.add(fact)
+            self.told.append(fact)
 
 
 def facts_of(path: forking.Path) -> tuple[Any, ...]:
     """What must be so for a path to be walked: every answer, also what follows from others, for a solver said so."""
-    return tuple(turn.question if turn.answer else z3.Not(turn.question) for turn in path.turns)
+    return tuple(turn.question.truth if turn.answer else turn.question.untruth for turn in path.turns)
 
 
 def walked(function: Callable[..., Any], *args: Any, given: Sequence[Any] = ()) -> list[tuple[tuple[Any, ...], Any]]:
     """Every way through a function, as what must be so for it and what it comes to, a refusal being one."""
-    paths = forking.runs(function, *args, known=Pruner(given), alike=_alike)
+    paths = forking.runs(function, *args, known=Pruner(given), key=_as_a_term)
     return [(facts_of(path), outcome) for path, outcome in paths]
 
 
 def uncovered(found: Sequence[Sequence[Any]]) -> Any:
     """That none of several ways is walked, or two are: each is given by what must be so for it."""
-    before, twice = z3.BoolVal(False), []  # noqa: FBT003 - no way is walked before the first
-    for walked_here in map(z3.And, found):
-        twice.append(z3.And(walked_here, before))
-        before = z3.Or(before, walked_here)
-    return z3.Or(z3.Not(before), *twice)
+    before, twice = FALSE, []  # no way is walked before the first
+    for walked_here in (all_of(*facts) for facts in found):
+        twice.append(all_of(walked_here, before))
+        before = any_of(before, walked_here)
+    return any_of(negated(before), *twice)
 
 
 def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping[str, Any]) -> list[Way]:
@@ -368,24 +437,24 @@ def ways(step: Callable[..., State], state: State, args: Sequence[Any] | Mapping
 
 def taken(found: Sequence[Way]) -> Any:
     """That one of the ways is taken on which the step is accepted."""
-    return z3.Or([way.walked for way in found if way.accepted])
+    return any_of(*(way.walked for way in found if way.accepted))
 
 
-def _same_at(one: State, other: State, key: Any) -> Any:
-    """That two states are equal, their Maps at one key."""
-    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
-    return z3.And(
-        [number(a[key]) == number(b[key]) if isinstance(a, UnknownMap) else number(a) == number(b) for a, b in pairs]
-    )
+def same_at(one: State, other: State, *keys: Any) -> Any:
+    """That two states are equal, their Maps at some keys."""
+    parts = []
+    for field in fields(one):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(a, UnknownMap):
+            parts += [truth(a[key] == b[key]) for key in keys]
+        else:
+            parts.append(truth(a == b))
+    return all_of(*parts)
 
 
 def same_state(one: State, other: State) -> Any:
     """That two states are equal, field by field."""
     assert is_dataclass(one)  # noqa: S101 - for the type checker
-    return z3.And(
-        [
-            a.term == b.term if isinstance(a, UnknownMap) else number(a) == number(b)
-            for field in fields(one)
-            for a, b in ((getattr(one, field.name), getattr(other, field.name)),)
-        ]
-    )
+    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
+    parts = [a.term == b.term if isinstance(a, UnknownMap) else truth(a == b) for a, b in pairs if a is not b]
+    return all_of(*parts)

@@ -23,7 +23,8 @@ import z3
 
 from gapless.properties.proof import symbolic
 from gapless.properties.proof.induction import LOST, Obligation, Question, Theory
-from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number
+from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number, truth
+from gapless.properties.proof.terms import TRUE, all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Deviation, Refused
 from gapless.traces.replay.kernels import EXACT, LIMIT, Kernel, kernel
@@ -119,11 +120,13 @@ class _Compiled:
         spec = self.of.spec
         code = spec.codes[step.action]
         allowed = [deviation is step.deviation for deviation in spec.deviations]
+        before = [Unknown(number(getattr(state, name))) for name in spec.scalars]
+        given = [Unknown(number(args.get(name, 0))) for name in spec.arguments]
 
         def once() -> tuple[int, dict[str, Any]]:
-            scalars = _Columns([Unknown(number(getattr(state, name))) for name in spec.scalars])
+            scalars = _Columns([*before])
             windows = _Windows([getattr(state, name) for name in spec.maps])
-            columns = _Columns([Unknown(number(args.get(name, 0))) for name in spec.arguments])
+            columns = _Columns([*given])
             why, counts = [0], [0] * (len(allowed) + 1)
             self.names["replay"](
                 [0, 1], [code], columns, scalars, [0], [1], windows, allowed,
@@ -149,7 +152,7 @@ def _compiled(of: Kernel) -> _Compiled:
 def within(theory: Theory, args: dict[str, Unknown]) -> list[Any]:
     """That all that goes in lies within the kernel's bound."""
     values = [*(getattr(theory.before, name) for name in theory.spec.scalars), *args.values()]
-    return [z3.And(-LIMIT < number(value), number(value) < LIMIT) for value in values]
+    return [all_of(-LIMIT < number(value), number(value) < LIMIT) for value in values]
 
 
 @lru_cache(maxsize=2)  # both questions about a step ask for them, one after the other
@@ -186,14 +189,15 @@ def differs(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Q
     """A state and arguments with which the kernel does otherwise than the spec, and does not give up."""
     of = of or kernel(theory.spec)
     args, _ = theory.ways(of.spec.actions[step.action])
-    plain = [(_answers(facts), z3.And(facts), outcome) for facts, outcome in expected(of.spec, step, theory)]
+    plain = [(_answers(facts), all_of(*facts), outcome) for facts, outcome in expected(of.spec, step, theory)]
     cases = []
     for facts, why, state in runs(of, step, theory):
-        answers, ours = _answers(facts), z3.And(facts)
+        otherwise, ours = {(question, not answer) for question, answer in _answers(facts)}, all_of(*facts)
         for others, theirs, outcome in plain if why != EXACT else ():
-            if not any((question, not answer) in others for question, answer in answers):
-                cases.append(z3.And(ours, theirs, z3.Not(_same(of, why, state, outcome))))
-    return Question((*within(theory, args), z3.Or(cases)), theory.before, args)
+            if others.isdisjoint(otherwise):
+                same = _same(of, why, state, outcome)
+                cases += [] if same.eq(TRUE) else [all_of(ours, theirs, negated(same))]
+    return Question((*within(theory, args), any_of(*cases)), theory.before, args)
 
 
 def uncovered(theory: Theory, step: TranslatedStep, of: Kernel | None = None) -> Question:
@@ -216,7 +220,7 @@ def _same(of: Kernel, why: int, state: dict[str, Any], outcome: Any) -> Any:
     if why == 0 and not isinstance(outcome, Refused):
         return symbolic.same_state(type(of.spec.initial)(**state), outcome)
     refused = why > 0 and isinstance(outcome, Refused)
-    return z3.BoolVal(refused and of.reasons[why - 1].rule == f"{of.spec.name}/{outcome.rule}")
+    return truth(refused and of.reasons[why - 1].rule == f"{of.spec.name}/{outcome.rule}")
 
 
 # -- 64 bits -------------------------------------------------------------------------------------------------------

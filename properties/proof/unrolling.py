@@ -17,7 +17,8 @@ import z3
 from gapless.properties.proof import induction, symbolic
 from gapless.properties.proof.counterexamples import Run, confirmed_at, decoded_values, small
 from gapless.properties.proof.induction import Obligation, Question, Theory, ask
-from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number
+from gapless.properties.proof.symbolic import State, Unknown, number
+from gapless.properties.proof.terms import all_of, any_of
 from gapless.spec.language import Refused
 
 DEPTH = 7  # steps before the one that breaks something
@@ -62,21 +63,20 @@ class _Unrolled:
         cases = []
         for n, step in enumerate(self.steps):
             ways = self.of.ways(step)[1]
-            taken = [z3.And(way.walked, self._same(way.outcome, after)) for way in ways if way.accepted]
-            cases.append(z3.And(WHICH == n, *self.of.tried(step), z3.Or(taken)))
-        return z3.Or(cases), after
+            taken = [all_of(way.walked, self._same(way.outcome, after)) for way in ways if way.accepted]
+            cases.append(all_of(WHICH == n, *self.of.tried(step), any_of(*taken)))
+        return any_of(*cases), after
+
+    @cached_property
+    def arguments(self) -> tuple[Unknown, ...]:
+        """The arguments of all steps, each once: those that are called alike are one."""
+        named = {str(value.term): value for step in self.steps for value in self.of.ways(step)[0].values()}
+        return tuple(named.values())
 
     @staticmethod
     def _same(one: State, other: State) -> Any:
         """That two states are equal, as far as the window reaches: the plain functions look at the rest."""
-        parts = []
-        for field in fields(one):
-            a, b = getattr(one, field.name), getattr(other, field.name)
-            if isinstance(a, UnknownMap):
-                parts += [z3.Select(a.term, key) == z3.Select(b.term, key) for key in WINDOW]
-            else:
-                parts.append(number(a) == number(b))
-        return z3.And(parts)
+        return symbolic.same_at(one, other, *WINDOW)
 
     def chain(self, count: int) -> Iterator[Any]:
         """That so many steps lead from the initial state to the one that the question is about."""
@@ -86,18 +86,16 @@ class _Unrolled:
         taken, after = self.step
         for n in range(count):
             pairs = [*_pairs(self.of.before, states[n]), *_pairs(after, states[n + 1]), (WHICH, _which(n))]
-            arguments = {str(value.term): value for step in self.steps for value in self.of.ways(step)[0].values()}
-            yield z3.substitute(taken, *pairs, *((v.term, _argument(n, v)) for v in arguments.values()))
+            yield z3.substitute(taken, *pairs, *((v.term, _argument(n, v)) for v in self.arguments))
 
     def within(self, count: int, low: int, high: int) -> Iterator[Any]:
         """That what the steps are taken with lies between two numbers, that of the last step too."""
-        arguments = {str(value.term): value for step in self.steps for value in self.of.ways(step)[0].values()}
         for n in range(count):
-            for value in arguments.values():
+            for value in self.arguments:
                 term = number(Unknown(_argument(n, value)))
-                yield z3.And(low <= term, term <= high)
+                yield all_of(low <= term, term <= high)
         for value in self.question.args.values():
-            yield z3.And(low <= number(value), number(value) <= high)
+            yield all_of(low <= number(value), number(value) <= high)
 
     def plainest(self, asked: Sequence[Any], model: Any, count: int, low: int) -> Any:
         """A model of the run in which each step in turn is the first that will do, with the smallest arguments.

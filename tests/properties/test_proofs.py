@@ -14,7 +14,6 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.properties.faults import operators
 from gapless.properties.faults.false_friends import FALSE_FRIENDS, FalseFriend
 from gapless.properties.proof import counterexamples, cut_anywhere, induction, ledger, liveness, refinement, symbolic
 from gapless.properties.proof.claims import broker, checkpoint, dispatch
@@ -24,6 +23,7 @@ from gapless.properties.proof.symbolic import Reading, Unknown, UnknownMap, numb
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec, text_of
 from gapless.spec.language import Map, Refused, all_between, greatest
+from tests.support.changed_spec import changed
 from tests.support.command_line import gapless_process
 from tests.support.walks import walks
 
@@ -64,13 +64,6 @@ def test_a_takeover_keeps_what_is_left_of_the_invariants(spec: Spec) -> None:
 
 
 # -- what is wrong is refuted, and told ----------------------------------------------------------------------------
-
-
-def changed(spec: Spec, old: str, new: str) -> Spec:
-    """The spec with one place of its steps changed."""
-    text = Path(spec.module.__file__ or "").read_text()
-    assert text.count(old) == 1, old
-    return operators.changed(spec, text.replace(old, new))
 
 
 def refuted(spec: Spec) -> list[counterexamples.Result]:

@@ -11,7 +11,7 @@ import z3
 
 from gapless.properties.faults.planting import replacing
 from gapless.properties.fuzzing.second_opinion import FuzzTally, chunk, unseen
-from gapless.properties.proof import counterexamples, induction, liveness, symbolic, translation
+from gapless.properties.proof import counterexamples, induction, liveness, symbolic, terms, translation
 from gapless.properties.proof.induction import COVERED
 from gapless.properties.proof.symbolic import Unknown, UnknownMap, number
 from gapless.spec import forking
@@ -66,6 +66,57 @@ def test_a_function_that_asks_less_than_before_is_refused() -> None:
 
     with pytest.raises(forking.AskedOtherwise, match="asked nothing"):
         list(forking.runs(shy))
+
+
+# -- terms ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_again_is_the_same_value() -> None:
+    """Then whoever runs a step again makes no term anew."""
+    a: Any = Unknown(z3.Int("a"))
+    b, held = Unknown(z3.Int("b")), UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
+    assert a + b is a + b
+    assert (a < 3) is (a < 3)
+    assert held.set(a, 1)[b] is held.set(a, 1)[b]
+    assert held.forget_from(a) is held.forget_from(a)
+    assert held.cleared() is held.cleared()
+
+
+def test_what_looks_alike_to_python_is_not_taken_for_one_another() -> None:
+    """What is made of a value is kept by the other's place in memory, where another may come to lie."""
+    a: Any = Unknown(z3.Int("a"))
+    held = UnknownMap(0, z3.Array("m", z3.IntSort(), z3.IntSort()))
+    for n in range(1000):
+        other = Unknown(z3.Int(f"b{n}"))
+        assert (a < other).term.eq(z3.Int("a") < z3.Int(f"b{n}"))
+        assert held.set(other, n)[other].term.eq(z3.Select(z3.Store(held.term, other.term, n), other.term))
+    assert (a == True).term.eq(z3.Int("a") == 1)  # noqa: E712 - Python holds True and 1 for one, as events do
+    assert (a - 1).term.eq(z3.Int("a") - 1)
+    assert (1 - a).term.eq(1 - z3.Int("a"))
+    assert held.set(a, 1)[a].term.eq(z3.Select(z3.Store(held.term, a.term, 1), a.term))
+    assert held.set(1, a)[1].term.eq(z3.Select(z3.Store(held.term, 1, a.term), 1))
+
+
+def test_terms_are_as_z3_makes_them_and_refuse_what_is_no_boolean() -> None:
+    some = z3.Bools("p q r")
+    assert terms.all_of(*some).eq(z3.And(some))
+    assert terms.any_of(*some).eq(z3.Or(some))
+    assert terms.negated(some[0]).eq(z3.Not(some[0]))
+    assert terms.either(*some).eq(z3.If(*some))
+    for made in (terms.all_of, terms.any_of, terms.negated):
+        with pytest.raises(z3.Z3Exception):
+            made(z3.Int("a"))
+
+
+def test_a_path_is_pruned_by_its_own_facts_alone() -> None:
+    """What the solver was told of the path before is taken back where this one answers otherwise."""
+    a: Any = Unknown(z3.Int("a"))
+
+    def where() -> tuple[bool, ...]:
+        return tuple(bool(a < n) for n in (5, 3, 7, 4))
+
+    found = {outcome for _, outcome in symbolic.walked(where)}
+    assert found == {tuple(n < bound for bound in (5, 3, 7, 4)) for n in range(9)}
 
 
 # -- ways ----------------------------------------------------------------------------------------------------------
@@ -130,7 +181,7 @@ def test_the_sceptics_spec_is_refuted_by_a_solver_that_learns_late(sceptic: Spec
     settles = symbolic.Pruner.__call__
 
     def late(self: symbolic.Pruner, path: forking.Path, question: Any) -> bool | None:
-        first = all(not question.eq(other) for other in asked)
+        first = all(question.key != other.key for other in asked)
         asked.append(question)
         return None if first else settles(self, path, question)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gapless.properties.faults import operators
 from gapless.properties.proof import counterexamples, induction, ledger, unrolling
 from gapless.properties.proof.counterexamples import Result, settled, story
 from gapless.spec.catalog import SPECS, Spec
+from tests.support.changed_spec import changed
 from tests.support.toy_spec import toy
 
 TWO_COUNTS = '''"""Two counters that go together; of the second, nothing says so."""
@@ -46,12 +46,6 @@ STEP_PROPERTIES = ()
 '''
 
 
-def changed(name: str, old: str, new: str) -> Spec:
-    text = Path(SPECS[name].module.__file__ or "").read_text()
-    assert text.count(old) == 1
-    return operators.changed(SPECS[name], text.replace(old, new))
-
-
 def refuted(spec: Spec, sentence: str) -> Result:
     results = (settled(o) for o in induction.inductive(spec, weak=False) if o.invariant == sentence)
     return next(result for result in results if result.verdict == "refuted")
@@ -59,7 +53,7 @@ def refuted(spec: Spec, sentence: str) -> Result:
 
 def test_a_run_from_the_beginning_is_told() -> None:
     """The batch that a ring has no room for: two are cut, and the one that is a whole ring ahead is decoded."""
-    spec = changed("ring", "require(batch < s.next + s.slots,", "require(batch <= s.next + s.slots,")
+    spec = changed(SPECS["ring"], "require(batch < s.next + s.slots,", "require(batch <= s.next + s.slots,")
     result = refuted(spec, "a_slot_holds_the_batch_that_belongs_there")
     run = unrolling.run_to(result.obligation)
     assert run is not None
@@ -112,6 +106,6 @@ def test_a_ledger_tells_the_run(tmp_path: Path) -> None:
 
 def test_what_does_not_hold_is_found_soon() -> None:
     """Z3 searches among all numbers only for what no example in small ones speaks against."""
-    spec = changed("ring", "require(batch < s.next + s.slots,", "require(batch <= s.next + s.slots,")
+    spec = changed(SPECS["ring"], "require(batch < s.next + s.slots,", "require(batch <= s.next + s.slots,")
     result = refuted(spec, "a_slot_holds_the_batch_that_belongs_there")
     assert result.work < 2 * counterexamples.SOON

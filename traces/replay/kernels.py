@@ -59,14 +59,9 @@ class Reason:
         return frozenset((name, key) for name, key in self.reads if key != ARGUMENT)
 
 
-def _known(path: forking.Path, question: Code) -> bool | None:
-    """A question asked before has its answer: that alone keeps the trees small."""
-    return next((turn.answer for turn in path.turns if _alike(turn.question, question)), None)
-
-
-def _alike(one: Code, other: Code) -> bool:
+def _as_written(question: Code) -> str:
     """Two questions are one if they are written alike: `==` of fragments is a fragment."""
-    return one.text == other.text
+    return question.text
 
 
 QUANTIFIER = """
@@ -93,7 +88,7 @@ class _Quantifiers(Reader):
         return "".join(QUANTIFIER.format(name=n, names=self.names, body=b) for b, n in self.functions.items())
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Code:
-        tree = forking.decision_tree(holds, Code("n"), known=_known, alike=_alike)
+        tree = forking.decision_tree(holds, Code("n"), known=forking.Path.asked_before, key=_as_written)
         body = _truth(tree, " " * 8)
         name = self.functions.setdefault(body, f"holds_{len(self.functions)}")
         inside = reads_of(*_questions(tree))
@@ -139,7 +134,7 @@ class _Writer:
         args = [Code(f"a_{name}", frozenset({(name, ARGUMENT)})) for name in self.spec.parameters[action]]
         token = reader.set(self.quantifiers)
         try:
-            tree = forking.decision_tree(function, self.state, *args, known=_known, alike=_alike)
+            tree = forking.decision_tree(function, self.state, *args, known=forking.Path.asked_before, key=_as_written)
         finally:
             reader.reset(token)
 
