@@ -84,11 +84,37 @@ def _replaced_and_flushed(s: State, number: Number, by: Number, copy: Number) ->
     return checkpoint.flush(checkpoint.resolve(s, number, How.VERSION, by), s.half_end, s.op_end, copy)
 
 
+def _found_decided_and_flushed(s: State, number: Number, by: Number, copy: Number) -> State:
+    return checkpoint.flush(checkpoint.resolve(s, number, How.EARLIER, by), s.half_end, s.op_end, copy)
+
+
 def only_copies_count_as_set_aside(s: State, number: Number, by: Number, copy: Number) -> bool:
     """Otherwise a copy that nobody wrote counts as on disk."""
     named = accepts(_named_and_flushed, s, number, by, copy)
     replaced = accepts(_replaced_and_flushed, s, number, by, copy)
-    return implies(s.copy_end < copy, not named and not replaced)
+    earlier = accepts(_found_decided_and_flushed, s, number, by, copy)
+    return implies(s.copy_end < copy, not named and not replaced and not earlier)
+
+
+def an_op_is_consumed_in_time_or_too_early(s: State, number: Number) -> bool:
+    """Otherwise a broker is accused of what RocketMQ does to ops, or consumes what is not there."""
+    consumed = accepts(checkpoint.consume_op, s, number) or accepts(consume_an_op_that_is_still_needed, s, number)
+    return consumed == (s.op_cursor <= number and number < s.op_end)
+
+
+def cursors_are_saved_whatever_is_on_disk(s: State) -> bool:
+    """Otherwise nobody knows what the next crash skips."""
+    if not accepts(save_ahead_of_the_flush, s):
+        return accepts(checkpoint.save, s)
+    after = save_ahead_of_the_flush(s)
+    return after.half_saved == s.half_cursor and after.op_saved == s.op_cursor
+
+
+def a_broker_starts_again_wherever_its_cursors_were_saved(s: State, half: Number, op: Number) -> bool:
+    """Otherwise a cursor that RocketMQ corrects is held against it."""
+    left = s.half_flushed <= half and half <= s.half_end and s.op_flushed <= op and op <= s.op_end
+    started = accepts(checkpoint.crash, s, half, op) or accepts(crash_behind_a_saved_cursor, s, half, op)
+    return started == left
 
 
 DEVIATIONS = (
@@ -114,4 +140,7 @@ ENABLED = (
     what_a_crash_leaves_is_on_disk,
     an_op_of_an_earlier_version_resolves_the_half,
     only_copies_count_as_set_aside,
+    an_op_is_consumed_in_time_or_too_early,
+    cursors_are_saved_whatever_is_on_disk,
+    a_broker_starts_again_wherever_its_cursors_were_saved,
 )
