@@ -111,6 +111,23 @@ def an_op_may_be_of_another_size_in_another_life(s: State, last: int) -> bool:
     return taken == due
 
 
+def who_is_left_behind_by_a_full_op_waits_anew(s: State, count: int, size: int, last: int) -> bool:
+    """Otherwise a broker is accused of an interval that began with an op that is written.
+
+    Source: docs/rocketmq-transactions.md#op-interval.
+    """
+    return not accepts(write_what_fills_an_op, s, count, size, last, True, True) or (  # noqa: FBT003
+        write_what_fills_an_op(s, count, size, last, True, True).since == s.clock  # noqa: FBT003 - an event's flags
+    )
+
+
+def who_is_left_behind_by_an_op_of_one_waits_anew(s: State, size: int, last: int) -> bool:
+    """Otherwise a broker older than the batches is accused of an interval that it does not have."""
+    return not accepts(write_one_alone, s, 1, size, last, True, False) or (  # noqa: FBT003
+        write_one_alone(s, 1, size, last, True, False).since == s.clock  # noqa: FBT003 - an event's flags
+    )
+
+
 DEVIATIONS = (
     Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "docs/rocketmq-transactions.md#n5: ops repeat a half"),
     Deviation(enqueue_behind_a_full_batch, op_batch.enqueue, ROCKETMQ,
@@ -137,5 +154,6 @@ GIVEN_UP = (
 ENABLED = (
     who_came_behind_a_full_op_waits_for_the_next, every_decision_is_entered, an_entry_misses_one_tick_at_most,
     a_broker_may_stop_whatever_waits, an_op_may_be_of_another_size_in_another_life,
+    who_is_left_behind_by_a_full_op_waits_anew, who_is_left_behind_by_an_op_of_one_waits_anew,
 )
 STEP_PROPERTIES = (an_op_of_one_life_is_full_or_takes_all, a_body_of_one_life_is_bounded)
