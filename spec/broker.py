@@ -399,8 +399,8 @@ def the_message_goes_where_it_was_sent(s: State) -> bool:
 
 
 def who_is_asked_knows(s: State) -> bool:
-    """Otherwise a stranger decides."""
-    return s.asked == s.group
+    """Otherwise a stranger decides, or somebody is asked about a half that is gone."""
+    return s.asked == s.group and implies(s.phase == Phase.ABSENT, s.group == 0)
 
 
 def what_consumers_saw_is_never_taken_back(before: State, after: State) -> bool:
@@ -416,8 +416,9 @@ def a_decision_is_as_durable_as_its_op(before: State, after: State) -> bool:
 
 
 def a_flushed_half_is_not_forgotten(before: State, after: State) -> bool:
-    """Otherwise a transaction is lost, and nobody asks its producer."""
-    return before.stored <= after.stored
+    """Otherwise a transaction is lost, and nobody asks its producer, or its message goes elsewhere."""
+    known = after.group == before.group and after.meant == before.meant
+    return before.stored <= after.stored and implies(0 < before.stored, known)
 
 
 def a_crash_invents_nothing(before: State, after: State) -> bool:

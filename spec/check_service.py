@@ -318,7 +318,8 @@ def an_op_follows_a_decision(s: State, number: Number) -> bool:
 def what_waits_has_bytes(s: State) -> bool:
     """Otherwise an op is written that names nothing, or a half is dropped from it."""
     count = s.entered - s.written
-    return 0 <= s.written and 0 <= count and count <= s.size and (0 < count or s.size == 0)
+    counted = 0 <= s.written and 0 <= count and count <= s.size and (0 < count or s.size == 0)
+    return counted and implies(0 < count, 0 < s.longest)
 
 
 def an_op_names_what_it_took(s: State) -> bool:

@@ -257,8 +257,10 @@ def flushes_stay_within_the_log(s: State) -> bool:
 
 
 def only_halves_of_the_log_are_resolved(s: State, number: Number) -> bool:
-    """Otherwise a half is skipped that is yet to come."""
-    return implies(s.how[number] != 0, 0 <= number and number < s.half_end)
+    """Otherwise a half is skipped that is yet to come, or what resolved one that is gone is said of it."""
+    if s.how[number] == 0:
+        return s.by[number] == NOBODY
+    return 0 < s.how[number] and 0 <= number and number < s.half_end
 
 
 def a_half_is_resolved_by_a_record(s: State, number: Number) -> bool:

@@ -192,7 +192,7 @@ def nobody_came_in_the_future(s: State) -> bool:
 
 def all_is_counted_from_zero(s: State) -> bool:
     """Otherwise a half can be named once too often, and a batcher opened twice."""
-    return 0 <= s.opened and 0 <= s.ops and 0 <= s.latest and s.latest <= s.written
+    return 0 <= s.opened and 0 <= s.restarted and 0 <= s.ops and 0 <= s.latest and s.latest <= s.written
 
 
 def a_half_is_named_once(s: State, number: Number, place: Number) -> bool:

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_REASONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "a field that counts up from 0, or is set to 0, 1 or more, is below 0 in no state that steps lead to": {
-        "checkpoint": ("advance: s.how[Number(n)] != 0 → s.how[Number(n)] > 0",),
-        "op_batch": ("enqueue: s.restarted != 0 → s.restarted > 0",),
-    },
-}
+_REASONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
 """The argument, and of each spec the faults that it is about."""
 
 ARGUED: Mapping[tuple[str, str], str] = {

@@ -2,7 +2,7 @@
 
 from gapless.spec import checkpoint
 from gapless.spec.checkpoint import NOBODY, How, State
-from gapless.spec.language import Deviation, Number, accepts, applies, replace
+from gapless.spec.language import Deviation, Number, accepts, applies, implies, replace
 
 
 def consume_an_op_that_is_still_needed(s: State, number: Number) -> State:
@@ -56,6 +56,19 @@ def _save_and_crash(s: State) -> State:
     return checkpoint.crash(checkpoint.save(s), s.half_end, s.op_end)
 
 
+def _crash_twice(s: State, half: Number, op: Number, halves: Number, ops: Number) -> State:
+    return checkpoint.crash(checkpoint.crash(s, half, op), halves, ops)
+
+
+def what_a_crash_leaves_is_on_disk(s: State, half: Number, op: Number, halves: Number, ops: Number) -> bool:
+    """Otherwise a broker starts with records that the next crash takes, or cannot save what it passes of them.
+
+    Source: docs/rocketmq.md#recovery.
+    """
+    left = accepts(checkpoint.crash, s, half, op)
+    return accepts(_crash_twice, s, half, op, halves, ops) == (left and halves == half and ops == op)
+
+
 def an_op_of_an_earlier_version_resolves_the_half(s: State, number: Number, by: Number) -> bool:
     """Otherwise a half that was decided before it came back is asked about again, or one that nobody decided is not."""
     there = s.half_cursor <= number and number < s.half_end
@@ -63,11 +76,45 @@ def an_op_of_an_earlier_version_resolves_the_half(s: State, number: Number, by: 
     return accepts(checkpoint.resolve, s, number, How.EARLIER, by) == (there and left)
 
 
-def only_copies_count_as_set_aside(s: State, number: Number, how: int, by: Number) -> bool:
+def _named_and_flushed(s: State, number: Number, by: Number, copy: Number) -> State:
+    return checkpoint.flush(checkpoint.resolve(s, number, How.OP, by), s.half_end, s.op_end, copy)
+
+
+def _replaced_and_flushed(s: State, number: Number, by: Number, copy: Number) -> State:
+    return checkpoint.flush(checkpoint.resolve(s, number, How.VERSION, by), s.half_end, s.op_end, copy)
+
+
+def _found_decided_and_flushed(s: State, number: Number, by: Number, copy: Number) -> State:
+    return checkpoint.flush(checkpoint.resolve(s, number, How.EARLIER, by), s.half_end, s.op_end, copy)
+
+
+def only_copies_count_as_set_aside(s: State, number: Number, by: Number, copy: Number) -> bool:
     """Otherwise a copy that nobody wrote counts as on disk."""
-    if how == How.COPY or not accepts(checkpoint.resolve, s, number, how, by):
-        return True
-    return checkpoint.resolve(s, number, how, by).copy_end == s.copy_end
+    named = accepts(_named_and_flushed, s, number, by, copy)
+    replaced = accepts(_replaced_and_flushed, s, number, by, copy)
+    earlier = accepts(_found_decided_and_flushed, s, number, by, copy)
+    return implies(s.copy_end < copy, not named and not replaced and not earlier)
+
+
+def an_op_is_consumed_in_time_or_too_early(s: State, number: Number) -> bool:
+    """Otherwise a broker is accused of what RocketMQ does to ops, or consumes what is not there."""
+    consumed = accepts(checkpoint.consume_op, s, number) or accepts(consume_an_op_that_is_still_needed, s, number)
+    return consumed == (s.op_cursor <= number and number < s.op_end)
+
+
+def cursors_are_saved_whatever_is_on_disk(s: State) -> bool:
+    """Otherwise nobody knows what the next crash skips."""
+    if not accepts(save_ahead_of_the_flush, s):
+        return accepts(checkpoint.save, s)
+    after = save_ahead_of_the_flush(s)
+    return after.half_saved == s.half_cursor and after.op_saved == s.op_cursor
+
+
+def a_broker_starts_again_wherever_its_cursors_were_saved(s: State, half: Number, op: Number) -> bool:
+    """Otherwise a cursor that RocketMQ corrects is held against it."""
+    left = s.half_flushed <= half and half <= s.half_end and s.op_flushed <= op and op <= s.op_end
+    started = accepts(checkpoint.crash, s, half, op) or accepts(crash_behind_a_saved_cursor, s, half, op)
+    return started == left
 
 
 DEVIATIONS = (
@@ -90,6 +137,10 @@ GIVEN_UP = (
 ENABLED = (
     what_was_never_saved_begins_where_the_queues_were_found,
     a_broker_starts_again_where_it_saved,
+    what_a_crash_leaves_is_on_disk,
     an_op_of_an_earlier_version_resolves_the_half,
     only_copies_count_as_set_aside,
+    an_op_is_consumed_in_time_or_too_early,
+    cursors_are_saved_whatever_is_on_disk,
+    a_broker_starts_again_wherever_its_cursors_were_saved,
 )

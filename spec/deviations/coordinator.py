@@ -215,6 +215,13 @@ def a_life_that_is_cut_short_is_on_record(s: State, number: Number, time: int) -
     return not accepts(time_out_at_birth, s, number, time) or 0 < time_out_at_birth(s, number, time).left[number]
 
 
+def how_long_a_life_was_is_on_record(s: State, number: Number, time: int) -> bool:
+    """Otherwise nobody knows whether work was thrown away in time."""
+    if not accepts(coordinator.time_out, s, number, time):
+        return True
+    return coordinator.time_out(s, number, time).left[number] == s.times[number] + s.lives[number] - time
+
+
 def a_table_is_nobodys_while_its_coordinator_runs(s: State, limit: int, number: Number, status: Status) -> bool:
     """Otherwise what the coordinator goes by changes under its feet."""
     return not accepts(_load_behind_its_back, s, limit, number, status)
@@ -254,6 +261,7 @@ ENABLED = (
     a_transaction_has_its_time_and_no_more, what_is_decided_ends, who_asks_is_told_the_outcome,
     what_the_log_holds_comes_back, rest_comes_when_all_has_ended, rest_comes_when_all_are_answered,
     who_was_admitted_begins_whatever_the_limit, a_life_that_no_clock_measures_may_end_at_once,
-    a_life_that_is_cut_short_is_on_record, a_table_is_nobodys_while_its_coordinator_runs,
+    a_life_that_is_cut_short_is_on_record, how_long_a_life_was_is_on_record,
+    a_table_is_nobodys_while_its_coordinator_runs,
     what_came_to_nothing_is_on_record, a_log_begins_with_its_first_transaction,
 )

@@ -84,6 +84,50 @@ def _fill_an_op_and_leave_one(s: State, number: Number) -> State:
     return write_what_fills_an_op(more, s.entered - s.written, s.size, s.longest, True, True)  # noqa: FBT003
 
 
+def every_decision_is_entered(s: State, number: Number, length: int, known: bool) -> bool:
+    """Otherwise a broker is accused of taking what comes behind a full batch, or what it was told before."""
+    designed = accepts(op_batch.enqueue, s, number, length, known)
+    again = accepts(enqueue_again, s, number, length, known)
+    behind = accepts(enqueue_behind_a_full_batch, s, number, length, known)
+    return (designed or again or behind) == (known and 0 < length)
+
+
+def an_entry_misses_one_tick_at_most(s: State, time: int) -> bool:
+    """Otherwise a broker is accused of its clock, or a decided half may wait for ever."""
+    ticks = accepts(op_batch.tick, s, time) or accepts(wait_for_another_interval, s, time)
+    in_time = s.written == s.entered or s.interval <= 0 or time - s.since <= s.interval + s.interval
+    return ticks == (s.clock <= time and in_time)
+
+
+def a_broker_may_stop_whatever_waits(s: State) -> bool:
+    """Otherwise a stop in order is an anomaly, or one that loses entries is none."""
+    return accepts(stop_with_entries_waiting, s) != accepts(op_batch.stop, s)
+
+
+def an_op_may_be_of_another_size_in_another_life(s: State, last: int) -> bool:
+    """Otherwise a broker is accused of a limit that it did not have then."""
+    due = s.written < s.entered and 0 < s.restarted and last <= s.longest
+    taken = accepts(write_to_another_size, s, s.entered - s.written, s.size, last, True, True)  # noqa: FBT003
+    return taken == due
+
+
+def who_is_left_behind_by_a_full_op_waits_anew(s: State, count: int, size: int, last: int) -> bool:
+    """Otherwise a broker is accused of an interval that began with an op that is written.
+
+    Source: docs/rocketmq-transactions.md#op-interval.
+    """
+    return not accepts(write_what_fills_an_op, s, count, size, last, True, True) or (  # noqa: FBT003
+        write_what_fills_an_op(s, count, size, last, True, True).since == s.clock  # noqa: FBT003 - an event's flags
+    )
+
+
+def who_is_left_behind_by_an_op_of_one_waits_anew(s: State, size: int, last: int) -> bool:
+    """Otherwise a broker older than the batches is accused of an interval that it does not have."""
+    return not accepts(write_one_alone, s, 1, size, last, True, False) or (  # noqa: FBT003
+        write_one_alone(s, 1, size, last, True, False).since == s.clock  # noqa: FBT003 - an event's flags
+    )
+
+
 DEVIATIONS = (
     Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "docs/rocketmq-transactions.md#n5: ops repeat a half"),
     Deviation(enqueue_behind_a_full_batch, op_batch.enqueue, ROCKETMQ,
@@ -107,5 +151,9 @@ GIVEN_UP = (
     op_batch.an_op_is_full_or_takes_all,
     op_batch.a_body_is_bounded,
 )
-ENABLED = (who_came_behind_a_full_op_waits_for_the_next,)
+ENABLED = (
+    who_came_behind_a_full_op_waits_for_the_next, every_decision_is_entered, an_entry_misses_one_tick_at_most,
+    a_broker_may_stop_whatever_waits, an_op_may_be_of_another_size_in_another_life,
+    who_is_left_behind_by_a_full_op_waits_anew, who_is_left_behind_by_an_op_of_one_waits_anew,
+)
 STEP_PROPERTIES = (an_op_of_one_life_is_full_or_takes_all, a_body_of_one_life_is_bounded)

@@ -8,12 +8,11 @@ BEHIND_THE_SPECS = ("__init__.py", "catalog.py", "forking.py", "language.py")
 
 def made_of(module: Module) -> tuple[str, ...]:
     """The specs whose steps a spec file may call: those that it deviates from, is composed of, or relates."""
-    if module.floor == "deviations":
-        return (f"gapless.spec.{module.path.stem}",)
     if module.floor == "refinements":
         return tuple(f"gapless.spec.{name}" for name in module.path.stem.split("_as_"))
     composed = {"broker": ("log", "transaction"), "check_service": ("checkpoint", "op_batch", "transaction")}
-    return tuple(f"gapless.spec.{name}" for name in composed.get(module.path.stem, ()))
+    own = (module.path.stem,) if module.floor == "deviations" else ()
+    return tuple(f"gapless.spec.{name}" for name in (*own, *composed.get(module.path.stem, ())))
 
 
 def spec_files() -> list[Module]:
