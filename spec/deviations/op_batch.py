@@ -128,6 +128,21 @@ def who_is_left_behind_by_an_op_of_one_waits_anew(s: State, size: int, last: int
     )
 
 
+def who_is_left_behind_by_an_op_of_another_size_waits_anew(s: State, count: int, size: int, last: int) -> bool:
+    """Otherwise a broker is accused of an interval that began with an op that is written."""
+    return not accepts(write_to_another_size, s, count, size, last, True, True) or (  # noqa: FBT003
+        write_to_another_size(s, count, size, last, True, True).since == s.clock  # noqa: FBT003 - an event's flags
+    )
+
+
+def an_op_that_is_no_list_names_one_half(s: State, count: int, size: int, last: int) -> bool:
+    """Otherwise a broker is excused that forgets to separate what an op names.
+
+    Source: docs/rocketmq-transactions.md#ops.
+    """
+    return implies(accepts(write_one_alone, s, count, size, last, True, False), count == 1)  # noqa: FBT003
+
+
 DEVIATIONS = (
     Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "docs/rocketmq-transactions.md#n5: ops repeat a half"),
     Deviation(enqueue_behind_a_full_batch, op_batch.enqueue, ROCKETMQ,
@@ -155,5 +170,6 @@ ENABLED = (
     who_came_behind_a_full_op_waits_for_the_next, every_decision_is_entered, an_entry_misses_one_tick_at_most,
     a_broker_may_stop_whatever_waits, an_op_may_be_of_another_size_in_another_life,
     who_is_left_behind_by_a_full_op_waits_anew, who_is_left_behind_by_an_op_of_one_waits_anew,
+    who_is_left_behind_by_an_op_of_another_size_waits_anew, an_op_that_is_no_list_names_one_half,
 )
 STEP_PROPERTIES = (an_op_of_one_life_is_full_or_takes_all, a_body_of_one_life_is_bounded)
