@@ -37,7 +37,7 @@ from gapless.traces.report.values import Finding, Report
 from gapless.traces.report.wording import line_kind
 from tests.support.event_files import QUEUE, Told, append, index, opened, step, write
 from tests.support.toy_spec import FENCE, toy
-from tests.support.walks import EVERY_SPEC, Offer, profiles_of, walks
+from tests.support.walks import EVERY_SPEC, Offer, profiles_of, some_of_each, walks
 
 # -- a spec that is nobody's: quantifiers, and an argument that is called like a field ---------------------------------
 
@@ -132,8 +132,8 @@ def test_quantifiers_within_quantifiers_name_both() -> None:
 @pytest.mark.slow
 @EVERY_SPEC
 def test_watched_values_are_read_as_plain_ones_are(spec: Spec) -> None:
-    """Every step of random walks: the same refusal, or the same state."""
-    offers = [offer for profile in profiles_of(spec) for offer in walks(spec, profile)]
+    """Steps of random walks, of every kind: the same refusal, or the same state."""
+    offers = [offer for profile in profiles_of(spec) for offer in some_of_each(walks(spec, profile), 100)]
     assert not list(disagreements(spec, offers))
     for offer in (offer for offer in offers if offer.rule):
         args = named(spec.name, offer.event)
@@ -145,7 +145,7 @@ def test_watched_values_are_read_as_plain_ones_are(spec: Spec) -> None:
 def test_a_reading_that_overlooks_the_first_counterexample_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     spec, whole = SPECS["dispatch"], watched.Watch.all_between
     monkeypatch.setattr(watched.Watch, "all_between", lambda self, low, *more: whole(self, low + 1, *more))
-    assert list(disagreements(spec, walks(spec, "strict")))
+    assert any(disagreements(spec, walks(spec, "strict")))
 
 
 def disagreements(spec: Spec, offers: Iterable[Offer]) -> Iterator[Offer]:
