@@ -258,7 +258,7 @@ def park(s: State, number: Number, position: Position, times: int, same: bool, a
         because="the transaction is undecided", otherwise="an operator is shown a problem that is none")
     require(number == s.newest, "newest-version-is-set-aside",
         because="the newest version is set aside", otherwise="the newest version goes on being asked about")
-    return replace(s, phase=Phase.PARKED, checks=times)
+    return replace(s, phase=Phase.PARKED)
 
 
 def crash(s: State) -> State:

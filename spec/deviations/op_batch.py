@@ -143,6 +143,16 @@ def an_op_that_is_no_list_names_one_half(s: State, count: int, size: int, last: 
     return implies(accepts(write_one_alone, s, count, size, last, True, False), count == 1)  # noqa: FBT003
 
 
+def an_op_for_each_half_leaves_the_others_waiting(s: State) -> bool:
+    """Otherwise a broker older than the batches is accused of what its ops do not name.
+
+    Source: docs/rocketmq-transactions.md#ops.
+    """
+    free = s.max_size <= 0 or 0 < s.restarted
+    others = s.written + 1 < s.entered
+    return implies(free and others, accepts(write_one_alone, s, 1, 1, s.longest, True, False))  # noqa: FBT003
+
+
 DEVIATIONS = (
     Deviation(enqueue_again, op_batch.enqueue, ROCKETMQ, "docs/rocketmq-transactions.md#n5: ops repeat a half"),
     Deviation(enqueue_behind_a_full_batch, op_batch.enqueue, ROCKETMQ,
@@ -171,5 +181,6 @@ ENABLED = (
     a_broker_may_stop_whatever_waits, an_op_may_be_of_another_size_in_another_life,
     who_is_left_behind_by_a_full_op_waits_anew, who_is_left_behind_by_an_op_of_one_waits_anew,
     who_is_left_behind_by_an_op_of_another_size_waits_anew, an_op_that_is_no_list_names_one_half,
+    an_op_for_each_half_leaves_the_others_waiting,
 )
 STEP_PROPERTIES = (an_op_of_one_life_is_full_or_takes_all, a_body_of_one_life_is_bounded)
