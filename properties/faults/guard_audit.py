@@ -35,76 +35,19 @@ WORK = 4_000_000  # that a proof may cost that a need makes no difference
 Why = Literal["load-bearing", "judges the event alone", "tells an anomaly", "implied", "argued", "unneeded"]
 
 NO_PARENT = "the state does not keep which version a version was made of: the need is the only judge of it"
-NO_LIMIT = "after an anomaly any counter may have come from before the log began: the need is the only judge of it"
 OF_ITS_PART = "it is a need of op_batch's or checkpoint's own step, and is audited there: of one half, less is kept"
-LARGER = "a property breaks, by an example that is larger than those that are looked for here (faults/documented.py)"
-WHO_RUNS = (
-    "a decision that is in the log does no harm to a table that is gone: the need is the only judge of who made it"
-)
 ARGUED: dict[tuple[str, str, str], str] = {
-    **{
-        ("check_service", step, rule): OF_ITS_PART
-        for step, rules in {
-            "enqueue": ("half-that-waits-for-its-op-is-decided", "no-op-names-the-half-yet", "number-has-digits"),
-            "write": ("op-names-what-waits",),
-            "resolve": (
-                "half-that-has-a-copy-was-set-aside",
-                "half-is-resolved-by-what-names-it",
-                "half-is-in-the-log-and-not-done-with",
-                "half-is-resolved-by-a-record",
-                "op-that-resolves-the-half-reaches-it",
-                "copy-that-was-set-aside-has-its-number",
-            ),
-            "advance": ("half-cursor-moves-on",),
-            "consume_op": ("half-cursor-has-passed-all-that-the-op-names",),
-            "advance_ops": ("op-cursor-passes-no-op-that-is-still-needed",),
-        }.items()
-        for rule in rules
-    },
-    ("broker", "answer", "half-is-on-disk"): (
-        "the log's own step refuses what is not on disk: this need says of which half, and says it first"
-    ),
-    ("coordinator", "load", "table-is-gone"): (
-        "a table that is loaded while it is in use is right, entry by entry: the need is the only judge of when"
-    ),
-    ("coordinator", "recover", "every-active-transaction-comes-back"): LARGER,
-    ("coordinator", "add", "transaction-is-open"): LARGER,
-    ("coordinator", "admit", "request-is-new"): (
-        "a request that comes twice has one fate: that its number was not used before, the need alone can say"
-    ),
-    ("coordinator", "hand", "transaction-began-for-the-request"): (
-        "to whom a transaction was handed is not kept: the need is the only judge of it"
-    ),
-    ("coordinator", "decide", "coordinator-runs"): WHO_RUNS,
-    ("coordinator", "time_out", "coordinator-runs"): WHO_RUNS,
+    ("check_service", "enqueue", "no-op-names-the-half-yet"): OF_ITS_PART,
+    ("check_service", "write", "op-names-what-waits"): OF_ITS_PART,
+    ("check_service", "resolve", "op-that-resolves-the-half-reaches-it"): OF_ITS_PART,
+    ("check_service", "consume_op", "op-is-in-the-log-and-not-done-with"): OF_ITS_PART,
+    ("check_service", "advance_ops", "op-cursor-passes-no-op-that-is-still-needed"): OF_ITS_PART,
     ("permits", "rest_in_a_deadlock", "step-applies-here"): (
         "the deviation is tried only where `rest` refuses, and there it always applies"
     ),
-    ("log", "roll", "blank-begins-where-the-last-record-ends"): (
-        "a blank ends its file wherever it begins, so its beginning leaves no mark: the need is the rule itself"
-    ),
-    ("transaction", "outlive", "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired"): (
-        "what was before the log's start is nowhere in the state: the need is the only judge of it"
-    ),
-    (
-        "transaction",
-        "outlive_beside",
-        "version-without-the-one-before-it-stands-in-a-log-whose-beginning-has-expired",
-    ): "what was before the log's start is nowhere in the state: the need is the only judge of it",
     ("transaction", "put_back_after_a_decision", "half-that-is-put-back-is-in-the-log"): NO_PARENT,
     ("transaction", "put_back_after_parking", "half-that-is-put-back-is-in-the-log"): NO_PARENT,
     ("transaction", "put_back_an_old_version", "half-that-is-put-back-is-in-the-log"): NO_PARENT,
-    ("transaction", "put_back_while_immune", "check-is-left"): NO_LIMIT,
-    ("transaction", "put_back_after_a_decision", "check-is-left"): NO_LIMIT,
-    ("transaction", "put_back_after_parking", "check-is-left"): NO_LIMIT,
-    ("transaction", "put_back_an_old_version", "check-is-left"): NO_LIMIT,
-    ("transaction", "put_back_beyond_the_limit_of_today", "check-is-left"): NO_LIMIT,
-    ("transaction", "park_before_the_limit_of_today", "all-checks-are-spent"): NO_LIMIT,
-    ("transaction", "park_again", "all-checks-are-spent"): NO_LIMIT,
-    ("transaction", "park_an_old_version", "all-checks-are-spent"): NO_LIMIT,
-    ("transaction", "park_an_old_version", "what-is-set-aside-is-a-half-of-the-log"): (
-        "the state keeps what is set aside of the newest version only: the need is the only judge of it"
-    ),
 }
 """Of a spec, a step and a rule: why it stays though no property breaks without it, where only a human can say."""
 
@@ -316,7 +259,8 @@ class Audited:
 def digest(spec: Spec) -> str:
     """What an audit is an audit of: change anything in a spec, or in those it is made of, and it is stale."""
     texts = [text_of(module).encode() for module in spec.files]
-    return hashlib.sha256(b"\0".join([*texts, repr(sorted(ARGUED.items())).encode()])).hexdigest()[:16]
+    argued = sorted(item for item in ARGUED.items() if item[0][0] == spec.name)
+    return hashlib.sha256(b"\0".join([*texts, repr(argued).encode()])).hexdigest()[:16]
 
 
 def page(found: Mapping[str, Audited]) -> str:

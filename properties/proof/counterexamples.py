@@ -14,7 +14,7 @@ from enum import IntEnum
 from functools import partial
 from inspect import getdoc, signature
 from itertools import product
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import immutables
 import z3
@@ -104,12 +104,14 @@ def smallest(obligation: Obligation, *, work: int = induction.WORK, seed: int = 
             return None, spent
         for bound in VALUES:
             asked = (*question.terms, *small([obligation], [question], window, bound))
-            answer = ask(asked, work=work, seed=seed)
-            spent += answer.work
-            if answer.model is not None:
+            for more in ((), _stored_keys_within(obligation.spec, question, window)):
+                answer = ask((*asked, *more), work=work, seed=seed)
+                spent += answer.work
+                if answer.model is None:
+                    break
                 model = answer.model
                 if obligation.wanted == "unsat":  # it will be told
-                    model = _plainest(obligation.spec, question, window, asked, model)
+                    model = _plainest(obligation.spec, question, window, (*asked, *more), model)
                 found = _decoded(obligation, question, model, window)
                 if found:
                     return found, spent
@@ -124,15 +126,18 @@ def refuted(
     questions = [obligation.question(window) for obligation in obligations]
     shared = sum(all(a is b for a in column) for b, *column in zip(*(q.terms for q in questions), strict=False))
     wrong = [all_of(*question.terms[shared:]) for question in questions]
-    near = small(obligations, questions, window, bound)
-    answer = ask((*questions[0].terms[:shared], *near, any_of(*wrong)), work=work)
-    if answer.model is None:
-        return None
-    for obligation, question, case in zip(obligations, questions, wrong, strict=True):
-        if z3.is_true(answer.model.eval(case, model_completion=True)):
-            found = _decoded(obligation, question, answer.model, window)
-            if found:
-                return Result(obligation, "refuted", 1000 * (time.perf_counter() - began), answer.work, found)
+    asked = (*questions[0].terms[:shared], *small(obligations, questions, window, bound), any_of(*wrong))
+    for more in ((), _stored_keys_within(obligations[0].spec, questions[0], window)):
+        answer = ask((*asked, *more), work=work)
+        if answer.model is None and not more:
+            return None
+        if answer.model is None:
+            break
+        for obligation, question, case in zip(obligations, questions, wrong, strict=True):
+            if z3.is_true(answer.model.eval(case, model_completion=True)):
+                found = _decoded(obligation, question, answer.model, window)
+                if found:
+                    return Result(obligation, "refuted", 1000 * (time.perf_counter() - began), answer.work, found)
     if len(obligations) == 1:
         return None  # what was found is not confirmed; each alone may have an example that is
     return next(filter(None, (refuted([one], window, bound, work=work) for one in obligations)), None)
@@ -187,6 +192,20 @@ def _keys_within(obligation: Obligation, question: Question, window: range) -> I
         term = symbolic.number(key)
         yield window[0] <= term
         yield term < window[-1]
+
+
+def _stored_keys_within(spec: Spec, question: Question, window: range) -> tuple[Any, ...]:
+    """That a key which a Map holds lies in the window too, or is the Map's default.
+
+    What Z3 chose of a key beyond the window is not decoded, so an example that rests on it is not confirmed.
+    """
+    hints = get_type_hints(type(question.before)).items()
+    kept = [name for name, hint in hints if get_origin(hint) is Map and get_args(hint)[1] in spec.key_types]
+    return tuple(
+        any_of(term == entries.default, all_of(window[0] <= term, term < window[-1]))
+        for entries in (getattr(question.before, name) for name in kept)
+        for term in (symbolic.number(entries[key]) for key in window)
+    )
 
 
 def _values_within(question: Question, window: range, bound: int) -> Iterator[Any]:

@@ -59,6 +59,12 @@ def test_a_sample_is_audited_again_and_comes_to_the_same(found: dict[str, Audite
         assert again == [guard for guard in found[spec.name].guards if guard.step == step.step.__name__], AGAIN
 
 
+def test_an_example_rests_on_no_key_beyond_the_window() -> None:
+    """Of a request that only a Map names, an example must say what became of it, or nobody can confirm it."""
+    (finish,) = (step for step in guard_audit.steps(SPECS["coordinator"]) if step.step.__name__ == "finish")
+    assert finish.without("coordinator-runs").says == ("who does not run ends nothing",)
+
+
 def test_every_guard_bears_load_or_has_its_reason(found: dict[str, Audited]) -> None:
     every = [guard for audited in found.values() for guard in audited.guards]
     assert not [guard for guard in every if guard.why == "unneeded"]
