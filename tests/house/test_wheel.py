@@ -185,3 +185,9 @@ def test_the_working_tree_imports_as_one_package(tmp_path: Path) -> None:
 def test_the_editable_install_imports_as_one_package(tmp_path: Path) -> None:
     place = run("-c", ONE_MODULE, cwd=tmp_path).strip()
     assert Path(place).resolve() == ROOT / "spec/language.py"
+
+
+def test_what_is_in_a_group_stays_on_one_worker(request: pytest.FixtureRequest) -> None:
+    """Where pytest-xdist does not see groups, every worker builds a wheel of its own, and starts a Spark."""
+    if getattr(request.config.option, "loadgroup", False):
+        assert request.node.nodeid.endswith("@wheel"), "take the pytest of constraints.txt"
