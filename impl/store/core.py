@@ -248,7 +248,9 @@ class Core:
         return self.log.append_many([self.queues.named(*pair) for pair in messages.queues], messages, now)
 
     def flush(self) -> int:
-        """All that is in the log is durable; returns how far that is. Raises Stopped."""
+        """All that is in the log is durable; returns how far that is. Nobody appends meanwhile. Raises Stopped."""
+        self._require_open()
+        self.log.settle()
         return self.flush_up_to(self.log.end, self.log.newest)
 
     def flush_up_to(self, end: int, newest: int) -> int:

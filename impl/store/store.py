@@ -135,14 +135,18 @@ class Store:
             found = self._queues.get((topic, queue)) or self._meet(topic, queue)
             if self._closing or self._error or core.dispatch.error:
                 self._raise_stopped()
-            number = found.next
             position, size = core.log.append(found, body, extra, self.clock(), flag=flag, born=born)
+            number = found.next - 1
         if core.settings.synchronous:
             self.wait(position + size)
         return Appended(position, number, size)
 
     def append_batch(self, messages: Messages) -> tuple[Ints, Ints]:
-        """Many messages at once: positions and numbers, int64 [n] each. Raises as `append` does."""
+        """Many messages at once: positions and numbers, int64 [n] each. Raises as `append` does.
+
+        A batch may span files of the log, and goes in file by file: where an error ends it, `StoreError.appended` says
+        which messages are in the log, and so does a note of the exception, whatever that is.
+        """
         with self._appending:
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
@@ -237,8 +241,10 @@ class Store:
 
     def _flush_once(self) -> None:
         """One flush for all who wait: whoever appended before it began is served by it."""
+        log = self.core.log
         with self._appending:  # so that the end and the time that go together are read together
-            newest, end = self.core.log.newest, self.core.log.end
+            log.settle()
+            newest, end = log.newest, log.end
         self.core.flush_up_to(end, newest)
         self._answer()
         self._pool.wake()
