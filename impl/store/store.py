@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -54,7 +54,11 @@ def _with_tag(tag: str) -> bytes:
 class Store:
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
-    It belongs to the process that opened it: in a forked child every call raises Stopped.
+    Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
+    being waited for goes on; and the store goes on, too. So what cannot be undone is done by the store's own thread.
+
+    It belongs to the process that opened it: in a forked child every call raises Stopped, but for `close` and
+    `abandon`, which do nothing there.
     """
 
     def __init__(self, core: Core, clock: Clock) -> None:
@@ -65,11 +69,15 @@ class Store:
         self._wanted: SimpleQueue[None] = SimpleQueue()  # somebody waits for a flush, or the store closes
         self._waiting: deque[Lock] = deque()  # who waits: each for its lock to be released
         self._acknowledging = Lock()
+        self._errands: deque[_Errand] = deque()  # what is to be done by the store's own thread
         self._closing = self._abandoning = False
-        self._ended = False  # nobody flushes any more
+        self._ended = False  # nobody flushes any more, or does errands
+        self._closed = False  # no file is used any more
         self._error: BaseException | None = None
+        self._left: BaseException | None = None  # what kept `close` from being a clean stop
         self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
-        self._flusher = Thread(target=self._keep_flushing, name="gapless-flush", daemon=True)
+        self._finishing = Lock()
+        self._flusher = Thread(target=self._work, name="gapless-flush", daemon=True)
 
     @classmethod
     def open(
@@ -86,13 +94,13 @@ class Store:
         InUse, WrongFileSize, Damaged, DiskFull, StoreError.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
-        core = Core.open(disk, settings, recorder)
+        store = cls(Core.open(disk, settings, recorder), clock)
         try:
-            store = cls(core, clock)
             store._pool.start()
             store._flusher.start()
         except BaseException:
-            core.abandon()
+            store._closing = store._abandoning = True
+            store._finish()
             raise
         _STORES.add(store)
         return store
@@ -101,6 +109,7 @@ class Store:
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
         self._appending = Lock()
         self._error, self._closing, self._ended = Stopped("the store is open in the parent process"), True, True
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -170,17 +179,21 @@ class Store:
         log = self.core.log
         if position > log.end:
             raise Refused(f"position {position} is beyond the log's end, {log.end}")
-        while log.flushed < position:
+        self._wait_until(lambda: log.flushed >= position or self._ended)
+        if log.flushed < position:
+            self._raise_stopped()
+        with self._acknowledging:
+            self.core.acknowledge(position)
+
+    def _wait_until(self, done: Callable[[], bool]) -> None:
+        """Returns when the store's own thread has seen to that. Who waits has a lock of its own: Ctrl-C harms none."""
+        while not done():
             turn = Lock()
             turn.acquire()
             self._waiting.append(turn)
             self._wanted.put(None)
-            if self._ended:
-                self._raise_stopped()
-            if log.flushed < position:
+            if not done():
                 turn.acquire()
-        with self._acknowledging:
-            self.core.acknowledge(position)
 
     def _answer(self) -> None:
         """All who wait look again."""
@@ -198,30 +211,52 @@ class Store:
             raise Stopped(str(error)) from error
         raise Stopped("the store is closed; open it again")
 
-    def _keep_flushing(self) -> None:
-        """The thread that flushes: at once where somebody waits, else as the settings say; once more at the end."""
+    def _work(self) -> None:
+        """The store's own thread: it flushes, does errands, and closes."""
         try:
-            flushed = queues = written = monotonic()
-            while not self._closing:
-                asked, now = self._is_asked(), monotonic()
-                if asked or self._is_due(1000 * (now - flushed)):
-                    self._flush_once()
-                    flushed = now
-                if 1000 * (now - queues) >= self.core.settings.queue_flush_interval:
-                    self.core.flush_queues()
-                    queues = now
-                if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
-                    with suppress(DiskFull):  # the next time, perhaps
-                        self.core.write_checkpoint(self.clock())
-                    written = now
-                self._make_ready()
+            self._keep_flushing()
             if not self._abandoning:
                 self._flush_once()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
             self._error = error
-        finally:
-            self._ended = True
-            self._answer()
+        self._ended = True
+        self._answer()
+        while not self._closing:
+            self._wanted.get()
+        self._finish()
+        self._answer()
+
+    def _keep_flushing(self) -> None:
+        """The log is flushed at once where somebody waits, else as the settings say."""
+        flushed = queues = written = monotonic()
+        while not self._closing:
+            asked, now = self._is_asked(), monotonic()
+            while self._errands:
+                self._errands.popleft().do()
+            if asked or self._is_due(1000 * (now - flushed)):
+                self._flush_once()
+                flushed = now
+            if 1000 * (now - queues) >= self.core.settings.queue_flush_interval:
+                self.core.flush_queues()
+                queues = now
+            if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
+                with suppress(DiskFull):  # the next time, perhaps
+                    self.core.write_checkpoint(self.clock())
+                written = now
+            self._make_ready()
+
+    def _finish(self) -> None:
+        """All is let go, after a clean stop if that is wanted and can be had."""
+        with self._finishing:
+            if self._closed:
+                return
+            with suppress(Exception):  # `Core.close` raises what stopped dispatch
+                self._pool.stop()
+            try:
+                self.core.abandon() if self._abandoning else self.core.close(self.clock())
+            except BaseException as error:  # noqa: BLE001 - whoever closes is told
+                self._left = error
+            self._closed = True
 
     def _is_asked(self) -> bool:
         """Whether somebody waits for a flush; returns at once then, and else after a while."""
@@ -326,32 +361,60 @@ class Store:
 
         It is 72 hours ago, unless the settings or the caller say otherwise. Returns where the log begins now.
         """
+        self._require_open()
         if before is None:
             before = self.clock() - self.core.settings.reserved_hours * HOUR
+        errand = _Errand(partial(self._expire, before))
+        self._errands.append(errand)
+        self._wait_until(lambda: errand.is_done or self._ended)
+        if not errand.is_done:
+            self._raise_stopped()
+        if errand.error is not None:
+            raise errand.error
+        return errand.answer
+
+    def _expire(self, before: int) -> int:
         with self._appending, self._pool.paused():
             return self.core.expire(before)
 
     def close(self) -> None:
-        """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it."""
-        if self._halt():
-            self.core.close(self.clock())
+        """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it.
+
+        Where Ctrl-C comes meanwhile, the store goes on closing; a second call waits for that.
+        """
+        self._halt(abandon=False)
+        error, self._left = self._left, None
+        if error is not None:
+            raise error
 
     def abandon(self) -> None:
         """Let go as when the process dies: the next start finds what had been written."""
-        if self._halt(abandon=True):
-            self.core.abandon()
+        self._halt(abandon=True)
 
-    def _halt(self, *, abandon: bool = False) -> bool:
-        """No thread works any more. False where that was so."""
+    def _halt(self, *, abandon: bool) -> None:
+        """Returns when all is let go."""
         with self._appending:
-            if self._closing:
-                return False
-            self._closing, self._abandoning = True, abandon
-        self._wanted.put(None)
-        self._flusher.join()
-        with suppress(Exception):  # `Core.close` raises what stopped dispatch
-            self._pool.stop()
-        return True
+            if not self._closing:
+                self._closing, self._abandoning = True, abandon
+        self._wait_until(lambda: self._closed)
+
+
+class _Errand:
+    """What the store's own thread does for somebody who waits, and may be interrupted meanwhile."""
+
+    def __init__(self, what: Callable[[], int]) -> None:
+        self._what = what
+        self.answer = 0
+        self.error: BaseException | None = None
+        self.is_done = False
+
+    def do(self) -> None:
+        """It is done: there is an answer or an error."""
+        try:
+            self.answer = self._what()
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for the answer
+            self.error = error
+        self.is_done = True
 
 
 _STORES: WeakSet[Store] = WeakSet()

@@ -1,6 +1,9 @@
 """Ctrl-C in the midst of a call: the store goes on, and a message is there whole or not at all."""
 
 import errno
+import itertools
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,9 @@ from gapless import check
 from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.log import CommitLog
 from gapless.impl.records import kernels
-from gapless.impl.records.errors import DiskFull
+from gapless.impl.records.errors import DiskFull, InUse, Stopped
 from gapless.impl.records.record import Messages
-from gapless.impl.store.core import Settings
+from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.store import Store
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
@@ -99,3 +102,97 @@ def test_a_batch_that_a_full_disk_cuts_off_says_what_is_in_the_log() -> None:
         assert numbers.tolist() == list(range(1, 1 + len(numbers)))
         assert [store.at(position).number for position in positions.tolist()] == numbers.tolist()
         assert store.append("orders", 0, b"next").number == 1 + len(numbers)
+
+
+# -- waiting, expire, close ------------------------------------------------------------------------------------------
+
+
+def interrupted(what: Callable[[], object]) -> None:
+    """Ctrl-C comes while this is done, again and again; none comes later."""
+    main = threading.main_thread().ident
+    assert main == threading.get_ident()
+    presses = threading.Timer(0.005, signal.pthread_kill, (main, signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - until it comes
+        presses.start()
+        while True:
+            what()
+    presses.join()
+
+
+def held(what: Callable[..., Any], gate: threading.Event) -> Callable[..., Any]:
+    """The same, once the gate is open."""
+
+    def waits(*arguments: Any) -> Any:
+        assert gate.wait(20)
+        return what(*arguments)
+
+    return waits
+
+
+def in_time(what: Callable[[], object]) -> None:
+    """This ends, as nothing holds what it needs."""
+    thread = threading.Thread(target=what, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive(), "it hangs"
+
+
+def test_an_interrupted_wait_holds_nobody_up(tmp_path: Path) -> None:
+    with Store.open(tmp_path, Settings(file_size=8192, queue_file_size=400, synchronous=True)) as store:
+        for number in range(40):
+            waits = (
+                lambda: store.wait_for("orders", 0, 10**6, timeout=0.001),
+                lambda: store.wait_for("orders", 0, 10**6),
+                store.flush,
+            )
+            interrupted(waits[number % 3])
+            store.append("orders", 0, b"%d" % number)
+            assert store.wait_for("orders", 0, number)
+        in_time(store.close)
+    require_whole(tmp_path, [b"%d" % number for number in range(40)])
+
+
+def test_an_interrupted_close_goes_on_and_may_be_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr(Core, "close", held(Core.close, gate))
+    store = Store.open(tmp_path, SMALL)
+    store.append("orders", 0, b"x")
+    interrupted(store.close)
+    interrupted(store.close)
+    with pytest.raises(InUse):
+        Store.open(tmp_path)
+    gate.set()
+    in_time(store.close)
+    assert not (tmp_path / "abort").exists()
+    require_whole(tmp_path, [b"x"])
+
+
+def test_an_interrupted_expire_may_be_called_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    with Store.open(tmp_path, SMALL, clock=itertools.count(0, 10).__next__) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr(Core, "expire", held(Core.expire, gate))
+            for number in range(200):
+                store.append("orders", 0, b"%d" % number)
+            assert store.wait_for("orders", 0, 199)
+            store.flush()
+            interrupted(lambda: store.expire(300))
+            gate.set()
+            assert store.expire(900) > 0
+        assert store.append("orders", 0, b"200").number == 200
+        low, _ = store.range("orders", 0)
+        assert low > 0
+    with Store.open(tmp_path) as store:
+        assert store.range("orders", 0) == (low, 201)
+    assert check([tmp_path], profile="strict").verdict == "conforms"
+
+
+def test_a_store_that_stopped_ends_all_who_ask_and_still_closes() -> None:
+    disk = SimulatedDisk()
+    store = Store.open(disk, SMALL)
+    store.append("orders", 0, b"x")
+    disk.fail(errno.EIO, verb="sync", path="commitlog/*", times=1)
+    for ask in (store.flush, lambda: store.expire(0), store.close):
+        with pytest.raises(Stopped):
+            ask()
+    store.close()
