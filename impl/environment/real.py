@@ -25,6 +25,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -218,13 +219,15 @@ class RealDisk:
 
         The file and the byte are a broker's own, so that a broker and this implementation keep each other out. The lock
         belongs to the open file, not to the process: it keeps out a second store of this process too, and stays when
-        somebody else here opens and closes the file, as `gapless check` does.
+        somebody else here opens and closes the file, as `gapless check` does. A forked child closes its copy at once,
+        so that the lock goes when the process goes that took it, whoever lives on.
         """
         self._make_folder(self.folder)
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock_first_byte(descriptor, fcntl.F_WRLCK)
             os.pwrite(descriptor, b"lock", 0)
+            _LOCKED.add(self)
             self._lock = descriptor
         except OSError as error:
             if error.errno in {errno.EAGAIN, errno.EACCES}:
@@ -240,6 +243,12 @@ class RealDisk:
         if descriptor >= 0:
             with suppress(OSError):
                 _lock_first_byte(descriptor, fcntl.F_UNLCK)  # a child process may hold the descriptor as well
+            os.close(descriptor)
+
+    def forked(self) -> None:
+        """This is a child of the process that has the lock: its copy of the descriptor goes, and the lock stays."""
+        descriptor, self._lock = self._lock, -1
+        if descriptor >= 0:
             os.close(descriptor)
 
     def _place(self, path: str) -> Path:
@@ -339,3 +348,15 @@ def _holder(descriptor: int) -> str:
     asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
     process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[-1]
     return f"process {process} holds it" if process > 0 else "another writer holds it"
+
+
+_LOCKED: WeakSet[RealDisk] = WeakSet()
+"""Those that were locked by this process."""
+
+
+def _forked() -> None:
+    for disk in _LOCKED:
+        disk.forked()
+
+
+os.register_at_fork(after_in_child=_forked)

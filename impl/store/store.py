@@ -73,6 +73,7 @@ class Store:
         self._closing = self._abandoning = False
         self._ended = False  # nobody flushes any more, or does errands
         self._closed = False  # no file is used any more
+        self._is_forked = False  # this is a copy, in a child process
         self._error: BaseException | None = None
         self._left: BaseException | None = None  # what kept `close` from being a clean stop
         self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
@@ -107,7 +108,7 @@ class Store:
 
     def _forked(self) -> None:
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
-        self._appending = Lock()
+        self._appending, self._is_forked = Lock(), True  # another thread may have held it
         self._error, self._closing, self._ended = Stopped("the store is open in the parent process"), True, True
         self._closed = True
 
@@ -177,6 +178,8 @@ class Store:
         Raises Refused where nothing was appended there yet, Stopped.
         """
         log = self.core.log
+        if self._is_forked:
+            self._raise_stopped()
         if position > log.end:
             raise Refused(f"position {position} is beyond the log's end, {log.end}")
         self._wait_until(lambda: log.flushed >= position or self._ended)
@@ -293,7 +296,12 @@ class Store:
     # -- read --------------------------------------------------------------------------------------------------------
 
     def range(self, topic: str, queue: int) -> tuple[int, int]:
-        """The lowest number that is kept, and the exclusive end of those that can be read: the commit position."""
+        """The lowest number that is kept, and the exclusive end of those that can be read: the commit position.
+
+        After `close`, what they were. Raises Stopped in a forked child.
+        """
+        if self._is_forked:
+            self._raise_stopped()
         found = self.core.queues.known(topic, queue)
         return (found.first, found.committed) if found else (0, 0)
 
