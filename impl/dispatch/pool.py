@@ -4,12 +4,14 @@ Every worker does the same: it takes the oldest batch that waits, or scans the n
 beside the others; then sets its bits and commits. All steps but `build` are taken under one lock.
 
 Ctrl-C reaches the main thread alone, and a `Condition` that it interrupts may leave its lock taken, or released twice.
-So only workers wait on one; whoever calls waits on a lock of its own.
+So only workers wait on one; whoever calls waits on a lock of its own. For the same reason nobody calls `Thread.start`,
+which waits on one, or `Thread.join`, which takes a thread for ended once it was interrupted.
 """
 
 from __future__ import annotations
 
 import threading
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -43,9 +45,7 @@ class Pool:
         self._pausing = self._building = 0  # who asks the workers to pause; batches that are being built
         self._working = 0  # workers that have begun and not ended
         self._turns: deque[threading.Lock] = deque()  # who waits: each for its lock to be released
-        self._threads = [
-            threading.Thread(target=self._work, name=f"dispatch-{number}", daemon=True) for number in range(workers)
-        ]
+        self._workers = workers
 
     @property
     def error(self) -> BaseException | None:
@@ -54,8 +54,8 @@ class Pool:
 
     def start(self) -> None:
         """The workers begin."""
-        for thread in self._threads:
-            thread.start()
+        for _ in range(self._workers):
+            start_new_thread(self._work, ())
 
     def wake(self) -> None:
         """The log has grown. Cheap to leave out: workers look for themselves, after a while."""
@@ -103,7 +103,7 @@ class Pool:
         with self.lock:
             self._stopping = True
             self._changed.notify_all()
-        self._wait(lambda: not self._working)  # `Thread.join` takes a thread for ended once it was interrupted
+        self._wait(lambda: not self._working)
         if self.error is not None:
             raise self.error
 

@@ -19,7 +19,7 @@ from gapless.impl.files import folder
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
-from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import DELAYS, MAGIC_V1, MAGIC_V2, Ints, Messages
 
@@ -89,10 +89,12 @@ class Core:
         Raises NotAStore, InUse, WrongFileSize, Damaged, DiskFull, StoreError; nothing is open then.
         """
         folder.require_a_store(disk)
-        folder.lock(disk)
         core = cls(disk, settings or Settings(), recorder)
         try:
+            folder.lock(disk)
             core._find()
+        except InUse:
+            raise
         except BaseException:
             disk.unlock()
             raise

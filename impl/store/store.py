@@ -9,13 +9,14 @@ with Store.open("data") as store:
 from __future__ import annotations
 
 import os
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
@@ -25,7 +26,7 @@ from gapless.impl.dispatch.pool import Pool
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.files.log import PAGE
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped
+from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped, StoreError
 from gapless.impl.records.record import ENTRY_BYTES, Ints, Messages, Record, properties_bytes
 from gapless.impl.store.core import Core, Settings
 
@@ -78,7 +79,6 @@ class Store:
         self._left: BaseException | None = None  # what kept `close` from being a clean stop
         self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
         self._finishing = Lock()
-        self._flusher = Thread(target=self._work, name="gapless-flush", daemon=True)
 
     @classmethod
     def open(
@@ -95,15 +95,20 @@ class Store:
         InUse, WrongFileSize, Damaged, DiskFull, StoreError.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
-        store = cls(Core.open(disk, settings, recorder), clock)
+        store = None
         try:
+            store = cls(Core.open(disk, settings, recorder), clock)
+            _STORES.add(store)
             store._pool.start()
-            store._flusher.start()
-        except BaseException:
-            store._closing = store._abandoning = True
-            store._finish()
+            start_new_thread(store._work, ())
+        except StoreError:
             raise
-        _STORES.add(store)
+        except BaseException:  # by an interrupt, the store may have been opened, and nobody have it
+            if store is not None:
+                store._closing = store._abandoning = True
+                store._finish()
+            disk.unlock()
+            raise
         return store
 
     def _forked(self) -> None:
@@ -234,6 +239,8 @@ class Store:
         flushed = queues = written = monotonic()
         while not self._closing:
             asked, now = self._is_asked(), monotonic()
+            if self._abandoning:
+                break
             while self._errands:
                 self._errands.popleft().do()
             if asked or self._is_due(1000 * (now - flushed)):
