@@ -315,18 +315,24 @@ class Store:
     def read(self, topic: str, queue: int, number: int, count: int = 32) -> list[Record]:
         """The messages of a queue from `number` on, at most `count`; none where consumers see none yet.
 
-        Raises Refused where `number` is not in the queue, below its first or beyond its end; Damaged where a message is
-        not what it was.
+        Raises Refused where `number` is not in the queue, below its first or beyond its end, or expires meanwhile;
+        Damaged where a message is not what it was.
         """
         self._require_open()
+        start = self.core.log.start
         low, high = self.range(topic, queue)
         if not low <= number <= high:
             raise Refused(f"{topic}/{queue}: number {number}, expected one from {low} to {high}; ask for `range`")
         found = self.core.queues.known(topic, queue)
         if found is None or number == high:
             return []
-        entries = found.entries(number, min(high, number + count))
-        return [self._message(found, k, int(entry["position"])) for k, entry in enumerate(entries, number)]
+        try:
+            entries = found.entries(number, min(high, number + count))
+            return [self._message(found, k, int(entry["position"])) for k, entry in enumerate(entries, number)]
+        except StoreError as error:
+            if self.core.log.start == start and number >= found.first:
+                raise
+            raise Refused(f"{topic}/{queue}: number {number} has expired meanwhile; ask for `range`") from error
 
     def _message(self, queue: ConsumeQueue, number: int, position: int) -> Record:
         """The message to which entry `number` points. Raises Damaged where it is another, or none."""
@@ -334,6 +340,8 @@ class Store:
         try:
             found = self.core.log.at(position)
         except Refused as error:
+            if position < self.core.log.start:
+                raise Refused(f"{queue.name}: number {number} has expired meanwhile; ask for `range`") from error
             raise Damaged(f"{place}, where no record begins; open the store with rebuild=True") from error
         if (found.topic, found.queue, found.number) != (queue.topic, queue.id, number) and not queue.is_light:
             raise Damaged(
@@ -354,14 +362,20 @@ class Store:
     def number_at(self, topic: str, queue: int, time: int) -> int:
         """The first number whose message was stored at `time`, in ms, or later; the end where none was."""
         self._require_open()
+        start = self.core.log.start
         low, high = self.range(topic, queue)
         found = self.core.queues.known(topic, queue)
-        while found is not None and low < high:
-            middle = (low + high) // 2
-            if self.core.log.time_at(int(found.entries(middle, middle + 1)["position"][0])) < time:
-                low = middle + 1
-            else:
-                high = middle
+        try:
+            while found is not None and low < high:
+                middle = (low + high) // 2
+                if self.core.log.time_at(int(found.entries(middle, middle + 1)["position"][0])) < time:
+                    low = middle + 1
+                else:
+                    high = middle
+        except StoreError:
+            if self.core.log.start == start:
+                raise
+            return self.number_at(topic, queue, time)  # files have expired meanwhile
         return low
 
     # -- the rest ----------------------------------------------------------------------------------------------------

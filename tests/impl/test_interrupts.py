@@ -64,6 +64,20 @@ def test_an_interrupted_batch_leaves_nothing_behind_the_end(tmp_path: Path, monk
     require_whole(tmp_path, [b"first", b"second"])
 
 
+def test_the_strict_check_sees_what_is_left_behind_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.open(tmp_path, SMALL, clock=itertools.count(0, 10).__next__) as store:
+        store.append("orders", 0, b"first")
+        with monkeypatch.context() as patched:
+            patched.setattr(kernels, "encode_many", interrupted_after(kernels.encode_many))
+            with pytest.raises(KeyboardInterrupt):
+                store.append_batch(batch(5))
+        store.core.log._under_way = None  # a store that forgets
+        store.append("other", 0, b"")
+    report = check([tmp_path], profile="strict")
+    assert report.verdict == "inconclusive"
+    assert "4 records behind the log's end" in str(report.sources[0].reasons)
+
+
 def test_an_interrupted_batch_keeps_what_was_in_a_full_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(tmp_path, SMALL) as store:
         with monkeypatch.context() as patched:
