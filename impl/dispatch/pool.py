@@ -2,13 +2,20 @@
 
 Every worker does the same: it takes the oldest batch that waits, or scans the next one where none does; builds it,
 beside the others; then sets its bits and commits. All steps but `build` are taken under one lock.
+
+Ctrl-C reaches the main thread alone, and a `Condition` that it interrupts may leave its lock taken, or released twice.
+So only workers wait on one; whoever calls waits on a lock of its own. For the same reason nobody calls `Thread.start`,
+which waits on one, or `Thread.join`, which takes a thread for ended once it was interrupted.
 """
 
 from __future__ import annotations
 
 import threading
+from _thread import start_new_thread
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from time import monotonic
 
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
@@ -21,7 +28,7 @@ class Pool:
     """Workers that keep a dispatch going.
 
     `limit`: called for how far the log may be scanned, a position · `lock`: held for every step; whoever takes one
-    beside the pool holds it, too · `asleep`: how many threads wait for something to happen.
+    beside the pool holds it, too · `asleep`: how many workers wait for something to happen, and who pauses them.
 
     A step that raises stops the dispatch, loudly: `error` says why, `wait` and `stop` raise it. A disk without room
     does not: `trouble` says so, and `wait` raises it, for as long as the next queue file cannot be made.
@@ -36,9 +43,9 @@ class Pool:
         self._changed = threading.Condition(self.lock)
         self._stopping = False
         self._pausing = self._building = 0  # who asks the workers to pause; batches that are being built
-        self._threads = [
-            threading.Thread(target=self._work, name=f"dispatch-{number}", daemon=True) for number in range(workers)
-        ]
+        self._working = 0  # workers that have begun and not ended
+        self._turns: deque[threading.Lock] = deque()  # who waits: each for its lock to be released
+        self._workers = workers
 
     @property
     def error(self) -> BaseException | None:
@@ -47,28 +54,37 @@ class Pool:
 
     def start(self) -> None:
         """The workers begin."""
-        for thread in self._threads:
-            thread.start()
+        for _ in range(self._workers):
+            start_new_thread(self._work, ())
 
     def wake(self) -> None:
         """The log has grown. Cheap to leave out: workers look for themselves, after a while."""
-        with self._changed:
+        with self.lock:
             self._changed.notify_all()
 
     def wait(self, until: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait for what steps bring about; False after `timeout` seconds. Raises what stopped dispatch."""
-        with self._changed:
-            self.asleep += 1
-            self._changed.wait_for(lambda: until() or self._stopping or self.error or self.trouble, timeout)
-            self.asleep -= 1
-            if not until():
-                self._raise()
-            return until()
+        self._wait(lambda: bool(until() or self._stopping or self.error or self.trouble), timeout)
+        if not until():
+            self._raise()
+        return until()
+
+    def _wait(self, until: Callable[[], bool], timeout: float | None = None) -> None:
+        deadline = None if timeout is None else monotonic() + timeout
+        while not until():
+            turn = threading.Lock()
+            turn.acquire()
+            self._turns.append(turn)
+            left = -1 if deadline is None else min(max(0, deadline - monotonic()), threading.TIMEOUT_MAX)
+            if not until() and not turn.acquire(timeout=left):
+                with suppress(ValueError):  # it was given just now
+                    self._turns.remove(turn)
+                return
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Meanwhile no worker does anything, and no step is taken."""
-        with self._changed:
+        """Meanwhile no worker does anything, and no step is taken. For threads that no signal interrupts."""
+        with self.lock:
             self._pausing += 1
             self.asleep += 1
             try:
@@ -80,16 +96,14 @@ class Pool:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """What is being built is finished and committed, and nothing new is begun; no thread is left then.
+        """What is being built is finished and committed, and nothing new is begun; no worker does anything then.
 
         Raises what had stopped dispatch before. What was scanned and not built is scanned again by the next dispatch.
         """
-        with self._changed:
+        with self.lock:
             self._stopping = True
             self._changed.notify_all()
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
+        self._wait(lambda: not self._working)
         if self.error is not None:
             raise self.error
 
@@ -100,22 +114,35 @@ class Pool:
     # -- what a thread does ------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
+        with self.lock:
+            if self._stopping:
+                return
+            self._working += 1
         try:
             while (batch := self._next()) is not None:
                 error = attempt(self.dispatch, batch)
-                with self._changed:
+                with self.lock:
                     self._building -= 1
                     finish(self.dispatch, batch, error)
-                    if self.asleep:
-                        self._changed.notify_all()
+                    self._tell()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
-            with self._changed:
+            with self.lock:
                 self.dispatch.stop(error)
-                self._changed.notify_all()
+        finally:
+            with self.lock:
+                self._working -= 1
+                self._tell()
+
+    def _tell(self) -> None:
+        """Something has changed: all who wait look again."""
+        if self.asleep:
+            self._changed.notify_all()
+        while self._turns:
+            self._turns.popleft().release()
 
     def _next(self) -> DispatchBatch | None:
         """The batch that is to be built next; waits for one. None where there will be none."""
-        with self._changed:
+        with self.lock:
             while not self._stopping and self.error is None:
                 batch = None if self._pausing else self._taken()
                 if batch is not None:
@@ -141,7 +168,7 @@ class Pool:
         if found is not None:
             return self.dispatch.take()
         if self.error or self.trouble:
-            self._changed.notify_all()
+            self._tell()
         return None
 
 
@@ -152,8 +179,8 @@ def rebuild(dispatch: Dispatch, limit: int, workers: int = 2) -> None:
     """
     if workers > 1:
         pool = Pool(dispatch, limit=lambda: limit, workers=workers)
-        pool.start()
         try:
+            pool.start()
             pool.wait(lambda: dispatch.dispatched >= limit)
         finally:
             pool.stop()

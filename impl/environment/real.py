@@ -25,6 +25,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -88,29 +89,37 @@ class Disk(Protocol):
 
 
 class MappedFile:
-    """A file of the real disk. It owns its descriptor; until Python 3.13 the mapping holds a second one."""
+    """A file of the real disk. It owns its descriptor; until Python 3.13 the mapping holds a second one.
 
-    _descriptor = -1
+    `data`: no bytes before `map`.
+    """
 
-    def __init__(self, descriptor: int, length: int, *, write: bool) -> None:
+    descriptor = -1
+    data: Bytes = np.zeros(0, np.uint8)
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def map(self, length: int, *, write: bool) -> None:
+        """Its bytes are in memory."""
         access = mmap.ACCESS_WRITE if write else mmap.ACCESS_READ
-        self.data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
+        data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
         if length:
-            self.data = np.frombuffer(mmap.mmap(descriptor, length, access=access), np.uint8)
-        self.data.flags.writeable = write
-        self._descriptor = descriptor  # last: whose mapping failed does not own it
+            data = np.frombuffer(mmap.mmap(self.descriptor, length, access=access), np.uint8)
+        data.flags.writeable = write
+        self.data = data
 
     def sync(self) -> None:
         """Everything written so far is durable; the interpreter lock is not held meanwhile. Raises OSError."""
-        if self._descriptor < 0:
+        if self.descriptor < 0:
             raise OSError(errno.EBADF, "the file was closed")
-        if not os.fstat(self._descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
+        if not os.fstat(self.descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
             raise OSError(errno.ENOENT, "somebody has deleted the file")
-        os.fdatasync(self._descriptor)  # on Linux it takes mapped pages along
+        os.fdatasync(self.descriptor)  # on Linux it takes mapped pages along
 
     def close(self) -> None:
         """The descriptor goes; the mapping goes with the last view of it."""
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
@@ -143,36 +152,34 @@ class RealDisk:
         """A new file of zeros, with room on the disk for all of it. Raises OSError: ENOSPC where there is none."""
         whole = self._place(path)
         self._make_folder(whole.parent)
-        descriptor = os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
-        file = None
+        file = MappedFile(os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
         try:
-            os.ftruncate(descriptor, length)  # first, so that the length is never anything between
-            _reserve(descriptor, length)
-            os.fsync(descriptor)
+            os.ftruncate(file.descriptor, length)  # first, so that the length is never anything between
+            _reserve(file.descriptor, length)
+            os.fsync(file.descriptor)
             _sync_folder(whole.parent)
-            file = MappedFile(descriptor, length, write=True)
-        finally:
-            if file is None:
-                os.close(descriptor)
-                with suppress(OSError):
-                    whole.unlink()
+            file.map(length, write=True)
+        except BaseException:
+            file.close()
+            with suppress(OSError):
+                whole.unlink()
+            raise
         return file
 
     def open(self, path: str, *, write: bool) -> MappedFile:
         """A file that is there; with `write`, its whole length has room on the disk. Raises OSError."""
         whole = self._place(path)
-        descriptor = os.open(whole, os.O_RDWR if write else os.O_RDONLY)
-        file = None
+        file = MappedFile(os.open(whole, os.O_RDWR if write else os.O_RDONLY))
         try:
-            status = os.fstat(descriptor)
+            status = os.fstat(file.descriptor)
             if stat.S_ISDIR(status.st_mode):
-                raise IsADirectoryError(errno.EISDIR, "a folder, not a file", str(whole))
+                raise IsADirectoryError(errno.EISDIR, "a folder, not a file", str(whole))  # noqa: TRY301 - closed below
             if write:
-                _reserve(descriptor, status.st_size)
-            file = MappedFile(descriptor, status.st_size, write=write)
-        finally:
-            if file is None:
-                os.close(descriptor)
+                _reserve(file.descriptor, status.st_size)
+            file.map(status.st_size, write=write)
+        except BaseException:
+            file.close()
+            raise
         return file
 
     def delete(self, path: str) -> None:
@@ -218,13 +225,15 @@ class RealDisk:
 
         The file and the byte are a broker's own, so that a broker and this implementation keep each other out. The lock
         belongs to the open file, not to the process: it keeps out a second store of this process too, and stays when
-        somebody else here opens and closes the file, as `gapless check` does.
+        somebody else here opens and closes the file, as `gapless check` does. A forked child closes its copy at once,
+        so that the lock goes when the process goes that took it, whoever lives on.
         """
         self._make_folder(self.folder)
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock_first_byte(descriptor, fcntl.F_WRLCK)
             os.pwrite(descriptor, b"lock", 0)
+            _LOCKED.add(self)
             self._lock = descriptor
         except OSError as error:
             if error.errno in {errno.EAGAIN, errno.EACCES}:
@@ -240,6 +249,12 @@ class RealDisk:
         if descriptor >= 0:
             with suppress(OSError):
                 _lock_first_byte(descriptor, fcntl.F_UNLCK)  # a child process may hold the descriptor as well
+            os.close(descriptor)
+
+    def forked(self) -> None:
+        """This is a child of the process that has the lock: its copy of the descriptor goes, and the lock stays."""
+        descriptor, self._lock = self._lock, -1
+        if descriptor >= 0:
             os.close(descriptor)
 
     def _place(self, path: str) -> Path:
@@ -339,3 +354,15 @@ def _holder(descriptor: int) -> str:
     asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
     process = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[-1]
     return f"process {process} holds it" if process > 0 else "another writer holds it"
+
+
+_LOCKED: WeakSet[RealDisk] = WeakSet()
+"""Those that were locked by this process."""
+
+
+def _forked() -> None:
+    for disk in _LOCKED:
+        disk.forked()
+
+
+os.register_at_fork(after_in_child=_forked)

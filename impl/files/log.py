@@ -38,6 +38,10 @@ _BLANK = struct.Struct(">iI")
 _pack_head = HEAD.pack
 _crc32 = zlib.crc32
 
+UnderWay = tuple[int, int, int, Sequence[ConsumeQueue], Sequence[int]]
+"""What a call was about: the log's end before, the bytes behind it that it may write, the newest time before, and the
+queues that it gives numbers of, with their next ones before."""
+
 
 class CommitLog:
     """A log in its files.
@@ -45,6 +49,9 @@ class CommitLog:
     `start`: where the oldest file begins · `end`: exclusive end of the records, raised after the bytes are written, so
     that a reader who sees it may read up to it · `flushed`: exclusive end of what survives a crash · `newest`: ms, the
     last record's store time; these never step back, whatever the clock does · `error`: why the log has stopped.
+
+    Whatever raises in the midst of a call, Ctrl-C too: the bytes behind the end become zeros again before anything else
+    is written (`settle`), so what lies there is never taken for the log.
     """
 
     def __init__(self, segments: Segments, recorder: LogObserver | None = None, *, host: bytes = HERE) -> None:
@@ -58,6 +65,7 @@ class CommitLog:
         self._base = self.end
         self._bytes: Bytes = np.zeros(0, np.uint8)  # of the file being written; empty until there is one
         self._mapped = memoryview(b"")
+        self._under_way: UnderWay | None = None
         self._flushing, self._making = Lock(), Lock()
 
     # -- append ------------------------------------------------------------------------------------------------------
@@ -84,6 +92,8 @@ class CommitLog:
         """
         if self.error:
             raise Stopped(str(self.error)) from self.error
+        if self._under_way is not None:
+            self.settle()
         if body.__class__ is not bytes:
             body = plain_bytes(body)
         length, prefix = len(body), queue.prefix
@@ -101,30 +111,32 @@ class CommitLog:
             )  # fmt: skip
         except struct.error as error:
             raise Refused(f"flag={flag!r}, born={born!r}: expected signed integers of 32 and 64 bits") from error
+        tail = b"%b%b%b" % (prefix, len(properties).to_bytes(2, "big"), properties)
+        row = append_row(queue.index, position, size) if self.recorder is not None else b""
+        self._under_way = (position, size, self.newest, (queue,), (number,))
         out[at : at + HEAD.size] = head
         at += HEAD.size
         out[at : at + length] = body
-        out[at + length : position - self._base + size] = b"%b%b%b" % (
-            prefix,
-            len(properties).to_bytes(2, "big"),
-            properties,
-        )
+        out[at + length : position - self._base + size] = tail
         queue.next = number + 1
         self.newest = time
-        if self.recorder is not None:  # a call would cost more than the row
-            self.recorder.tape += append_row(queue.index, position, size)
+        if self.recorder is not None:  # a call would cost more than the row, and Python is interrupted at calls
+            self.recorder.tape += row
         self.end = position + size
+        self._under_way = None
         return position, size
 
     def append_many(self, queues: Sequence[ConsumeQueue], messages: Messages, now: int) -> Ints:
         """Many records, in one native pass for every file they come to lie in.
 
         `queues`: those that `messages.queues` names · `now`: ms, the time of them all. Returns int64 [4, n]: each
-        record's position, size, queue as an index in `queues`, and number. Raises as `append` does; after DiskFull or
-        Stopped the records before the full file are in the log, and `queue.next` says which.
+        record's position, size, queue as an index in `queues`, and number. Raises as `append` does. A batch that spans
+        files goes into the log file by file: what was in it before DiskFull, Stopped or an interrupt stays, and the
+        exception tells which messages these are (`StoreError.appended`, and a note).
         """
         if self.error:
             raise Stopped(str(self.error)) from self.error
+        self.settle()
         count, time = len(messages.queue_index), max(now, self.newest)
         topics = [queue.prefix[1 + (len(queue.prefix) > LONGEST_V1_TOPIC + 1) :] for queue in queues]
         topic_ends = np.zeros(len(topics) + 1, np.int64)
@@ -137,24 +149,46 @@ class CommitLog:
         if property_ends is None:
             property_ends = np.zeros(count + 1, np.int64)
         self._check_sizes(messages, topics, property_ends)
+        most = count * (FIXED + 1 + max(map(len, topics), default=0)) + int(messages.body_ends[-1] + property_ends[-1])
         placed, done = np.empty((4, count), np.int64), 0
-        while done < count:
-            before, at = done, self.end - self._base
-            done, at = kernels.encode_many(
-                self._bytes, self._base, at, done, messages.queue_index, np.frombuffer(b"".join(topics), np.uint8),
-                topic_ends, ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends, head,
-                now, time, kernels.CRC_TABLES, placed,
-            )  # fmt: skip
-            for queue, number in zip(queues, numbers.tolist(), strict=True):
-                queue.next = number
-            if done > before:
-                self.newest = time
-                if self.recorder is not None:
-                    self.recorder.appended_many(np.array([queue.index for queue in queues]), placed[:, before:done])
-                self.end = self._base + at
-            if done < count:
-                self._make_room(0)
+        try:
+            while done < count:
+                before, base, at = done, self._base, self.end - self._base
+                self._under_way = (self.end, most, self.newest, queues, numbers.tolist())
+                done, at = kernels.encode_many(
+                    self._bytes, base, at, done, messages.queue_index, np.frombuffer(b"".join(topics), np.uint8),
+                    topic_ends, ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends,
+                    head, now, time, kernels.CRC_TABLES, placed,
+                )  # fmt: skip
+                if done > before:
+                    self._commit_many(queues, numbers, placed[:, before:done], time)
+                self._under_way = None
+                if done < count:
+                    self._make_room(0)
+        except BaseException as error:
+            self._tell_what_is_in(error, placed[:, :done])
+            raise
         return placed
+
+    def _commit_many(self, queues: Sequence[ConsumeQueue], numbers: Ints, placed: Ints, time: int) -> None:
+        """Records whose bytes are written are in the log."""
+        position, size = placed[:2, -1].tolist()
+        for queue, number in zip(queues, numbers.tolist(), strict=True):
+            queue.next = number
+        self.newest, end = time, position + size
+        if self.recorder is not None:
+            rows = self.recorder.rows_of_many(np.array([queue.index for queue in queues]), placed)
+            self.recorder.tape += rows  # no call from here to the end: Python is interrupted at calls
+        self.end = end
+        if self.recorder is not None:
+            self.recorder.help()
+
+    def _tell_what_is_in(self, error: BaseException, placed: Ints) -> None:
+        """Whoever sent a batch learns which part of it is in the log. `placed`: of what was written, as it returns."""
+        inside = placed[:, placed[0] < self.end]
+        if isinstance(error, StoreError):
+            error.appended = inside[0], inside[3]
+        error.add_note(f"the first {inside.shape[1]} messages of the batch are in the log, and no others")
 
     def _check_sizes(self, messages: Messages, topics: list[bytes], property_ends: Ints) -> None:
         if not len(messages.queue_index):
@@ -184,18 +218,42 @@ class CommitLog:
         So a crash never takes away more than from the file being written (spec/log.py, crash: full files survive).
         Raises DiskFull or StoreError, and the log ends where it did.
         """
+        self.settle()
         if not len(self._bytes):
             self._write_to(self.end)
-        at, following = self.end - self._base, self._base + self.file_size
+        end, following = self.end, self._base + self.file_size
         self._make(following)
-        _BLANK.pack_into(self._mapped, at, self.file_size - at, MAGIC_BLANK)
+        self._under_way = (end, BLANK, self.newest, (), ())
+        _BLANK.pack_into(self._mapped, end - self._base, following - end, MAGIC_BLANK)
         with self._flushing:
             self._sync(self.flushed, following)
-            if self.recorder is not None:
-                self.recorder.rolled(self.end, self.file_size - at)
+            row = self.recorder.row_of_roll(end, following - end) if self.recorder is not None else b""
             self._write_to(following)
+            if self.recorder is not None:
+                self.recorder.tape += row  # no call from here to the end: Python is interrupted at calls
             self.end = following
             self._flushed(following)
+        self._under_way = None
+
+    def settle(self) -> None:
+        """What a call left half done is undone: its bytes are zeros again, numbers and times are what they were.
+
+        Called by whoever may append, before anything is written, flushed or closed. May itself be interrupted, and is
+        then called again. Raises Stopped.
+        """
+        if self._under_way is None:
+            return
+        position, most, newest, queues, numbers = self._under_way
+        if self.end == position:  # it moves last: where it has, all is in the log
+            self._write_to(position // self.file_size * self.file_size)
+            at = position - self._base
+            zero_from(self._bytes[: at + most], at)
+            with self._flushing:
+                self._sync(position, position + 1)  # the kernel may have written out what is gone now
+            for queue, number in zip(queues, numbers, strict=True):
+                queue.next = number
+            self.newest = newest
+        self._under_way = None
 
     def make_ready(self) -> None:
         """The next file is made before it is needed, once half of this one is full. Raises DiskFull, StoreError."""
@@ -209,7 +267,8 @@ class CommitLog:
 
     def _write_to(self, base: int) -> None:
         file = self.segments.file(base, write=True) if base in self.segments.bases else self.segments.create(base)
-        self._bytes, self._mapped, self._base = file.data, memoryview(file.data), base  # type: ignore[arg-type]
+        mapped = memoryview(file.data)  # type: ignore[arg-type]
+        self._base, self._mapped, self._bytes = base, mapped, file.data
 
     # -- flush -------------------------------------------------------------------------------------------------------
 

@@ -16,18 +16,25 @@ append_row = partial(struct.Struct("2q8x2q24x").pack, APPEND)
 
 
 class LogObserver(Protocol):
-    """Observes the steps of a log where they take effect. `tape`: takes `append_row`, which costs less than a call."""
+    """Observes the steps of a log where they take effect.
+
+    `tape`: takes rows, of which the log puts those of its growth there itself, beside its end: no call comes between,
+    in which an interrupt could tell one without the other.
+    """
 
     tape: bytearray
 
-    def appended_many(self, queues: Ints, placed: Ints) -> None:
-        """Records are in the log; `queues`: the indices of their queues.
+    def rows_of_many(self, queues: Ints, placed: Ints) -> memoryview:
+        """The rows that say: records are in the log; `queues`: the indices of their queues.
 
         `placed`: int64 [4, n], the position of each, its size, the place of its queue in `queues`, its number.
         """
 
-    def rolled(self, position: int, size: int) -> None:
-        """A blank fills the file."""
+    def row_of_roll(self, position: int, size: int) -> bytes:
+        """The row that says: a blank of so many bytes fills the file."""
+
+    def help(self) -> None:
+        """The tape has grown by many rows: where it is too long, they are taken off."""
 
     def flushed(self, to: int) -> None:
         """The log before `to` is on disk."""

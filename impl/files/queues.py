@@ -224,6 +224,8 @@ class ConsumeQueues:
 
     def _meet(self, topic: str, queue_id: int) -> ConsumeQueue:
         with self._meeting:  # who appends may meet a queue that a worker meets
+            for met in self.all[len(self._named) :]:  # an interrupt came between the two
+                self._named[met.topic, met.id] = met
             if (topic, queue_id) in self._named:
                 return self._named[topic, queue_id]
             topic_bytes(topic)

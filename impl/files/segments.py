@@ -72,28 +72,29 @@ class Segments:
         base = position // self.size * self.size
         found = self._open.get(base)
         if found is None or (write and not found.data.flags.writeable):
-            if found is not None:
-                found.close()
+            before = found
             found = self._open[base] = asked(lambda: self.disk.open(self.path(base), write=write), self.path(base))
+            if before is not None:
+                before.close()
         return found
 
     def create(self, base: int) -> File:
         """A new file. Raises DiskFull, StoreError.
 
-        One that is there already was made by a call that an interrupt ended before it could say so.
+        One that is there already was made by a call that an interrupt ended before it could say so, and is made anew.
         """
         self.clear_unborn()
         path = self.path(base)
         try:
             made = asked(lambda: self.disk.create(path, self.size), path)
         except StoreError as error:
-            there = isinstance(error.__cause__, FileExistsError)
-            if not there or asked(lambda: self.disk.names(self.folder), self.folder).get(f"{base:020d}") != self.size:
+            there = asked(lambda: self.disk.names(self.folder), self.folder).get(f"{base:020d}")
+            if not isinstance(error.__cause__, FileExistsError) or there not in (0, self.size):
                 raise
-            made = asked(lambda: self.disk.open(path, write=True), path)
-            zero_from(made.data, 0)
-        insort(self.bases, base)
+            asked(lambda: self.disk.delete(path), path)
+            made = asked(lambda: self.disk.create(path, self.size), path)
         self._open[base] = made
+        insort(self.bases, base)
         return made
 
     def clear_unborn(self) -> None:

@@ -115,25 +115,25 @@ class Recorder:
 
     # -- steps of the log --------------------------------------------------------------------------------------------
 
-    # An append is the row `append_row` on the tape: its place. What is true of its bytes is read from them.
+    # An append is the row `append_row` on the tape: its place. What is true of its bytes is read from them. The log
+    # itself puts the rows of its growth on the tape.
 
-    def appended_many(self, queues: Ints, placed: Ints) -> None:
-        """Records are in the log; `queues`: the indices of their queues.
+    def rows_of_many(self, queues: Ints, placed: Ints) -> memoryview:
+        """The rows that say: records are in the log; `queues`: the indices of their queues.
 
         `placed`: int64 [4, n], the position of each, its size, the place of its queue in `queues`, its number.
         """
         position, size, of, _number = placed
-        self._rows(r.rows_of(APPEND, size, {r.SUBJECT: queues[of], r.B: position, r.C: size}))
+        return r.rows_of(APPEND, size, {r.SUBJECT: queues[of], r.B: position, r.C: size}).data
 
-    def rolled(self, position: int, size: int) -> None:
-        """A blank fills the file."""
-        self._row(r.ROLL, 0, position, size)
-        self._help()
+    def row_of_roll(self, position: int, size: int) -> bytes:
+        """The row that says: a blank of so many bytes fills the file."""
+        return r.row(r.ROLL, 0, position, size, 0, 0, 0, 0)
 
     def flushed(self, to: int) -> None:
         """The log before `to` is on disk."""
         self._row(r.FLUSH, 0, to)
-        self._help()
+        self.help()
 
     def acknowledged(self, to: int) -> None:
         """Producers have got the answer that the log before `to` is safe."""
@@ -180,9 +180,9 @@ class Recorder:
 
     def _rows(self, rows: Ints) -> None:
         self.tape += rows.data  # as one step, too
-        self._help()
+        self.help()
 
-    def _help(self) -> None:
+    def help(self) -> None:
         """Whoever writes faster than the rows are taken off must take them off as well: the tape has an end."""
         if self._late:
             self.take()

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 
 class StoreError(Exception):
-    """Something about the store that its owner must know: which file, where, what was expected, what to do."""
+    """Something about the store that its owner must know: which file, where, what was expected, what to do.
+
+    `appended`: where a batch was cut off, the positions and the numbers of its messages that are in the log
+    nevertheless: its first ones. None for an error of anything else.
+    """
+
+    appended: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
 
 
 class NotAStore(StoreError):  # noqa: N818 - it names a finding.

@@ -19,7 +19,7 @@ from gapless.impl.files import folder
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
-from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import DELAYS, MAGIC_V1, MAGIC_V2, Ints, Messages
 
@@ -89,10 +89,12 @@ class Core:
         Raises NotAStore, InUse, WrongFileSize, Damaged, DiskFull, StoreError; nothing is open then.
         """
         folder.require_a_store(disk)
-        folder.lock(disk)
         core = cls(disk, settings or Settings(), recorder)
         try:
+            folder.lock(disk)
             core._find()
+        except InUse:
+            raise
         except BaseException:
             disk.unlock()
             raise
@@ -248,7 +250,9 @@ class Core:
         return self.log.append_many([self.queues.named(*pair) for pair in messages.queues], messages, now)
 
     def flush(self) -> int:
-        """All that is in the log is durable; returns how far that is. Raises Stopped."""
+        """All that is in the log is durable; returns how far that is. Nobody appends meanwhile. Raises Stopped."""
+        self._require_open()
+        self.log.settle()
         return self.flush_up_to(self.log.end, self.log.newest)
 
     def flush_up_to(self, end: int, newest: int) -> int:

@@ -9,13 +9,14 @@ with Store.open("data") as store:
 from __future__ import annotations
 
 import os
+from _thread import start_new_thread
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
@@ -25,7 +26,7 @@ from gapless.impl.dispatch.pool import Pool
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.files.log import PAGE
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped
+from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped, StoreError
 from gapless.impl.records.record import ENTRY_BYTES, Ints, Messages, Record, properties_bytes
 from gapless.impl.store.core import Core, Settings
 
@@ -54,7 +55,11 @@ def _with_tag(tag: str) -> bytes:
 class Store:
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
-    It belongs to the process that opened it: in a forked child every call raises Stopped.
+    Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
+    being waited for goes on; and the store goes on, too. So what cannot be undone is done by the store's own thread.
+
+    It belongs to the process that opened it: in a forked child every call raises Stopped, but for `close` and
+    `abandon`, which do nothing there.
     """
 
     def __init__(self, core: Core, clock: Clock) -> None:
@@ -65,11 +70,15 @@ class Store:
         self._wanted: SimpleQueue[None] = SimpleQueue()  # somebody waits for a flush, or the store closes
         self._waiting: deque[Lock] = deque()  # who waits: each for its lock to be released
         self._acknowledging = Lock()
+        self._errands: deque[_Errand] = deque()  # what is to be done by the store's own thread
         self._closing = self._abandoning = False
-        self._ended = False  # nobody flushes any more
+        self._ended = False  # nobody flushes any more, or does errands
+        self._closed = False  # no file is used any more
+        self._is_forked = False  # this is a copy, in a child process
         self._error: BaseException | None = None
+        self._left: BaseException | None = None  # what kept `close` from being a clean stop
         self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
-        self._flusher = Thread(target=self._keep_flushing, name="gapless-flush", daemon=True)
+        self._finishing = Lock()
 
     @classmethod
     def open(
@@ -86,21 +95,27 @@ class Store:
         InUse, WrongFileSize, Damaged, DiskFull, StoreError.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
-        core = Core.open(disk, settings, recorder)
+        store = None
         try:
-            store = cls(core, clock)
+            store = cls(Core.open(disk, settings, recorder), clock)
+            _STORES.add(store)
             store._pool.start()
-            store._flusher.start()
-        except BaseException:
-            core.abandon()
+            start_new_thread(store._work, ())
+        except StoreError:
             raise
-        _STORES.add(store)
+        except BaseException:  # by an interrupt, the store may have been opened, and nobody have it
+            if store is not None:
+                store._closing = store._abandoning = True
+                store._finish()
+            disk.unlock()
+            raise
         return store
 
     def _forked(self) -> None:
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
-        self._appending = Lock()
+        self._appending, self._is_forked = Lock(), True  # another thread may have held it
         self._error, self._closing, self._ended = Stopped("the store is open in the parent process"), True, True
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -135,14 +150,18 @@ class Store:
             found = self._queues.get((topic, queue)) or self._meet(topic, queue)
             if self._closing or self._error or core.dispatch.error:
                 self._raise_stopped()
-            number = found.next
             position, size = core.log.append(found, body, extra, self.clock(), flag=flag, born=born)
+            number = found.next - 1
         if core.settings.synchronous:
             self.wait(position + size)
         return Appended(position, number, size)
 
     def append_batch(self, messages: Messages) -> tuple[Ints, Ints]:
-        """Many messages at once: positions and numbers, int64 [n] each. Raises as `append` does."""
+        """Many messages at once: positions and numbers, int64 [n] each. Raises as `append` does.
+
+        A batch may span files of the log, and goes in file by file: where an error ends it, `StoreError.appended` says
+        which messages are in the log, and so does a note of the exception, whatever that is.
+        """
         with self._appending:
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
@@ -164,19 +183,25 @@ class Store:
         Raises Refused where nothing was appended there yet, Stopped.
         """
         log = self.core.log
+        if self._is_forked:
+            self._raise_stopped()
         if position > log.end:
             raise Refused(f"position {position} is beyond the log's end, {log.end}")
-        while log.flushed < position:
+        self._wait_until(lambda: log.flushed >= position or self._ended)
+        if log.flushed < position:
+            self._raise_stopped()
+        with self._acknowledging:
+            self.core.acknowledge(position)
+
+    def _wait_until(self, done: Callable[[], bool]) -> None:
+        """Returns when the store's own thread has seen to that. Who waits has a lock of its own: Ctrl-C harms none."""
+        while not done():
             turn = Lock()
             turn.acquire()
             self._waiting.append(turn)
             self._wanted.put(None)
-            if self._ended:
-                self._raise_stopped()
-            if log.flushed < position:
+            if not done():
                 turn.acquire()
-        with self._acknowledging:
-            self.core.acknowledge(position)
 
     def _answer(self) -> None:
         """All who wait look again."""
@@ -194,30 +219,54 @@ class Store:
             raise Stopped(str(error)) from error
         raise Stopped("the store is closed; open it again")
 
-    def _keep_flushing(self) -> None:
-        """The thread that flushes: at once where somebody waits, else as the settings say; once more at the end."""
+    def _work(self) -> None:
+        """The store's own thread: it flushes, does errands, and closes."""
         try:
-            flushed = queues = written = monotonic()
-            while not self._closing:
-                asked, now = self._is_asked(), monotonic()
-                if asked or self._is_due(1000 * (now - flushed)):
-                    self._flush_once()
-                    flushed = now
-                if 1000 * (now - queues) >= self.core.settings.queue_flush_interval:
-                    self.core.flush_queues()
-                    queues = now
-                if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
-                    with suppress(DiskFull):  # the next time, perhaps
-                        self.core.write_checkpoint(self.clock())
-                    written = now
-                self._make_ready()
+            self._keep_flushing()
             if not self._abandoning:
                 self._flush_once()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
             self._error = error
-        finally:
-            self._ended = True
-            self._answer()
+        self._ended = True
+        self._answer()
+        while not self._closing:
+            self._wanted.get()
+        self._finish()
+        self._answer()
+
+    def _keep_flushing(self) -> None:
+        """The log is flushed at once where somebody waits, else as the settings say."""
+        flushed = queues = written = monotonic()
+        while not self._closing:
+            asked, now = self._is_asked(), monotonic()
+            if self._abandoning:
+                break
+            while self._errands:
+                self._errands.popleft().do()
+            if asked or self._is_due(1000 * (now - flushed)):
+                self._flush_once()
+                flushed = now
+            if 1000 * (now - queues) >= self.core.settings.queue_flush_interval:
+                self.core.flush_queues()
+                queues = now
+            if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
+                with suppress(DiskFull):  # the next time, perhaps
+                    self.core.write_checkpoint(self.clock())
+                written = now
+            self._make_ready()
+
+    def _finish(self) -> None:
+        """All is let go, after a clean stop if that is wanted and can be had."""
+        with self._finishing:
+            if self._closed:
+                return
+            with suppress(Exception):  # `Core.close` raises what stopped dispatch
+                self._pool.stop()
+            try:
+                self.core.abandon() if self._abandoning else self.core.close(self.clock())
+            except BaseException as error:  # noqa: BLE001 - whoever closes is told
+                self._left = error
+            self._closed = True
 
     def _is_asked(self) -> bool:
         """Whether somebody waits for a flush; returns at once then, and else after a while."""
@@ -237,8 +286,10 @@ class Store:
 
     def _flush_once(self) -> None:
         """One flush for all who wait: whoever appended before it began is served by it."""
+        log = self.core.log
         with self._appending:  # so that the end and the time that go together are read together
-            newest, end = self.core.log.newest, self.core.log.end
+            log.settle()
+            newest, end = log.newest, log.end
         self.core.flush_up_to(end, newest)
         self._answer()
         self._pool.wake()
@@ -252,25 +303,36 @@ class Store:
     # -- read --------------------------------------------------------------------------------------------------------
 
     def range(self, topic: str, queue: int) -> tuple[int, int]:
-        """The lowest number that is kept, and the exclusive end of those that can be read: the commit position."""
+        """The lowest number that is kept, and the exclusive end of those that can be read: the commit position.
+
+        After `close`, what they were. Raises Stopped in a forked child.
+        """
+        if self._is_forked:
+            self._raise_stopped()
         found = self.core.queues.known(topic, queue)
         return (found.first, found.committed) if found else (0, 0)
 
     def read(self, topic: str, queue: int, number: int, count: int = 32) -> list[Record]:
         """The messages of a queue from `number` on, at most `count`; none where consumers see none yet.
 
-        Raises Refused where `number` is not in the queue, below its first or beyond its end; Damaged where a message is
-        not what it was.
+        Raises Refused where `number` is not in the queue, below its first or beyond its end, or expires meanwhile;
+        Damaged where a message is not what it was.
         """
         self._require_open()
+        start = self.core.log.start
         low, high = self.range(topic, queue)
         if not low <= number <= high:
             raise Refused(f"{topic}/{queue}: number {number}, expected one from {low} to {high}; ask for `range`")
         found = self.core.queues.known(topic, queue)
         if found is None or number == high:
             return []
-        entries = found.entries(number, min(high, number + count))
-        return [self._message(found, k, int(entry["position"])) for k, entry in enumerate(entries, number)]
+        try:
+            entries = found.entries(number, min(high, number + count))
+            return [self._message(found, k, int(entry["position"])) for k, entry in enumerate(entries, number)]
+        except StoreError as error:
+            if self.core.log.start == start and number >= found.first:
+                raise
+            raise Refused(f"{topic}/{queue}: number {number} has expired meanwhile; ask for `range`") from error
 
     def _message(self, queue: ConsumeQueue, number: int, position: int) -> Record:
         """The message to which entry `number` points. Raises Damaged where it is another, or none."""
@@ -278,6 +340,8 @@ class Store:
         try:
             found = self.core.log.at(position)
         except Refused as error:
+            if position < self.core.log.start:
+                raise Refused(f"{queue.name}: number {number} has expired meanwhile; ask for `range`") from error
             raise Damaged(f"{place}, where no record begins; open the store with rebuild=True") from error
         if (found.topic, found.queue, found.number) != (queue.topic, queue.id, number) and not queue.is_light:
             raise Damaged(
@@ -298,14 +362,20 @@ class Store:
     def number_at(self, topic: str, queue: int, time: int) -> int:
         """The first number whose message was stored at `time`, in ms, or later; the end where none was."""
         self._require_open()
+        start = self.core.log.start
         low, high = self.range(topic, queue)
         found = self.core.queues.known(topic, queue)
-        while found is not None and low < high:
-            middle = (low + high) // 2
-            if self.core.log.time_at(int(found.entries(middle, middle + 1)["position"][0])) < time:
-                low = middle + 1
-            else:
-                high = middle
+        try:
+            while found is not None and low < high:
+                middle = (low + high) // 2
+                if self.core.log.time_at(int(found.entries(middle, middle + 1)["position"][0])) < time:
+                    low = middle + 1
+                else:
+                    high = middle
+        except StoreError:
+            if self.core.log.start == start:
+                raise
+            return self.number_at(topic, queue, time)  # files have expired meanwhile
         return low
 
     # -- the rest ----------------------------------------------------------------------------------------------------
@@ -320,32 +390,60 @@ class Store:
 
         It is 72 hours ago, unless the settings or the caller say otherwise. Returns where the log begins now.
         """
+        self._require_open()
         if before is None:
             before = self.clock() - self.core.settings.reserved_hours * HOUR
+        errand = _Errand(partial(self._expire, before))
+        self._errands.append(errand)
+        self._wait_until(lambda: errand.is_done or self._ended)
+        if not errand.is_done:
+            self._raise_stopped()
+        if errand.error is not None:
+            raise errand.error
+        return errand.answer
+
+    def _expire(self, before: int) -> int:
         with self._appending, self._pool.paused():
             return self.core.expire(before)
 
     def close(self) -> None:
-        """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it."""
-        if self._halt():
-            self.core.close(self.clock())
+        """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it.
+
+        Where Ctrl-C comes meanwhile, the store goes on closing; a second call waits for that.
+        """
+        self._halt(abandon=False)
+        error, self._left = self._left, None
+        if error is not None:
+            raise error
 
     def abandon(self) -> None:
         """Let go as when the process dies: the next start finds what had been written."""
-        if self._halt(abandon=True):
-            self.core.abandon()
+        self._halt(abandon=True)
 
-    def _halt(self, *, abandon: bool = False) -> bool:
-        """No thread works any more. False where that was so."""
+    def _halt(self, *, abandon: bool) -> None:
+        """Returns when all is let go."""
         with self._appending:
-            if self._closing:
-                return False
-            self._closing, self._abandoning = True, abandon
-        self._wanted.put(None)
-        self._flusher.join()
-        with suppress(Exception):  # `Core.close` raises what stopped dispatch
-            self._pool.stop()
-        return True
+            if not self._closing:
+                self._closing, self._abandoning = True, abandon
+        self._wait_until(lambda: self._closed)
+
+
+class _Errand:
+    """What the store's own thread does for somebody who waits, and may be interrupted meanwhile."""
+
+    def __init__(self, what: Callable[[], int]) -> None:
+        self._what = what
+        self.answer = 0
+        self.error: BaseException | None = None
+        self.is_done = False
+
+    def do(self) -> None:
+        """It is done: there is an answer or an error."""
+        try:
+            self.answer = self._what()
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for the answer
+            self.error = error
+        self.is_done = True
 
 
 _STORES: WeakSet[Store] = WeakSet()

@@ -148,6 +148,7 @@ import sys
 sys.modules["hypothesis"] = None
 import gapless.properties.machines.crashes.__main__
 import gapless.properties.machines.interleavings.__main__
+import gapless.properties.machines.interrupts.__main__
 try:
     import gapless.properties.machines.stateful.log_machine
 except ModuleNotFoundError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -282,7 +281,7 @@ def test_a_pool_whose_scan_fails_says_so() -> None:
         pool.wait(lambda: False, timeout=10)
     with pytest.raises(Damaged):
         pool.stop()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("dispatch-")]
+    assert not pool._working
     assert pool.dispatch.dispatched == records[9].position
 
 

@@ -3,7 +3,13 @@
 import enum
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +17,7 @@ import numpy as np
 import pytest
 
 from gapless import Settings, Store
-from gapless.impl.records.errors import Damaged, NotAStore, Refused, Stopped, StoreError
+from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, StoreError
 from gapless.impl.records.record import Messages
 from gapless.traces.check import check
 
@@ -246,22 +252,84 @@ def test_a_message_that_is_not_what_it_was_is_not_handed_out(tmp_path: Path) -> 
 # -- processes, and the end --------------------------------------------------------------------------------------------
 
 
+def in_a_child(what: Callable[[], object]) -> int:
+    """The process that did this, after a fork, and nothing else; its exit status is 0 if it went well."""
+    child = os.fork()
+    if child:
+        return child
+    try:  # pragma: no cover - counted in the parent only
+        what()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 - the parent's tests are not the child's
+        traceback.print_exc()
+    os._exit(1)
+
+
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_a_child_cannot_write_to_its_parents_store(tmp_path: Path) -> None:
-    with Store.open(tmp_path, SMALL) as store:
-        store.append("orders", 0, b"parent")
-        child = os.fork()
-        if not child:  # pragma: no cover - counted in the parent only
-            try:
-                store.append("orders", 0, b"child")
-                os._exit(1)
-            except Stopped:
-                store.close()
-                os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        assert store.append("orders", 0, b"parent again").number == 1
-        with pytest.raises(StoreError, match="lock"):
+def test_a_child_can_do_nothing_with_its_parents_store(tmp_path: Path) -> None:
+    with Store.open(tmp_path, SMALL, clock=count(0, 10).__next__) as store:
+        for number in range(300):
+            store.append("orders", 0, b"%d" % number)
+        store.flush()
+        assert store.wait_for("orders", 0, 299)
+        before = {path: path.read_bytes() for path in sorted((tmp_path / "commitlog").iterdir())}
+
+        def ask() -> None:
+            for verb in (
+                lambda: store.append("orders", 0, b"child"),
+                lambda: store.append_batch(Messages.of_list([("orders", 0, b"child", {})])),
+                lambda: store.read("orders", 0, 299),
+                lambda: store.range("orders", 0),
+                lambda: store.at(0),
+                lambda: store.number_at("orders", 0, 0),
+                lambda: store.wait(0),
+                lambda: store.wait_for("orders", 0, 0),
+                store.flush,
+                lambda: store.expire(10**15),
+            ):
+                with pytest.raises(Stopped, match="parent process"):
+                    verb()
+            store.close()
+            store.abandon()
+
+        assert os.waitpid(in_a_child(ask), 0)[1] == 0
+        assert {path: path.read_bytes() for path in sorted((tmp_path / "commitlog").iterdir())} == before
+        assert store.append("orders", 0, b"parent again").number == 300
+        with pytest.raises(InUse):
             Store.open(tmp_path)
+    Store.open(tmp_path).close()
+
+
+def test_a_lock_goes_with_the_process_that_took_it(tmp_path: Path) -> None:
+    """Though a child of it lives on: it was forked, and nothing more."""
+    program = """
+import os, sys, time
+from gapless.impl.store.store import Store
+store = Store.open(sys.argv[1])
+if not os.fork():
+    os.close(1)
+    time.sleep(60)
+    os._exit(0)
+store.append("orders", 0, b"parent")
+print("ready", flush=True)
+time.sleep(60)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program, str(tmp_path)], stdout=subprocess.PIPE, process_group=0
+    )
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        with pytest.raises(InUse):
+            Store.open(tmp_path)
+        parent.kill()
+        parent.wait()
+        with Store.open(tmp_path) as store:
+            assert store.range("orders", 0) == (0, 1)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+        parent.communicate()
 
 
 def test_a_closed_store_answers_nothing(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from gapless import check
 from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, WrongFileSize
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
@@ -99,6 +100,13 @@ def test_batches_are_read_too(tmp_path: Path) -> None:
         visible(store)
         assert read_all(store) == [message[:3] for message in messages]
     assert conforms(tmp_path) == 500
+
+
+def test_a_store_without_a_message_has_nothing_to_check(tmp_path: Path) -> None:
+    Store.open(tmp_path).close()
+    report = check([tmp_path], profile="strict")
+    assert report.verdict == "inconclusive"
+    assert "no log file in it" in str(report.sources[0].reasons)
 
 
 @pytest.mark.parametrize("queues", [1, 3])
@@ -321,6 +329,42 @@ def test_what_is_old_goes_file_by_file_and_the_rest_passes(tmp_path: Path) -> No
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["entries", "forget_below"])
+def test_what_expires_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """After a reader has its entries, before it has their messages; or in the midst of the expiry."""
+    with Store.open(tmp_path, SMALL, clock=itertools.count(0, 10).__next__) as store:
+        fill(store, 300, queues=1)
+        visible(store)
+        store.flush()
+        told: list[object] = []
+
+        def read() -> None:
+            try:
+                told.append(store.read("orders", 0, 0))
+            except Exception as error:  # noqa: BLE001 - whatever it is
+                told.append(error)
+
+        def racing(queue: ConsumeQueue, *arguments: int) -> object:
+            answer = None
+            if method == "entries":
+                answer = before(queue, *arguments)
+                monkeypatch.undo()
+                assert store.expire(1500) > 0
+            else:
+                monkeypatch.undo()
+                read()
+                answer = before(queue, *arguments)
+            return answer
+
+        before = getattr(ConsumeQueue, method)
+        monkeypatch.setattr(ConsumeQueue, method, racing)
+        if method == "entries":
+            read()
+        else:
+            store.expire(1500)
+        assert [(type(error), str(error)[:31]) for error in told] == [(Refused, "orders/0: number 0 has expired ")]
 
 
 def test_two_writers_keep_each_other_out(tmp_path: Path) -> None:

@@ -180,10 +180,7 @@ class StoreJudge:
         """All results are in: find the log's end, and hold every queue against it."""
         judged = self.judged
         if self.held:
-            old = sum(segment.records for _, segment in self.held)
-            judged.note(
-                f"{old:,} records behind the log's end at {self.log.end} are old bytes of an earlier truncation"
-            )
+            self._old_bytes(sum(segment.records for _, segment in self.held))
             self.held.clear()
         judged.end = int(self.log.end)
         judged.ends_in_the_past = self.log.clock < self.log.newest
@@ -198,6 +195,17 @@ class StoreJudge:
             self.transactions.finish()
             self.promises.finish()
         return judged
+
+    def _old_bytes(self, count: int) -> None:
+        """Records lie behind the log's end. Brokers leave such after a truncation; by the strict design it is zeros."""
+        where = f"{count:,} records behind the log's end at {self.log.end}"
+        if self.store.clean and self.options.profile == "strict":
+            self.judged.inconclusive.append(
+                f"{where}, where a clean stop leaves zeros: they were left by an append that broke off, or the log was "
+                "cut off"
+            )
+        else:
+            self.judged.note(f"{where} are old bytes of an earlier truncation")
 
     def _torn_at_the_end(self) -> Event | None:
         """Behind the last record of a clean log, one that names its place there and was stored before the stop."""

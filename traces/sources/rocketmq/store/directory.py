@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gapless.traces.problems import Unreadable, shown
+from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
     FARTHEST,
@@ -139,10 +139,13 @@ class StoreDirectory:
 def store_folder(path: Path) -> Path | None:
     """The store in `path`: the folder itself, or its `store/`; None where neither is one.
 
-    Its log may lie elsewhere; then its queues and its configuration tell that it is one.
+    Its log may lie elsewhere; then its queues and its configuration tell that it is one. So do a lock and a checkpoint
+    where nothing was ever appended.
     """
     for folder in (path, path / "store"):
         if (folder / "commitlog").is_dir() or all((folder / name).is_dir() for name in ("consumequeue", "config")):
+            return folder
+        if all((folder / name).is_file() for name in ("lock", "checkpoint")):
             return folder
     return None
 
@@ -166,6 +169,8 @@ def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
             notes.append("settings from broker.conf beside the store")
     settings = read_settings(config) if config else {}
     folders = log_folders(path, settings, notes)
+    if not any(folder.is_dir() for folder in folders) and not (path / "consumequeue").exists():
+        raise NothingThere(f"{path}: no log file in it, and no queue: nothing was ever appended")
     if not any(folder.is_dir() for folder in folders):
         raise Unreadable(
             f"{path}: there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog "

@@ -135,7 +135,7 @@ def _holds_log_files(folder: Path) -> bool:
 def log_files(folders: Sequence[Path], settings: Mapping[str, str], notes: list[str]) -> tuple[LogFile, ...]:
     """The commit log's files by position. Raises Unreadable on a length that no broker gives, NothingThere."""
     found = []
-    for path in sorted(path for folder in folders for path in folder.iterdir()):
+    for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir()):
         if TWENTY_DIGITS.fullmatch(path.name) and int(path.name) >= FARTHEST:
             raise Unreadable(f"{path}: no log reaches that position; remove the file, or check a copy without it")
         if TWENTY_DIGITS.fullmatch(path.name) and path.is_file():
