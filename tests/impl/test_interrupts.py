@@ -4,8 +4,9 @@ import errno
 import itertools
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -121,6 +122,14 @@ def test_a_batch_that_a_full_disk_cuts_off_says_what_is_in_the_log() -> None:
 # -- waiting, expire, close ------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_interrupts() -> Iterator[None]:
+    """A shell starts what runs behind its back with Ctrl-C ignored, and Spark leaves a handler of its own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupted(what: Callable[[], object]) -> None:
     """Ctrl-C comes while this is done, again and again; none comes later."""
     main = threading.main_thread().ident
@@ -128,7 +137,8 @@ def interrupted(what: Callable[[], object]) -> None:
     presses = threading.Timer(0.005, signal.pthread_kill, (main, signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - until it comes
         presses.start()
-        while True:
+        until = monotonic() + 20
+        while monotonic() < until:
             what()
     presses.join()
 
