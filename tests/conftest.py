@@ -1,6 +1,8 @@
 """How much randomness the tests use: HYPOTHESIS_PROFILE names one of the profiles below."""
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -15,3 +17,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What one process must do by itself begins first, so that nobody waits for it at the end."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """Between tests alone, and by the thread that runs them: what Z3 made must not be given back by another.
+
+    Python collects cycles in whichever thread comes by. Stores that a test left open have threads, and while one of
+    these gives a term back Z3 may be at work.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        if gc.get_count()[0] > COLLECTED:
+            gc.collect()
+
+
+COLLECTED = 200_000  # new objects, after which there is something to collect
