@@ -27,7 +27,8 @@ from gapless.properties.proof.symbolic import State, Unknown, UnknownMap, number
 from gapless.properties.proof.terms import TRUE, all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Deviation, Refused
-from gapless.traces.replay.kernels import EXACT, LIMIT, Kernel, kernel
+from gapless.traces.replay.kernel_source import LIMIT
+from gapless.traces.replay.kernels import EXACT, Kernel, kernel
 
 SENTENCE = "the_kernel_is_the_spec"
 COVERED = "the ways through the kernel cover every input, and no two overlap"
@@ -129,7 +130,7 @@ class _Compiled:
             columns = _Columns([*given])
             why, counts = [0], [0] * (len(allowed) + 1)
             self.names["replay"](
-                [0, 1], [code], columns, scalars, [0], [1], windows, allowed,
+                [0, 1], [code], columns, scalars, [0] * len(before), [0], [1], windows, allowed,
                 [0], why, [0] * len(spec.actions), counts, list(counts), [0],
             )  # fmt: skip
             values = dict(zip(spec.scalars, scalars.values, strict=True))

@@ -96,7 +96,7 @@ def values_near(spec: Spec, state: State) -> tuple[int, ...]:
 def constants(spec: Spec) -> frozenset[int]:
     """The numbers that the kernel compares with."""
     questions = re.findall(r"^ +if (.*):$", kernel(spec.name).source, re.MULTILINE)
-    return frozenset(int(text) for question in questions for text in re.findall(r"\b\d+\b", question))
+    return frozenset(int(text) for question in questions for text in re.findall(r"(?<!\[)\b\d+\b", question))
 
 
 def within(spec: Spec, action: str, parameter: str, value: int) -> int:

@@ -10,7 +10,7 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.judging.together import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
-from gapless.traces.replay.kernels import LIMIT
+from gapless.traces.replay.kernel_source import LIMIT
 
 
 class Some(NamedTuple):

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Number, Refused, all_between, require
-from gapless.traces.replay import kernels
 from gapless.traces.replay.exact import Event, named
-from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Reason, Replayed, kernel
+from gapless.traces.replay.kernel_source import LONG, Reason, Writer
+from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Replayed, kernel
 from tests.support.needs import NEVER_UNMET
 from tests.support.walks import (
     EVERY_READING,
@@ -224,7 +224,7 @@ def test_effects_on_a_map_take_place_in_order(
     module = ModuleType("page")
     vars(module).update(INITIAL=Page(), ACTIONS=(write_and_forget, write_and_clear, read), DEVIATIONS=())
     spec = Spec(module)
-    of = uncompiled(Kernel(spec, (), "", lambda *_: None), kernels._Writer(spec).source())
+    of = uncompiled(Kernel(spec, (), "", lambda *_: None), Writer(spec).source())
     trace: list[Event] = [
         ("write_and_clear", (a, b, d)) if clear else ("write_and_forget", (a, b, c, d)) for clear, a, b, c, d in steps
     ]
@@ -275,13 +275,13 @@ def uncompiled(of: Kernel, source: str) -> Kernel:
 def without_guard(source: str, leaves: Sequence[int]) -> str:
     """The source, but these reasons are never given: the question before each always has the other answer."""
     lines = source.splitlines()
-    for number in leaves:
-        leaf = next(at for at, line in enumerate(lines) if line.strip() == f"why = {number}")
-        if lines[leaf - 1].strip() != "else:":
-            indent = lines[leaf - 1][: len(lines[leaf - 1]) - len(lines[leaf - 1].lstrip())]
-            lines[leaf - 1] = f"{indent}if False:"
+    for leaf, line in enumerate(lines):
+        if line.strip() not in {f"return {number}" for number in leaves}:
             continue
-        indent = lines[leaf - 1].removesuffix("else:")
+        indent, before = line.removesuffix(line.lstrip()), lines[leaf - 1]
+        if before.startswith(f"{indent[4:]}if "):  # what follows from a yes lies deeper than what follows from a no
+            lines[leaf - 1] = f"{indent[4:]}if False:"
+            continue
         asked = max(at for at in range(leaf) if lines[at].startswith(f"{indent}if "))
         lines[asked] = f"{indent}if True:"
     return "\n".join(lines)
@@ -308,12 +308,20 @@ def test_a_kernel_that_forgets_a_step_is_found_out(spec: Spec) -> None:
     of, profile = kernel(spec.name), broker(spec)
     offers = walks(spec, profile)
     for name in spec.scalars:
-        forgetful = re.sub(rf"^( +)s_{name} = t\d+$", r"\1pass", of.source, flags=re.MULTILINE)
+        forgetful = re.sub(rf"^( +)now\[\d+\] = .*  # {name}$", r"\1pass", of.source, flags=re.MULTILINE)
         if forgetful != of.source:
             broken = uncompiled(of, forgetful)
             changed = (o for o in offers if not o.rule and getattr(o.after, name) != getattr(spec.initial, name))
             some = list(islice(changed, 25))
             assert any(disagreements(of, some, compiled(broken, some, profile))), name
+
+
+@EVERY_SPEC
+def test_nothing_is_written_twice_and_no_function_is_long(spec: Spec) -> None:
+    """Compilers take longer the longer a function is: steps that are made of steps took minutes as one."""
+    functions = re.split(r"^@njit.*\ndef \w+", kernel(spec.name).source, flags=re.MULTILINE)[1:]
+    assert len(set(functions)) == len(functions)
+    assert max(map(len, functions)) < 4 * LONG
 
 
 def test_an_action_that_the_spec_does_not_have_is_told() -> None:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from gapless.spec.catalog import Spec
 from gapless.traces.judging.columns import Traces
-from gapless.traces.replay.kernels import LIMIT, Ints, Kernel, Replayed
+from gapless.traces.replay.kernel_source import LIMIT
+from gapless.traces.replay.kernels import Ints, Kernel, Replayed
 
 SLICE = 1 << 20  # events that are replayed at once, or one trace if it has more
 
