@@ -26,9 +26,10 @@ from gapless.impl.dispatch.pool import Pool
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.files.log import PAGE
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped, StoreError
-from gapless.impl.records.record import ENTRY_BYTES, Ints, Messages, Record, properties_bytes
+from gapless.impl.records.errors import DiskFull, Refused, Stopped, StoreError
+from gapless.impl.records.record import Ints, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.reading import Reading
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
@@ -52,7 +53,7 @@ def _with_tag(tag: str) -> bytes:
     return properties_bytes({"TAGS": tag}) if tag else b""
 
 
-class Store:
+class Store(Reading):
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
     Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
@@ -79,6 +80,7 @@ class Store:
         self._left: BaseException | None = None  # what kept `close` from being a clean stop
         self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
         self._finishing = Lock()
+        self._begin_reading(core.log, core.queues)
 
     @classmethod
     def open(
@@ -266,6 +268,7 @@ class Store:
                 self.core.abandon() if self._abandoning else self.core.close(self.clock())
             except BaseException as error:  # noqa: BLE001 - whoever closes is told
                 self._left = error
+            self._forget_files()
             self._closed = True
 
     def _is_asked(self) -> bool:
@@ -309,74 +312,11 @@ class Store:
         """
         if self._is_forked:
             self._raise_stopped()
-        found = self.core.queues.known(topic, queue)
-        return (found.first, found.committed) if found else (0, 0)
-
-    def read(self, topic: str, queue: int, number: int, count: int = 32) -> list[Record]:
-        """The messages of a queue from `number` on, at most `count`; none where consumers see none yet.
-
-        Raises Refused where `number` is not in the queue, below its first or beyond its end, or expires meanwhile;
-        Damaged where a message is not what it was.
-        """
-        self._require_open()
-        start = self.core.log.start
-        low, high = self.range(topic, queue)
-        if not low <= number <= high:
-            raise Refused(f"{topic}/{queue}: number {number}, expected one from {low} to {high}; ask for `range`")
-        found = self.core.queues.known(topic, queue)
-        if found is None or number == high:
-            return []
-        try:
-            entries = found.entries(number, min(high, number + count))
-            return [self._message(found, k, int(entry["position"])) for k, entry in enumerate(entries, number)]
-        except StoreError as error:
-            if self.core.log.start == start and number >= found.first:
-                raise
-            raise Refused(f"{topic}/{queue}: number {number} has expired meanwhile; ask for `range`") from error
-
-    def _message(self, queue: ConsumeQueue, number: int, position: int) -> Record:
-        """The message to which entry `number` points. Raises Damaged where it is another, or none."""
-        place = f"{queue.segments.place(number * ENTRY_BYTES)}: entry {number} of {queue.name} points at {position}"
-        try:
-            found = self.core.log.at(position)
-        except Refused as error:
-            if position < self.core.log.start:
-                raise Refused(f"{queue.name}: number {number} has expired meanwhile; ask for `range`") from error
-            raise Damaged(f"{place}, where no record begins; open the store with rebuild=True") from error
-        if (found.topic, found.queue, found.number) != (queue.topic, queue.id, number) and not queue.is_light:
-            raise Damaged(
-                f"{place}, where message {found.number} of {found.topic}/{found.queue} lies; open the store with "
-                "rebuild=True"
-            )
-        return found
-
-    def at(self, position: int) -> Record:
-        """The record at a position of the log. Raises Refused where none begins, Damaged."""
-        self._require_open()
-        return self.core.log.at(position)
+        return super().range(topic, queue)
 
     def _require_open(self) -> None:
         if self._closing:
             self._raise_stopped()
-
-    def number_at(self, topic: str, queue: int, time: int) -> int:
-        """The first number whose message was stored at `time`, in ms, or later; the end where none was."""
-        self._require_open()
-        start = self.core.log.start
-        low, high = self.range(topic, queue)
-        found = self.core.queues.known(topic, queue)
-        try:
-            while found is not None and low < high:
-                middle = (low + high) // 2
-                if self.core.log.time_at(int(found.entries(middle, middle + 1)["position"][0])) < time:
-                    low = middle + 1
-                else:
-                    high = middle
-        except StoreError:
-            if self.core.log.start == start:
-                raise
-            return self.number_at(topic, queue, time)  # files have expired meanwhile
-        return low
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
@@ -404,6 +344,7 @@ class Store:
 
     def _expire(self, before: int) -> int:
         with self._appending, self._pool.paused():
+            self._forget_files()
             return self.core.expire(before)
 
     def close(self) -> None:
