@@ -88,7 +88,11 @@ class Columns:
     @cached_property
     def tags(self) -> list[str]:
         """What consumers choose by: the tag of each; empty where there is none."""
-        return self.tag_texts.tobytes().decode(errors="backslashreplace").split("\x02")[:-1]
+        texts, count = self.tag_texts.tobytes(), len(self)
+        first = texts[: int(self.tag_ends[min(1, count)])]
+        if texts == first * count:  # as is often so: one object for all of them
+            return [first[:-1].decode(errors="backslashreplace")] * count
+        return texts.decode(errors="backslashreplace").split("\x02")[:-1]
 
     def records(self) -> list[Record]:
         """Each as an object. It holds its own bytes, and nothing of these columns."""

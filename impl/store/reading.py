@@ -23,7 +23,7 @@ FEW = 4  # so many are read one by one sooner than in a native pass
 AT_ONCE = 1 << 14  # messages of one pass, at most: memory is asked for in pieces
 FILES = 8  # of the log that are kept at hand for reading single messages
 
-_SEAL = kernels.SEAL_NAME.tobytes()
+_SEAL, _SEAL_BEGINS = kernels.SEAL, int(kernels.SEAL_NAME[0])
 _SIX = BORN_V6 | STORE_V6
 _entry = struct.Struct(">qi").unpack_from
 _head = struct.Struct(">iIIi4xqqi16xq20xi").unpack_from  # size … position, flags, store time, bytes of the body
@@ -86,11 +86,11 @@ class Reading:
         if (
             own_number != number or own_position != position or own_id != found.id or whole != size
             or magic != MAGIC_V1 or kind & _SIX or after + 2 > size or length < 0
-            or crc32(body) & 0x7FFFFFFF != crc or not raw.startswith(prefix, end)
-            or after + 2 + (raw[after] << 8 | raw[after + 1]) != size or raw.startswith(_SEAL, size - kernels.SEAL)
+            or crc32(body) & 0x7FFFFFFF != crc or raw[end:after] != prefix or raw[-_SEAL] == _SEAL_BEGINS
+            or after + 2 + (raw[after] << 8 | raw[after + 1]) != size
         ):  # fmt: skip
             return self._one(topic, queue, number)  # it is of a rarer kind, or there is something to be told of it
-        record: Record = _new(Record, (number, position, body, time, raw[:88] + raw[end:], None))
+        record: Record = _new(Record, (number, position, body, time, b"%b%b" % (raw[:88], raw[end:]), None))
         return record
 
     def _one(self, topic: str, queue: int, number: int) -> Record:
@@ -184,7 +184,8 @@ class Reading:
         data, base = self._log.view(position)
         end = min(len(data), self._log.end - base)
         size, count = read_kernel.extent(_read_only(slots), base, end)
-        rows = np.zeros((read_kernel.ROWS, count + 1), np.int64)
+        rows = np.empty((read_kernel.ROWS, count + 1), np.int64)
+        rows[:, 0] = 0
         rows[read_kernel.NUMBER, :count] = numbers[:count]
         bodies, rests, tags = (np.empty(room, np.uint8) for room in (size, size, size + count))
         done = read_kernel.gather(
