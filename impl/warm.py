@@ -16,6 +16,8 @@ def main() -> None:
             store.append_batch(Messages.of_list([("orders", 0, b"many", {})]))
             store.wait_for("orders", 0, 1)
             store.flush()
+            store.read_batch("orders", 0, 0)
+            list(store.find("orders", 0, "key"))
         Store.open(folder).close()
 
 

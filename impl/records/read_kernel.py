@@ -24,7 +24,8 @@ KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
 def extent(slots: Bytes, base: int, size: int) -> tuple[int, int]:
     """Bytes of the records at which entries point, as these say, and how many of them count.
 
-    The first whose record lies outside of the log file of `size` bytes that begins at `base` does not, nor what follows.
+    The first whose record lies outside of the log file, of `size` bytes, that begins at `base`, does not, nor does what
+    follows it.
     """
     total, start = np.int64(0), slots.ctypes.data
     for i in range(len(slots)):

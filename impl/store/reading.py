@@ -7,7 +7,7 @@ checksums that it carries.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from zlib import crc32
 
 import numpy as np
@@ -16,11 +16,12 @@ from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ENTRY, ConsumeQueue, ConsumeQueues
 from gapless.impl.records import kernels, read_kernel
 from gapless.impl.records.columns import Columns
-from gapless.impl.records.errors import Damaged, Refused, StoreError
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
 from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, MAGIC_V1, STORE_V6, Bytes, Ints, Record, tag_code
 
 FEW = 4  # so many are read one by one sooner than in a native pass
 AT_ONCE = 1 << 14  # messages of one pass, at most: memory is asked for in pieces
+FOLLOWED = 1000  # messages of a queue, before the next queue has its turn
 FILES = 8  # of the log that are kept at hand for reading single messages
 
 _SEAL, _SEAL_BEGINS = kernels.SEAL, int(kernels.SEAL_NAME[0])
@@ -223,6 +224,56 @@ class Reading:
         """The record at a position of the log. Raises Refused where none begins, Damaged."""
         self._require_open()
         return self._log.at(position)
+
+    # -- as they come ------------------------------------------------------------------------------------------------
+
+    def follow(
+        self, queues: Mapping[tuple[str, int], int], *, tag: str = "", timeout: float | None = None
+    ) -> Iterator[Record]:
+        """The messages of several queues as they become visible, each queue's in order.
+
+        `queues`: for each (topic, queue), the number to begin with · `tag`: only those that have it · `timeout`:
+        seconds without a new message after which this ends; without it, it ends when the store closes. Raises as
+        `read` does, and what stopped dispatch.
+        """
+        following = dict(queues)
+        while not self._closing:
+            behind = False
+            for topic, queue in queues:
+                number = following[topic, queue]
+                low, high = self.range(topic, queue)
+                if number < max(low, high):
+                    found = self._followed(topic, queue, number, tag)
+                    if found is None:
+                        return
+                    behind = True
+                    following[topic, queue] = min(high, number + FOLLOWED)
+                    yield from found.records()
+            if not behind and not self._wait_for_any(following, timeout):
+                return
+
+    def _followed(self, topic: str, queue: int, number: int, tag: str) -> Columns | None:
+        """The next messages; None where the store is closed meanwhile."""
+        try:
+            return self.read_batch(topic, queue, number, FOLLOWED, tag=tag)
+        except Stopped:
+            if self._closing:
+                return None
+            raise
+
+    def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout: float | None = 10.0) -> bool:
+        """Returns when consumers see one of these numbers, one for each (topic, queue): True.
+
+        False after `timeout` seconds, or when the store closes. Raises what stopped dispatch.
+        """
+        self._require_open()
+        return self._wait_for_any(queues, timeout)
+
+    def _wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout: float | None) -> bool:
+        raise NotImplementedError
+
+    def _any_visible(self, queues: Mapping[tuple[str, int], int]) -> bool:
+        return any(number < self.range(*queue)[1] for queue, number in queues.items())
 
     # -- by key and time ---------------------------------------------------------------------------------------------
 

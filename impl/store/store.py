@@ -325,6 +325,9 @@ class Store(Reading):
         self._require_open()
         return self._pool.wait(lambda: number < self.range(topic, queue)[1], timeout)
 
+    def _wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout: float | None) -> bool:
+        return self._pool.wait(lambda: self._any_visible(queues), timeout)
+
     def expire(self, before: int | None = None) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
