@@ -16,6 +16,7 @@ from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, STORE_V6, B
 # The rows that a pass fills. Those that say where texts end have one place more, and begin with a 0.
 BODY_END, REST_END, TAG_END, NUMBER, POSITION, TIME, TAG_CODE, ROWS = range(8)
 
+BLANK_SLOT = 0x7FFFFFFF  # the size in slots before a queue's first entry
 PROPERTY_END, SPACE = 2, 32  # bytes: no tag has the first, no key the second
 KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
 
@@ -91,6 +92,40 @@ def gather(
         rows[BODY_END, k + 1] = body_end
         rows[REST_END, k + 1] = rest_end
         rows[TAG_END, k + 1] = tag_end
+    return len(slots)
+
+
+@njit(nogil=True, cache=True)
+def visible(
+    b: Bytes, base: int, start: int, slots: Bytes, number: int, queue: int, prefix: Bytes, light: bool
+) -> int:  # fmt: skip
+    """How many of the entries from that of `number` on are written, and point at records of this log file.
+
+    An entry is written once it says what its record does; another process may be at it. `b`: the log file that begins
+    at `base` · `start`: where the log does; what was before it has expired, and counts · `queue`, `prefix`, `light`: as
+    in `gather`. No checksum is looked at.
+    """
+    a, first = b.ctypes.data, slots.ctypes.data
+    for k in range(len(slots)):
+        slot = first + k * ENTRY_BYTES
+        position, size, code = i64_at(slot), i32_at(slot + 8), i64_at(slot + 12)
+        if size == BLANK_SLOT or (size > 0 and position < start):
+            continue
+        p = position - base
+        if size < FIXED or p < 0 or p + size > len(b):
+            return k
+        body, topic, topic_end = kernels.parts_of(b, p, size)
+        if body == 0 or i32_at(a + p) != size or i64_at(a + p + 28) != position:
+            return k
+        if not light:
+            after = topic - (2 if i32_at(a + p + 4) == kernels.V2 else 1)
+            if i32_at(a + p + 12) != queue or i64_at(a + p + 20) != number + k:
+                return k
+            if not kernels.starts_with(b, after, topic_end, prefix):
+                return k
+        low, high = value_of(b, topic_end + 2, p + size, kernels.TAGS)
+        if code != kernels.java_hash(b, low, high) and not kernels.is_delayed(b, topic, topic_end):
+            return k
     return len(slots)
 
 

@@ -184,13 +184,13 @@ class Reading:
             self._message(queue, int(numbers[0]), position)
         data, base = self._log.view(position)
         end = min(len(data), self._log.end - base)
-        size, count = read_kernel.extent(_read_only(slots), base, end)
+        size, count = read_kernel.extent(read_only(slots), base, end)
         rows = np.empty((read_kernel.ROWS, count + 1), np.int64)
         rows[:, 0] = 0
         rows[read_kernel.NUMBER, :count] = numbers[:count]
         bodies, rests, tags = (np.empty(room, np.uint8) for room in (size, size, size + count))
         done = read_kernel.gather(
-            _read_only(data[:end]), base, _read_only(slots[:count]), queue.id, np.frombuffer(queue.prefix, np.uint8),
+            read_only(data[:end]), base, read_only(slots[:count]), queue.id, np.frombuffer(queue.prefix, np.uint8),
             queue.is_light, kernels.CRC_TABLES, rows, bodies, rests, tags,
         )  # fmt: skip
         if not done:
@@ -313,7 +313,7 @@ class Reading:
         return low
 
 
-def _read_only(data: Bytes) -> Bytes:
+def read_only(data: Bytes) -> Bytes:
     """The same bytes, not to be written to: so a kernel is compiled once, whatever file they come from."""
     view = data.view()
     view.flags.writeable = False

@@ -30,6 +30,7 @@ from gapless.impl.records.errors import DiskFull, Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.reading import Reading
+from gapless.impl.store.view import View
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
@@ -112,6 +113,11 @@ class Store(Reading):
             disk.unlock()
             raise
         return store
+
+    @staticmethod
+    def open_read_only(where: str | Path | Disk) -> View:
+        """What the store in a folder has, for reading alone, while another process may write. Raises as `View.open`."""
+        return View.open(where)
 
     def _forked(self) -> None:
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
