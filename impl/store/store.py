@@ -29,6 +29,7 @@ from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import DiskFull, Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.groups import Cursors, Group
 from gapless.impl.store.reading import Reading
 from gapless.impl.store.view import View
 
@@ -82,6 +83,7 @@ class Store(Reading):
         self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
         self._finishing = Lock()
         self._begin_reading(core.log, core.queues)
+        self._cursors = Cursors(core.disk, core.queues.all)
 
     @classmethod
     def open(
@@ -260,6 +262,7 @@ class Store(Reading):
             if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
                 with suppress(DiskFull):  # the next time, perhaps
                     self.core.write_checkpoint(self.clock())
+                    self._cursors.write()
                 written = now
             self._make_ready()
 
@@ -271,7 +274,10 @@ class Store(Reading):
             with suppress(Exception):  # `Core.close` raises what stopped dispatch
                 self._pool.stop()
             try:
-                self.core.abandon() if self._abandoning else self.core.close(self.clock())
+                try:
+                    self._cursors.close(write=not self._abandoning)
+                finally:
+                    self.core.abandon() if self._abandoning else self.core.close(self.clock())
             except BaseException as error:  # noqa: BLE001 - whoever closes is told
                 self._left = error
             self._forget_files()
@@ -333,6 +339,11 @@ class Store(Reading):
 
     def _wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout: float | None) -> bool:
         return self._pool.wait(lambda: self._any_visible(queues), timeout)
+
+    def group(self, name: str) -> Group:
+        """A consumer group, whose cursors survive a crash. Raises Refused, Damaged, StoreError."""
+        self._require_open()
+        return Group(name, self, self._cursors)
 
     def expire(self, before: int | None = None) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
