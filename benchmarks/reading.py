@@ -12,7 +12,7 @@ import sqlite3
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +30,7 @@ TAG = "paid"
 BEGIN = 1_700_000_000_000  # ms
 
 Row = tuple[bytes, str, int, int, int]
-Many = Callable[[int], Sequence[Any]]
+Many = Callable[[int], Sized]
 """From a number on, the next thousand rows, or columns of them."""
 One = Callable[[int], Any]
 

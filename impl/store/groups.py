@@ -91,7 +91,7 @@ class Group:
     """
 
     def __init__(self, name: str, store: Reading, kept: Cursors) -> None:
-        if not isinstance(name, str) or not name or "@" in name or not name.isprintable():
+        if not name or "@" in name or not name.isprintable():
             raise Refused(f"group {name!r}: expected a name without `@`")
         kept.require_sound()
         self.name = name

@@ -236,30 +236,24 @@ class Reading:
         seconds without a new message after which this ends; without it, it ends when the store closes. Raises as
         `read` does, and what stopped dispatch.
         """
-        following = dict(queues)
-        while not self._closing:
-            behind = False
-            for topic, queue in queues:
-                number = following[topic, queue]
-                low, high = self.range(topic, queue)
-                if number < max(low, high):
-                    found = self._followed(topic, queue, number, tag)
-                    if found is None:
-                        return
-                    behind = True
-                    following[topic, queue] = min(high, number + FOLLOWED)
-                    yield from found.records()
-            if not behind and not self._wait_for_any(following, timeout):
-                return
+        following, before = dict(queues), None
+        while not self._closing and (following != before or self._wait_for_any(following, timeout)):
+            before = dict(following)
+            yield from self._pass(following, tag)
 
-    def _followed(self, topic: str, queue: int, number: int, tag: str) -> Columns | None:
-        """The next messages; None where the store is closed meanwhile."""
-        try:
-            return self.read_batch(topic, queue, number, FOLLOWED, tag=tag)
-        except Stopped:
-            if self._closing:
-                return None
-            raise
+    def _pass(self, following: dict[tuple[str, int], int], tag: str) -> Iterator[Record]:
+        """Some of the messages of each of these queues; their numbers move on."""
+        for (topic, queue), number in list(following.items()):
+            low, high = self.range(topic, queue)
+            if number < max(low, high):
+                try:
+                    found = self.read_batch(topic, queue, number, FOLLOWED, tag=tag)
+                except Stopped:
+                    if self._closing:
+                        return
+                    raise
+                following[topic, queue] = min(high, number + FOLLOWED)
+                yield from found.records()
 
     def wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout: float | None = 10.0) -> bool:
         """Returns when consumers see one of these numbers, one for each (topic, queue): True.

@@ -19,10 +19,10 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
-from gapless.impl.dispatch.pool import Pool
+from gapless.impl.dispatch.pool import Pool, Turn
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.files.log import PAGE
 from gapless.impl.files.queues import ConsumeQueue
@@ -30,8 +30,9 @@ from gapless.impl.records.errors import DiskFull, Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.groups import Cursors, Group
-from gapless.impl.store.reading import Reading
+from gapless.impl.store.placed import Appended
 from gapless.impl.store.view import View
+from gapless.impl.store.waiting import Waiting
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
@@ -41,21 +42,13 @@ CHECKPOINT_INTERVAL = 1000  # ms
 HOUR = 3_600_000  # ms
 
 
-class Appended(NamedTuple):
-    """Where a message is: its position in the log, its number in the queue, its record's bytes."""
-
-    position: int
-    number: int
-    size: int
-
-
 @lru_cache(1 << 12)
 def _with_tag(tag: str) -> bytes:
     """The properties of a message that has but a tag."""
     return properties_bytes({"TAGS": tag}) if tag else b""
 
 
-class Store(Reading):
+class Store(Waiting):
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
     Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
@@ -71,7 +64,7 @@ class Store(Reading):
         self._appending = Lock()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._wanted: SimpleQueue[None] = SimpleQueue()  # somebody waits for a flush, or the store closes
-        self._waiting: deque[Lock] = deque()  # who waits: each for its lock to be released
+        self._waiting: deque[Turn] = deque()  # who waits: each for its lock to be released
         self._acknowledging = Lock()
         self._errands: deque[_Errand] = deque()  # what is to be done by the store's own thread
         self._closing = self._abandoning = False
@@ -147,11 +140,13 @@ class Store(Reading):
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
         born: int | None = None,
+        wait: bool = True,
     ) -> Appended:
         """A message at the end of its queue. In a synchronous store it is on disk when this returns.
 
         `tag`: what consumers choose by · `properties`: any others · `flag`: any 32 bits of the sender's · `born`: ms,
-        when it was sent; now, where nobody says. Raises Refused where no record can hold it, DiskFull, Stopped. After
+        when it was sent; now, where nobody says · `wait`: without it, this returns at once, and
+        `wait` tells when the message is on disk. Raises Refused where no record can hold it, DiskFull, Stopped. After
         Stopped nobody knows whether a message that was waiting to be flushed is there.
         """
         extra = properties_bytes({"TAGS": tag, **properties} if tag else properties) if properties else _with_tag(tag)
@@ -162,7 +157,7 @@ class Store(Reading):
                 self._raise_stopped()
             position, size = core.log.append(found, body, extra, self.clock(), flag=flag, born=born)
             number = found.next - 1
-        if core.settings.synchronous:
+        if wait and core.settings.synchronous:
             self.wait(position + size)
         return Appended(position, number, size)
 
@@ -172,13 +167,17 @@ class Store(Reading):
         A batch may span files of the log, and goes in file by file: where an error ends it, `StoreError.appended` says
         which messages are in the log, and so does a note of the exception, whatever that is.
         """
-        with self._appending:
-            if self._closing or self._error or self.core.dispatch.error:
-                self._raise_stopped()
-            placed = self.core.append_many(messages, self.clock())
+        placed = self._put_many(messages)
         if self.core.settings.synchronous and placed.shape[1]:
             self.wait(int(placed[0, -1] + placed[1, -1]))
         return placed[0], placed[3]
+
+    def _put_many(self, messages: Messages) -> Ints:
+        """They are in the log: `CommitLog.append_many`."""
+        with self._appending:
+            if self._closing or self._error or self.core.dispatch.error:
+                self._raise_stopped()
+            return self.core.append_many(messages, self.clock())
 
     def _meet(self, topic: str, queue: int) -> ConsumeQueue:
         found = self.core.queues.named(topic, queue)
