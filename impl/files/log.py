@@ -281,9 +281,14 @@ class CommitLog:
             self.newest = newest
         self._under_way = None
 
+    @property
+    def is_filling(self) -> bool:
+        """Half of the file being written is full, and the next one is not made yet."""
+        return self.end - self._base > self.file_size // 2 and self._base + self.file_size not in self.segments.bases
+
     def make_ready(self) -> None:
         """The next file is made before it is needed, once half of this one is full. Raises DiskFull, StoreError."""
-        if self.end - self._base > self.file_size // 2:
+        if self.is_filling:
             self._make(self._base + self.file_size, 0)
 
     def _make(self, base: int, size: int) -> None:
