@@ -15,7 +15,7 @@ from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 
-SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False, synchronous=True)
+SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 
 OF_A_BROKER = """{
 	"dataVersion":{"counter":3,"stateVersion":0,"timestamp":1700000000000},
