@@ -17,7 +17,7 @@ _new = tuple.__new__
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class MessageColumns:
     """Messages of one queue, in the order of their numbers.
 
     `numbers`, `positions`, `times`: int64 [n]; times are ms, when each was stored · `bodies`: uint8, one after the
@@ -38,7 +38,7 @@ class Columns:
     rest_ends: Ints
 
     @classmethod
-    def of(cls, rows: Ints, bodies: Bytes, rests: Bytes, tags: Bytes, count: int) -> Columns:
+    def of(cls, rows: Ints, bodies: Bytes, rests: Bytes, tags: Bytes, count: int) -> MessageColumns:
         """The first `count` of what `read_kernel.gather` has filled."""
         body_ends, rest_ends, tag_ends = (rows[row, : count + 1] for row in (k.BODY_END, k.REST_END, k.TAG_END))
         numbers, positions, times, codes = (rows[row, :count] for row in (k.NUMBER, k.POSITION, k.TIME, k.TAG_CODE))
@@ -46,7 +46,7 @@ class Columns:
         return cls(numbers, positions, times, texts[0], body_ends, codes, texts[2], tag_ends, texts[1], rest_ends)
 
     @classmethod
-    def joined(cls, parts: Sequence[Columns]) -> Columns:
+    def joined(cls, parts: Sequence[MessageColumns]) -> MessageColumns:
         """The same messages in one. No part: no message."""
         if len(parts) == 1:
             return parts[0]
@@ -67,7 +67,7 @@ class Columns:
         number, position, time = (int(column[at]) for column in (self.numbers, self.positions, self.times))
         return Record(number, position, self.body(at), time, self.rests[low:high].tobytes())
 
-    def where(self, which: npt.NDArray[np.bool_]) -> Columns:
+    def where(self, which: npt.NDArray[np.bool_]) -> MessageColumns:
         """The messages that are chosen: bool [n]. Nothing is copied where all are."""
         if which.all():
             return self
@@ -78,7 +78,7 @@ class Columns:
             texts[text] = getattr(self, text)[np.repeat(which, lengths)]
             texts[ends] = np.concatenate([[0], np.cumsum(lengths[which])])
         numbers = {name: getattr(self, name)[which] for name in ("numbers", "positions", "times", "tag_codes")}
-        return Columns(**numbers, **texts)
+        return MessageColumns(**numbers, **texts)
 
     def body(self, index: int) -> bytes:
         """The body of one message."""

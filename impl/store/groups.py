@@ -13,13 +13,13 @@ from threading import Lock
 from gapless.impl.environment.real import Disk
 from gapless.impl.files import cursors
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.records.columns import Columns
+from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Record
-from gapless.impl.store.reading import Reading
+from gapless.impl.store.reading import QueueReading
 
 
-class Cursors:
+class GroupCursors:
     """The cursors of all groups, in memory and in their file.
 
     They are read when the store opens. After a crash that took messages, no cursor stays behind the queue's end: or
@@ -90,7 +90,7 @@ class Group:
     Any thread may call anything; for one queue, one thread at a time.
     """
 
-    def __init__(self, name: str, store: Reading, kept: Cursors) -> None:
+    def __init__(self, name: str, store: QueueReading, kept: GroupCursors) -> None:
         if not name or "@" in name or not name.isprintable():
             raise Refused(f"group {name!r}: expected a name without `@`")
         kept.require_sound()
@@ -123,7 +123,7 @@ class Group:
         self._next[topic, queue] = number + len(found)
         return found
 
-    def poll_batch(self, topic: str, queue: int, count: int = 1000, *, tag: str = "") -> Columns:
+    def poll_batch(self, topic: str, queue: int, count: int = 1000, *, tag: str = "") -> MessageColumns:
         """As `poll`, in columns. With a tag, those among the next `count` that have it: there may be none of them."""
         number = self.position(topic, queue)
         end = min(number + count, self._store.range(topic, queue)[1])

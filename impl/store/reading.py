@@ -15,7 +15,7 @@ import numpy as np
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ENTRY, ConsumeQueue, ConsumeQueues
 from gapless.impl.records import kernels, read_kernel
-from gapless.impl.records.columns import Columns
+from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
 from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, MAGIC_V1, STORE_V6, Bytes, Ints, Record, tag_code
 
@@ -35,7 +35,7 @@ Window = tuple[ConsumeQueue | None, int, int, int, memoryview]
 and their bytes."""
 
 
-class Reading:
+class QueueReading:
     """What a store offers to those who read it. Whoever inherits calls `_begin_reading` once there are files."""
 
     _closing: bool  # nothing is read any more
@@ -141,11 +141,11 @@ class Reading:
             self._raise_expired(found, number, start, error)
             raise
 
-    def read_batch(self, topic: str, queue: int, number: int, count: int = 1000, *, tag: str = "") -> Columns:
+    def read_batch(self, topic: str, queue: int, number: int, count: int = 1000, *, tag: str = "") -> MessageColumns:
         """The same messages as columns; with a tag, those among them that have it. Raises as `read` does."""
         found, high = self._require_range(topic, queue, number)
         if found is None:
-            return Columns.joined([])
+            return MessageColumns.joined([])
         start, parts, low = self._log.start, [], number
         try:
             while low < min(high, number + count):
@@ -154,7 +154,7 @@ class Reading:
         except StoreError as error:
             self._raise_expired(found, number, start, error)
             raise
-        return Columns.joined(parts)
+        return MessageColumns.joined(parts)
 
     def _require_range(self, topic: str, queue: int, number: int) -> tuple[ConsumeQueue | None, int]:
         """The queue, and where what can be read ends; no queue where that is at `number`. Raises Refused, Stopped."""
@@ -169,7 +169,7 @@ class Reading:
         if self._log.start != start or number < queue.first:
             raise Refused(f"{queue.name}: number {number} has expired meanwhile; ask for `range`") from error
 
-    def _part(self, queue: ConsumeQueue, low: int, high: int, tag: str) -> tuple[Columns, int]:
+    def _part(self, queue: ConsumeQueue, low: int, high: int, tag: str) -> tuple[MessageColumns, int]:
         """The messages from `low` on that lie in one log file and have a tag, if one is named; and where they end."""
         high = min(high, (low // queue.per_file + 1) * queue.per_file, low + AT_ONCE)
         slots = queue.slots(low, high)
@@ -178,7 +178,7 @@ class Reading:
             which = np.flatnonzero(slots.view(ENTRY).reshape(-1)["tag"] == tag_code(tag))
             slots, numbers = slots[which], numbers[which]
             if not len(slots):
-                return Columns.joined([]), high
+                return MessageColumns.joined([]), high
         position = int.from_bytes(slots[0, :8].tobytes(), "big", signed=True)
         if not self._log.start <= position < self._log.end:
             self._message(queue, int(numbers[0]), position)
@@ -196,7 +196,7 @@ class Reading:
         if not done:
             self._message(queue, int(numbers[0]), position)
             raise Damaged(f"{self._place(queue, int(numbers[0]), position)}, where no whole record lies")
-        found = Columns.of(rows, bodies, rests, tags, done)
+        found = MessageColumns.of(rows, bodies, rests, tags, done)
         if tag:
             found = found.where(np.array([each == tag for each in found.tags], bool))
         return found, high if done == len(numbers) else int(numbers[done])

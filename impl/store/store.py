@@ -29,9 +29,9 @@ from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import DiskFull, Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
-from gapless.impl.store.groups import Cursors, Group
+from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.placed import Appended
-from gapless.impl.store.view import View
+from gapless.impl.store.view import StoreView
 from gapless.impl.store.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Store(Waiting):
         self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
         self._finishing = Lock()
         self._begin_reading(core.log, core.queues)
-        self._cursors = Cursors(core.disk, core.queues.all)
+        self._cursors = GroupCursors(core.disk, core.queues.all)
 
     @classmethod
     def open(
@@ -112,9 +112,9 @@ class Store(Waiting):
         return store
 
     @staticmethod
-    def open_read_only(where: str | Path | Disk) -> View:
-        """What the store in a folder has, for reading alone, while another process may write. Raises as `View.open`."""
-        return View.open(where)
+    def open_read_only(where: str | Path | Disk) -> StoreView:
+        """What the store in a folder has, for reading alone; another process may write. Raises as `StoreView.open`."""
+        return StoreView.open(where)
 
     def _forked(self) -> None:
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""

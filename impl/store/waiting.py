@@ -17,7 +17,7 @@ from gapless.impl.dispatch.pool import Pool, Turn
 from gapless.impl.records.record import Ints, Messages, Record
 from gapless.impl.store.core import Core
 from gapless.impl.store.placed import Appended
-from gapless.impl.store.reading import Reading
+from gapless.impl.store.reading import QueueReading
 
 
 class FutureTurn:
@@ -37,7 +37,7 @@ class FutureTurn:
             self.came.set_result(None)
 
 
-class Waiting(Reading):
+class Waiting(QueueReading):
     """The calls of a store that wait, as coroutines. Each raises what the call without `_async` does.
 
     One that is cancelled has no effect on the store: a message that was appended stays, and others go on waiting.

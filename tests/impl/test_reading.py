@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gapless.impl.environment.simulated import SteppedClock
-from gapless.impl.records.columns import Columns
+from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Damaged, Refused, Stopped
 from gapless.impl.records.record import Messages, Record
 from gapless.impl.store.core import Settings
@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def told(columns: Columns) -> list[tuple[int, bytes, str]]:
+def told(columns: MessageColumns) -> list[tuple[int, bytes, str]]:
     return [(number, columns.body(at), columns.tags[at]) for at, number in enumerate(columns.numbers.tolist())]
 
 
@@ -178,6 +178,6 @@ def test_tags_are_followed_from_the_first_that_is_kept(store: Store) -> None:
 
 
 def test_columns_without_a_message_have_everything() -> None:
-    empty = Columns.joined([])
+    empty = MessageColumns.joined([])
     assert (len(empty), empty.tags, empty.records(), empty.body_ends.tolist()) == (0, [], [], [0])
     assert empty.where(np.zeros(0, bool)) is empty

@@ -11,7 +11,7 @@ from gapless.impl.environment.real import RealDisk
 from gapless.impl.records.errors import NotAStore, Refused, Stopped
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
-from gapless.impl.store.view import View
+from gapless.impl.store.view import StoreView
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 
@@ -54,7 +54,7 @@ def test_a_view_changes_nothing_and_needs_no_lock(tmp_path: Path) -> None:
             store.append("orders", number % 2, body(number % 2, number // 2), tag="t")
         store.wait_for("orders", 1, 149)
     before = files(tmp_path)
-    with Store.open_read_only(tmp_path) as view, View.open(tmp_path) as other:
+    with Store.open_read_only(tmp_path) as view, StoreView.open(tmp_path) as other:
         for queue in range(2):
             assert view.range("orders", queue) == (0, 150)
             assert [r.body for r in view.read("orders", queue, 0, 150)] == [body(queue, n) for n in range(150)]
@@ -71,10 +71,10 @@ def test_a_view_changes_nothing_and_needs_no_lock(tmp_path: Path) -> None:
 def test_a_view_sees_what_its_own_process_writes(tmp_path: Path) -> None:
     with Store.open(tmp_path, SMALL) as store:
         with pytest.raises(NotAStore):
-            View.open(tmp_path)
+            StoreView.open(tmp_path)
         store.append("orders", 0, b"0")
         store.wait_for("orders", 0, 0)
-        with View.open(tmp_path) as view:
+        with StoreView.open(tmp_path) as view:
             for number in range(1, 200):
                 store.append("orders", 0, b"%d" % number)
                 assert view.wait_for("orders", 0, number)
@@ -93,7 +93,7 @@ def test_an_entry_that_is_being_written_ends_the_queue(tmp_path: Path, damage: s
     whole = file.read_bytes()
     low, high = {"hole": (60, 80), "position": (60, 68), "size": (68, 72), "tag": (72, 80), "zeros": (60, 400)}[damage]
     file.write_bytes(whole[:low] + bytes(high - low) + whole[high:])
-    with View.open(tmp_path) as view:
+    with StoreView.open(tmp_path) as view:
         assert view.range("orders", 0) == (0, 43)
         assert [r.number for r in view.read("orders", 0, 0, 100)] == list(range(43))
         with file.open("r+b") as written:
@@ -115,7 +115,7 @@ def test_a_view_reads_while_another_process_appends_and_expires(tmp_path: Path) 
     while not list((tmp_path / "consumequeue").glob("orders/*/*")) and monotonic() < deadline:
         pass
     seen, expired, following = [0, 0], 0, [0, 0]
-    with View.open(tmp_path) as view:
+    with StoreView.open(tmp_path) as view:
         while following != [3000, 3000] and monotonic() < deadline:
             for queue in range(2):
                 view.refresh()
@@ -145,7 +145,7 @@ def test_files_that_have_expired_give_their_room_back(tmp_path: Path) -> None:
         for _ in range(300):
             store.append("orders", 0, bytes(200))
         store.wait_for("orders", 0, 299)
-        with View.open(tmp_path) as view:
+        with StoreView.open(tmp_path) as view:
             assert view.get("orders", 0, 5) == view.get("orders", 0, 5)
             store.expire(store.core.log.newest)
             view.refresh()
@@ -160,4 +160,4 @@ def test_files_that_have_expired_give_their_room_back(tmp_path: Path) -> None:
 def test_a_folder_without_a_store_is_none(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     with pytest.raises(NotAStore):
-        View.open(RealDisk(tmp_path))
+        StoreView.open(RealDisk(tmp_path))
