@@ -82,7 +82,12 @@ class Record(NamedTuple):
     @property
     def properties(self) -> dict[str, str]:
         """All of them, the tag among them."""
-        return read_properties(self.rest[self._topic()[1] + 2 :])
+        return read_properties(self.packed)
+
+    @property
+    def packed(self) -> bytes:
+        """The properties as they lie in the record."""
+        return self.rest[self._topic()[1] + 2 :]
 
     @property
     def flag(self) -> int:

@@ -22,9 +22,10 @@ from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, MAGIC_V1, STORE_V6
 FEW = 4  # so many are read one by one sooner than in a native pass
 AT_ONCE = 1 << 14  # messages of one pass, at most: memory is asked for in pieces
 FOLLOWED = 1000  # messages of a queue, before the next queue has its turn
+DIGITS = 10  # of the checksum of a record
 FILES = 8  # of the log that are kept at hand for reading single messages
 
-_SEAL, _SEAL_BEGINS = kernels.SEAL, int(kernels.SEAL_NAME[0])
+_SEAL_NAME, _UNDERSCORE = kernels.SEAL_NAME.tobytes(), int(kernels.SEAL_NAME[0])
 _SIX = BORN_V6 | STORE_V6
 _entry = struct.Struct(">qi").unpack_from
 _head = struct.Struct(">iIIi4xqqi16xq20xi").unpack_from  # size … position, flags, store time, bytes of the body
@@ -87,8 +88,9 @@ class QueueReading:
         if (
             own_number != number or own_position != position or own_id != found.id or whole != size
             or magic != MAGIC_V1 or kind & _SIX or after + 2 > size or length < 0
-            or crc32(body) & 0x7FFFFFFF != crc or raw[end:after] != prefix or raw[-_SEAL] == _SEAL_BEGINS
+            or crc32(body) & 0x7FFFFFFF != crc or raw[end:after] != prefix
             or after + 2 + (raw[after] << 8 | raw[after + 1]) != size
+            or (raw[-kernels.SEAL] == _UNDERSCORE and not _is_sealed(raw))
         ):  # fmt: skip
             return self._one(topic, queue, number)  # it is of a rarer kind, or there is something to be told of it
         record: Record = _new(Record, (number, position, body, time, b"%b%b" % (raw[:88], raw[end:]), None))
@@ -215,6 +217,10 @@ class QueueReading:
                 f"{place}, where message {found.number} of {found.topic}/{found.queue} lies; open the store with "
                 "rebuild=True"
             )
+        data, base = self._log.view(position)
+        at, end = position - base, position - base + found.size
+        if not kernels.is_sealed(read_only(data), at, end - len(found.packed), end, kernels.CRC_TABLES):
+            raise Damaged(f"{place}, where a record has not the checksum that its properties carry; restore the file")
         return found if not queue.is_light else found._replace(number=number)
 
     def _place(self, queue: ConsumeQueue, number: int, position: int) -> str:
@@ -305,6 +311,14 @@ class QueueReading:
                 raise
             return self.number_at(topic, queue, time)  # files have expired meanwhile
         return low
+
+
+def _is_sealed(raw: bytes) -> bool:
+    """Whether a record has the checksum of itself that its properties may end with (docs/rocketmq.md#property-crc)."""
+    if not raw.startswith(_SEAL_NAME, len(raw) - kernels.SEAL):
+        return True
+    digits = raw[-2 : -2 - DIGITS : -1]  # the least significant stands first
+    return digits.isdigit() and int(digits) == crc32(raw[: -kernels.SEAL]) & 0x7FFFFFFF
 
 
 def read_only(data: Bytes) -> Bytes:

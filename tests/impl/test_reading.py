@@ -1,6 +1,7 @@
 """Reading by number, tag, key and time: objects and columns say the same, and what is not sound is not handed out."""
 
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from gapless.impl.environment.simulated import SteppedClock
 from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Damaged, Refused, Stopped
-from gapless.impl.records.record import Messages, Record
+from gapless.impl.records.record import FIXED, HEAD, HERE, MAGIC_V1, Messages, Record
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 
@@ -131,6 +132,34 @@ def test_a_damaged_message_is_told_by_every_way_of_reading(store: Store, damage:
             read()
         assert str(raised.value).startswith((place, entry))
     assert len(store.read("orders", 0, 0, 39)) == 39
+
+
+def test_a_record_with_a_checksum_of_itself_is_held_to_it(tmp_path: Path) -> None:
+    def append(store: Store, body: bytes, *, flaw: int = 0) -> None:
+        """As a broker does that seals: over all that lies before the checksum."""
+        log, queue = store.core.log, store.core.queues.named("orders", 0)
+        parts = HEAD.pack(
+            FIXED - 1 + len(queue.prefix) + len(body) + 20, MAGIC_V1, zlib.crc32(body) & 0x7FFFFFFF, 0, 0, queue.next,
+            log.end, 0, 0, HERE, 0, HERE, 0, 0, len(body),
+        ) + body + queue.prefix + (20).to_bytes(2, "big")  # fmt: skip
+        digits = b"%010d" % ((zlib.crc32(parts) & 0x7FFFFFFF) ^ flaw)
+        log.append(queue, body, b"__CRC32#\x01" + digits[::-1] + b"\x02", 0, born=0)
+
+    with Store.open(tmp_path, SMALL, clock=lambda: 0) as store:
+        for number in range(10):
+            append(store, b"%d" % number)
+        append(store, b"other", flaw=4)
+        assert store.wait_for("orders", 0, 10)
+        assert [record.body for record in store.read("orders", 0, 0, 10)] == [b"%d" % n for n in range(10)]
+        for _ in range(2):
+            assert [store.get("orders", 0, n).body for n in range(10)] == [b"%d" % n for n in range(10)]
+            for read in (
+                lambda: store.get("orders", 0, 10),
+                lambda: store.read("orders", 0, 10),
+                lambda: store.read_batch("orders", 0, 0, 11),
+            ):
+                with pytest.raises(Damaged, match="has not the checksum"):
+                    read()
 
 
 def test_what_expires_is_refused_and_gives_its_room_back(tmp_path: Path) -> None:
