@@ -82,6 +82,7 @@ def _store(folder: Path, count: int) -> Iterator[Store]:
                 )
             )
         store.wait_for("orders", 0, count - 1, timeout=60)
+        store.flush()
         yield store
 
 

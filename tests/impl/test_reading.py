@@ -210,3 +210,16 @@ def test_columns_without_a_message_have_everything() -> None:
     empty = MessageColumns.joined([])
     assert (len(empty), empty.tags, empty.records(), empty.body_ends.tolist()) == (0, [], [], [0])
     assert empty.where(np.zeros(0, bool)) is empty
+
+
+def test_a_topic_that_was_made_anew_has_its_new_messages(tmp_path: Path) -> None:
+    with Store.open(tmp_path, SMALL) as store:
+        for number in range(5):
+            store.append("orders", 0, b"%d" % number)
+        assert store.wait_for("orders", 0, 4)
+        assert [store.get("orders", 0, 0).body for _ in range(3)] == [b"0"] * 3
+        store.core.queues.all[0].next = 0  # as where a broker deleted the topic, and somebody sends to it again
+        store.append("orders", 0, b"anew")
+        store.append("orders", 0, b"more")
+        assert store._pool.wait(lambda: store.range("orders", 0) == (0, 2), 10)
+        assert [store.get("orders", 0, number).body for number in (0, 1, 0)] == [b"anew", b"more", b"anew"]
