@@ -9,15 +9,23 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from gapless.impl.environment.real import RealDisk
-
 Bytes = npt.NDArray[np.uint8]
+
+
+class Names(Protocol):
+    """What a disk knows of names."""
+
+    def is_named(self, path: Path) -> bool:
+        """Whether a file's name is known to be durable."""
+
+    def make_name_durable(self, path: Path) -> None:
+        """A file's name is durable, and the names of the folders that lead to it. Raises OSError."""
+
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.mmap.restype = ctypes.c_void_p
@@ -56,7 +64,7 @@ class MappedFile:
     descriptor = -1
     data: Bytes = np.zeros(0, np.uint8)
 
-    def __init__(self, disk: RealDisk, path: Path, descriptor: int) -> None:
+    def __init__(self, disk: Names, path: Path, descriptor: int) -> None:
         self.disk = disk
         self.path = path
         self.descriptor = descriptor
