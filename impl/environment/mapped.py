@@ -17,7 +17,7 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 
 
-class Names(Protocol):
+class KnowsNames(Protocol):
     """What a disk knows of names."""
 
     def is_named(self, path: Path) -> bool:
@@ -64,7 +64,7 @@ class MappedFile:
     descriptor = -1
     data: Bytes = np.zeros(0, np.uint8)
 
-    def __init__(self, disk: Names, path: Path, descriptor: int) -> None:
+    def __init__(self, disk: KnowsNames, path: Path, descriptor: int) -> None:
         self.disk = disk
         self.path = path
         self.descriptor = descriptor
