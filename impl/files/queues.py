@@ -36,7 +36,8 @@ class ConsumeQueue:
     `index`: its place among all queues · `prefix`: its topic as records have it, length first · `first`: the lowest
     number whose message is kept · `next`: the number that the next message takes; `found`: what that was when the store
     was opened · `scanned`, `committed`, `flushed`: exclusive ends of the numbers that dispatch gave, of the entries
-    that readers see (the commit position), and of those that survive a crash.
+    that readers see (the commit position), and of those that survive a crash · `anew`: how often its numbers began at 0
+    again.
     """
 
     def __init__(self, index: int, topic: str, queue_id: int, segments: Segments) -> None:
@@ -50,6 +51,7 @@ class ConsumeQueue:
         self.segments = segments
         self.per_file = segments.size // ENTRY_BYTES
         self.first = self.next = self.scanned = self.committed = self.flushed = self.found = 0
+        self.anew = 0
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -84,6 +86,7 @@ class ConsumeQueue:
 
     def begin_anew(self) -> None:
         """The topic was deleted and made again: numbers start at 0, and the old entries are gone."""
+        self.anew += 1
         self.segments.delete_from(0)
         self.first = self.scanned = self.committed = self.flushed = 0
 

@@ -86,6 +86,13 @@ class Segments:
             found.bases.append(base)
         return found
 
+    def look_again(self) -> None:
+        """The files that are there by now, for those who read while others write. Raises as `load` does."""
+        found = Segments.load(self.disk, self.folder, self.size)
+        for gone in sorted(set(self._open) - set(found.bases)):
+            self._open.pop(gone).close()
+        self.bases, self.unborn = found.bases, found.unborn
+
     def path(self, base: int) -> str:
         """A file's name, from the store's folder on."""
         return f"{self.folder}/{base:020d}"
