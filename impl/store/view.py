@@ -131,7 +131,18 @@ class StoreView(QueueReading):
         self._advance(queue)
 
     def _see(self, queue: ConsumeQueue) -> None:
-        """The queue ends where its entries do now."""
+        """The queue ends where its entries do now. Whoever writes may let its first file expire meanwhile."""
+        for _ in range(TRIES):
+            try:
+                return self._see_once(queue)
+            except StoreError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+            _retried(queue.segments.look_again)
+            self._newest.pop(queue.index, None)
+        return self._see_once(queue)
+
+    def _see_once(self, queue: ConsumeQueue) -> None:
         newest = self._newest.get(queue.index)
         if newest is None or _entry_at(queue, queue.committed - 1) == newest:
             self._advance(queue)
