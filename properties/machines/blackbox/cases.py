@@ -31,7 +31,8 @@ LIVES = 8
 CHECKED = 0.5  # of the stores that were killed are judged as they lie there, and as many when they were opened again
 ON_SMALL_DISKS = 0.15  # of the stores
 YOUNG = 5.0  # seconds within which a child that was just forked comes to close its copy of the lock
-BUSY = 8  # calls that are sent before a disturbance comes
+A_BATCH = 0.012  # seconds within which a large batch is asked for, read and written
+BUSY = 8  # calls that are sent before a disturbance comes, so that it finds somebody at work
 
 FILES = (8, 20, 44)  # descriptors
 SIZES = (0, 4096, 10_000)  # bytes of the largest file that may be written
@@ -180,9 +181,11 @@ class StoreCase:
             while disturbances and disturbances[0][0] <= answered:
                 kind = disturbances.popleft()[1]
                 self._tell(f"{kind} after {answered} answers")
-                for _ in range(min(len(to_send), BUSY)):  # so that it finds somebody at work
-                    talk.send(to_send.popleft())
-                self._disturb(talk, kind, next(pauses))
+                busy = self.planner.before_an_interrupt() if kind == "interrupt" else []
+                for call in [*busy, *(to_send.popleft() for _ in range(min(len(to_send), BUSY)))]:
+                    talk.send(call)
+                pause = next(pauses)
+                self._disturb(talk, kind, self.chance.random() * A_BATCH if busy else pause)
             if not talk.pending or (plan.ending == "kill" and answered >= plan.end_after and not disturbances):
                 self._tell(f"{plan.ending} after {answered} answers")
                 return
@@ -285,7 +288,7 @@ class StoreCase:
         if not self.checked:
             return
         report = check([self.folder], profile="strict", engine="local", jobs=1, ignore=ignored)
-        is_used = any(queue.begun for queue in self.ledger.queues.values())
+        is_used = any(queue.places for queue in self.ledger.queues.values())
         fine = {"conforms"} if is_used and not ignored else {"conforms", "inconclusive"}
         reasons = [*report.sources[0].reasons, *(finding.message for finding in report.findings[:3])]
         expect(report.verdict in fine, f"the strict check says of the store: {report.verdict}: {'; '.join(reasons)}")

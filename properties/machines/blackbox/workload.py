@@ -9,9 +9,12 @@ from typing import Any, Literal, TypeVar
 
 from gapless.properties.machines.blackbox.subject_process import QueueName, SentBody
 
-QUEUES = [(topic, queue) for topic in ("orders", "stock", "mail") for queue in range(4)]
+QUEUES = [(topic, queue) for topic in ("orders", "stocks", "emails") for queue in range(4)]
+"""Names of one length: where bodies are of one size too, so are records, and what is left behind may look like one."""
+
 FILE_SIZES = (1 << 14, 1 << 16, 1 << 18)
 MOST_IN_A_BATCH = 120
+LARGE = 2000  # messages; while they are written, an interrupt has time to come
 
 Disturbance = Literal["interrupt", "fork", "files", "size", "lift", "intruder"]
 Ending = Literal["kill", "kill when idle", "close", "kill in close", "interrupt in close"]
@@ -36,7 +39,7 @@ DISTURBANCES: dict[Disturbance, int] = {"interrupt": 16, "fork": 3, "files": 2, 
 VERBS = {
     "append": 60,
     "append many": 14,
-    "append much": 2,
+    "append too much": 2,
     "flush": 5,
     "read": 8,
     "range": 4,
@@ -82,6 +85,7 @@ class LifePlanner:
         self.file_size = chance.choice(FILE_SIZES)
         self.synchronous = chance.random() < 0.6
         self._named = 0
+        self._size: int | None = None  # of all bodies in this life
         self._queues = chance.sample(QUEUES, chance.randint(1, len(QUEUES)))
 
     @property
@@ -93,6 +97,7 @@ class LifePlanner:
         """What the next process does and suffers."""
         chance = self.chance
         clients = chance.randint(1, 4)
+        self._size = chance.choice((None, chance.randint(10, 60)))
         calls = [self._call(chance.choice((0, chance.randrange(clients)))) for _ in range(chance.randint(5, 70))]
         several = chance.choices((0, 1, 2, 3, 5), (1, 2, 3, 2, 1))[0]
         disturbances = [(chance.randrange(len(calls)), _drawn(chance, DISTURBANCES)) for _ in range(several)]
@@ -110,11 +115,21 @@ class LifePlanner:
         self._named += 1
         name = f"{self._named}"
         longest = chance.choices((40, 400, self.file_size // 3), (12, 6, 1))[0]
-        return SentBody(chance.choice(self._queues), name, chance.randint(len(name) + 1, longest))
+        return SentBody(chance.choice(self._queues), name, self._size or chance.randint(len(name) + 1, longest))
 
     def is_acceptable(self, bodies: tuple[SentBody, ...]) -> bool:
         """Whether a store may not refuse them."""
         return all(body.size <= self.file_size // 2 for body in bodies)
+
+    def before_an_interrupt(self) -> list[PlannedCall]:
+        """Calls of client 0 that may be under way when it comes."""
+        if self._size is None or self.chance.random() < 0.5:
+            return []
+        return [self._batch(0, self.chance.choice(self._queues), LARGE)]
+
+    def _batch(self, client: int, queue: QueueName, most: int) -> PlannedCall:
+        bodies = tuple(self.body() for _ in range(self.chance.randint(2, most)))
+        return PlannedCall(client, "append", queue, bodies)
 
     def _call(self, client: int) -> PlannedCall:
         chance = self.chance
@@ -123,9 +138,8 @@ class LifePlanner:
         if verb == "append":
             return PlannedCall(client, "append", queue, (self.body(),))
         if verb == "append many":
-            bodies = tuple(self.body() for _ in range(chance.randint(2, MOST_IN_A_BATCH)))
-            return PlannedCall(client, "append", queue, bodies)
-        if verb == "append much":
+            return self._batch(client, queue, MOST_IN_A_BATCH)
+        if verb == "append too much":
             self._named += 1
             return PlannedCall(client, "append", queue, (SentBody(queue, f"{self._named}", self.file_size + 10),))
         return PlannedCall(client, verb, queue)
