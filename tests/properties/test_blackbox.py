@@ -87,7 +87,7 @@ def test_too_few_of_a_kind_are_no_pass() -> None:
 QUEUE = ("orders", 0)
 
 
-def _sent(ledger: ClientLedger, *names: str) -> list[SentBody]:
+def _sent(ledger: ClientLedger, *names: str, safe: bool = True) -> list[SentBody]:
     """Messages that were begun, each by a call of its own, one after the other was answered."""
     bodies = [SentBody(QUEUE, name, 10) for name in names]
     for number, body in enumerate(bodies):
@@ -95,7 +95,7 @@ def _sent(ledger: ClientLedger, *names: str) -> list[SentBody]:
         entries = ledger.ask([body])
         ledger.begin(entries)
         ledger.tick()
-        ledger.acknowledge(entries, [number], safe=True)
+        ledger.acknowledge(entries, [number], safe=safe)
     return bodies
 
 
@@ -117,6 +117,21 @@ def test_what_was_acknowledged_is_found_or_lost() -> None:
         ledger.find(QUEUE, 0, 3, [_row(0, one), _row(1, two), _row(2, SentBody(QUEUE, "three", 10))])
     with pytest.raises(Mismatch, match="had 0"):
         ledger.find(QUEUE, 0, 3, [_row(0, one), _row(1, two), _row(2, one)])
+
+
+def test_a_store_that_promises_what_was_flushed_may_lose_the_rest() -> None:
+    for is_flushed in (False, True):
+        ledger = ClientLedger()
+        one, two = _sent(ledger, "one", "two", safe=False)
+        if not is_flushed:
+            ledger.find(QUEUE, 0, 1, [_row(0, one)])
+            ledger.settle()
+            with pytest.raises(Mismatch, match="it was refused, lost, or never begun"):
+                ledger.find(QUEUE, 0, 2, [_row(0, one), _row(1, two)])
+        else:
+            ledger.flushed(ledger.clock)
+            with pytest.raises(Mismatch, match="is lost"):
+                ledger.find(QUEUE, 0, 1, [_row(0, one)])
 
 
 def test_what_expires_was_told_to() -> None:
