@@ -18,7 +18,7 @@ from tests.support import naive_store
 
 pytestmark = pytest.mark.slow
 
-OURS = f"{sys.executable} -m gapless.impl.subject"
+OURS = f"{sys.executable} -X faulthandler -m gapless.impl.subject"
 NAIVE = f"{sys.executable} -I -S {naive_store.__file__}"
 KILLS = 60
 STORES = 40

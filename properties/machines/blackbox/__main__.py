@@ -24,7 +24,7 @@ from gapless.properties.machines.blackbox.cases import run_cases
 from gapless.properties.machines.blackbox.tally import BlackBoxTally, FailedCase
 from gapless.properties.processes import workers
 
-OURS = f"{sys.executable} -m gapless.impl.subject"
+OURS = f"{sys.executable} -X faulthandler -m gapless.impl.subject"
 STRETCH = 10
 """Cases that a process runs before it tells how far it is."""
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from gapless.properties.machines.blackbox.conversation import Conversation
 from gapless.properties.machines.blackbox.ledger import ClientLedger
-from gapless.properties.machines.blackbox.limits import SmallDisk
+from gapless.properties.machines.blackbox.limits import KINDS, Kind, SmallDisk
 from gapless.properties.machines.blackbox.subject_process import Answer, SubjectMaker
 from gapless.properties.machines.blackbox.tally import BlackBoxTally, FailedCase
 from gapless.properties.machines.blackbox.workload import Disturbance, LifePlan, LifePlanner, PlannedCall
@@ -57,14 +57,15 @@ class StoreCase:
         self._children: list[int] = []  # forked from subjects, and alive: descriptors of processes
         self._was_forking = False  # when the last process died
 
-    def run(self, *, small_disk: bool) -> None:
+    def run(self, disk: Kind | None) -> None:
         """All lives, and a clean stop. Raises Mismatch."""
         how = "synchronous" if self.planner.synchronous else "flushed now and then"
         self._tell(f"a store with files of {self.planner.file_size:,} bytes, {how}")
-        if small_disk:
+        if disk is not None:
             size = self.chance.choice(DISKS)
-            self.disk = SmallDisk(self.folder, size)
-            self._tell(f"on a disk of {size:,} bytes")
+            self.disk = SmallDisk(self.folder, size, disk)
+            self.folder = self.disk.folder
+            self._tell(f"on a disk with {size:,} free bytes, {disk}")
             self.tally.counts["small disks"] += 1
         try:
             for number in range(LIVES):
@@ -316,15 +317,15 @@ def run_cases(seeds: Sequence[int], command: str, *, checked: bool, until: int |
 def _run_case(seed: int, subjects: SubjectMaker, tally: BlackBoxTally, *, checked: bool) -> None:
     folder = Path(tempfile.mkdtemp(prefix=f"gapless-black-box-{seed}-", dir=_memory()))
     case = StoreCase(seed, subjects, folder, tally, checked=checked)
-    small = case.chance.random() < ON_SMALL_DISKS
-    if small and not SmallDisk.can_be(folder):
-        small = False
-        tally.skipped.add("small disks: this machine does not let us mount one")
+    disk = case.chance.choice(KINDS) if case.chance.random() < ON_SMALL_DISKS else None
+    if disk is not None and not SmallDisk.can_be(folder, disk):
+        tally.skipped.add(f"small disks: this machine does not let us mount {disk}")
+        disk = None
     try:
-        case.run(small_disk=small)
+        case.run(disk)
     except Mismatch as wrong:
         kept = Path(tempfile.mkdtemp(prefix=f"gapless-black-box-{seed}-kept-"))
-        shutil.copytree(folder, kept / "store")
+        shutil.copytree(case.folder, kept / "store")
         with suppress(FileNotFoundError):
             shutil.copy(subjects.errors, kept / "stderr")
         tally.failures.append(FailedCase(seed, case.lines, str(wrong), kept))
