@@ -89,6 +89,21 @@ def test_no_way_leads_from_the_implementation_to_what_judges_it() -> None:
     assert not found, listed([f"{way}: impl/ may reach no spec, by any detour" for way in found])
 
 
+def test_no_way_leads_from_the_black_box_machine_to_the_implementation() -> None:
+    """It judges any store by what that answers; ours is a command to it, like any other."""
+    machine = [module.name for module in modules("properties") if "blackbox" in module.path.parts]
+    assert len(machine) > 3
+    found = [way for name in machine for way in ways(name, "impl")]
+    assert not found, listed(
+        [f"{way}: the black-box machine may reach no implementation, by any detour" for way in found]
+    )
+
+
+def test_a_detour_to_the_implementation_is_caught() -> None:
+    detour = ["gapless.properties.machines.as_spec", "gapless.impl.store.core"]
+    assert " → ".join(detour) in ways(detour[0], "impl")
+
+
 def test_a_detour_to_a_spec_is_caught() -> None:
     """Reading events holds them to the specs: it is what `impl` may not import."""
     detour = ["gapless.traces.events.reading", "gapless.traces.events.schema", "gapless.spec.catalog"]

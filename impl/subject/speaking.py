@@ -1,0 +1,269 @@
+"""A store behind the protocol of `docs/black-box.md`, with a thread for each client.
+
+Client 0 is served by the main thread, since that is where Python raises KeyboardInterrupt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+import time
+import zlib
+from _thread import _count as threads
+from _thread import start_new_thread
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any
+
+from gapless.impl.environment.real import wall_clock
+from gapless.impl.records.errors import DiskFull, InUse, Refused, StoreError
+from gapless.impl.records.record import Messages
+from gapless.impl.store.core import Settings
+from gapless.impl.store.store import Store
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+NO_PROPERTIES: dict[str, str] = {}
+READ = 1 << 16  # bytes of the input that are taken at once
+OUTLIVES = 60  # seconds that a forked child lives, where nobody ends it
+
+
+class Subject:
+    """One process that is asked. `source`, `answers`: descriptors, of what it reads and of what it writes."""
+
+    def __init__(self, source: int, answers: int) -> None:
+        self._source, self._answers = source, answers
+        self._answering = Lock()
+        self._clients: defaultdict[int, SimpleQueue[Request]] = defaultdict(SimpleQueue)
+        self._may_be_interrupted = False
+        self._is_loaded = False
+        self.store: Store
+        self.verbs: dict[str, Callable[[Request], Any]] = {
+            verb.__name__: verb
+            for verb in (
+                *(self.open, self.append, self.flush, self.queues, self.range, self.read, self.wait, self.expire),
+                *(self.fork, self.close, self.spawn),
+            )
+        }
+
+    def serve(self) -> None:
+        """Answer what is asked; the process ends with its input, and leaves the store as it is."""
+        signal.signal(signal.SIGINT, self._interrupted)
+        self._write({"ready": os.getpid(), "keeps": "acknowledged"})
+        mine = self._clients[0]
+        start_new_thread(self._listen, ())
+        self._serve(mine)
+
+    def _listen(self) -> None:
+        """Every request goes to its client, in the order in which they come."""
+        for line in _lines(self._source):
+            request = json.loads(line)
+            client = request["client"]
+            if client not in self._clients:
+                start_new_thread(self._serve, (self._clients[client],))
+            self._clients[client].put(request)
+        os._exit(0)
+
+    def _serve(self, requests: SimpleQueue[Request]) -> None:
+        """Do what one client asks, one request after another."""
+        while True:
+            request = requests.get()
+            self._write({"id": request["id"], **self._answer(request)})
+
+    def _write(self, answer: Answer) -> None:
+        line = json.dumps(answer, separators=(",", ":")).encode() + b"\n"
+        with self._answering:
+            while line:
+                line = line[os.write(self._answers, line) :]
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def _interrupted(self, _signal: int, _frame: object) -> None:
+        """Ctrl-C ends a call of client 0 where there is one, and nothing else; and each call once."""
+        if self._may_be_interrupted:
+            self._may_be_interrupted = False
+            raise KeyboardInterrupt
+
+    def _answer(self, request: Request) -> Answer:
+        """What comes of a request: a value, or what kind of error."""
+        is_mine = request["client"] == 0 and request["verb"] not in {"fork", "spawn"}
+        try:
+            try:
+                if is_mine:
+                    self._may_be_interrupted = True
+                return {"ok": self.verbs[request["verb"]](request)}
+            finally:
+                if is_mine:
+                    self._may_be_interrupted = False
+        except KeyboardInterrupt:
+            return {"error": "interrupted"}
+        except Exception as error:  # noqa: BLE001 - whoever asked is told
+            return _told(error)
+
+    def open(self, request: Request) -> None:
+        """The folder's store is open. A queue file holds fewer entries than a log file holds small messages."""
+        wanted = request["settings"]
+        entries = max(8, wanted["file_size"] // 1024)
+        self.store = Store.open(
+            request["folder"],
+            Settings(
+                file_size=wanted["file_size"],
+                queue_file_size=20 * entries,
+                synchronous=wanted["synchronous"],
+                flush_interval=20,
+                queue_flush_interval=30,
+            ),
+        )
+
+    def append(self, request: Request) -> list[int]:
+        """The messages' numbers. One is appended by itself, and several as a batch."""
+        asked: list[tuple[str, int, str, int]] = request["messages"]
+        messages = [(topic, queue, _body(name, size), NO_PROPERTIES) for topic, queue, name, size in asked]
+        if len(messages) == 1:
+            topic, queue, body, _ = messages[0]
+            return [self.store.append(topic, queue, body).number]
+        _, numbers = self.store.append_batch(Messages.of_list(messages))
+        return [int(number) for number in numbers]
+
+    def flush(self, _request: Request) -> None:
+        """All that was acknowledged is on disk."""
+        self.store.flush()
+
+    def queues(self, _request: Request) -> list[tuple[str, int]]:
+        """Every queue that has a name."""
+        return [(queue.topic, queue.id) for queue in self.store.core.queues.all]
+
+    def range(self, request: Request) -> tuple[int, int]:
+        """The first number that is kept, and the end of what consumers see."""
+        return self.store.range(request["topic"], request["queue"])
+
+    def read(self, request: Request) -> list[tuple[int, int, int, str]]:
+        """Of each message its number, and the size, the checksum and the beginning of its body."""
+        records = self.store.read(request["topic"], request["queue"], request["number"], request["count"])
+        return [
+            (record.number, len(body), zlib.crc32(body), bytes(body[:20]).decode("latin-1"))
+            for record in records
+            for body in (record.body,)
+        ]
+
+    def wait(self, request: Request) -> bool:
+        """Whether consumers see a number in time."""
+        return self.store.wait_for(request["topic"], request["queue"], request["number"], request["timeout"])
+
+    def expire(self, _request: Request) -> None:
+        """Files that hold nothing newer than now are gone."""
+        self.store.expire(wall_clock() + 1)
+
+    def close(self, _request: Request) -> None:
+        """A clean stop."""
+        self.store.close()
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    def fork(self, request: Request) -> dict[str, Any]:
+        """A child tries every verb, and tells what came of it; then it lives on, without the pipes of its parent."""
+        heard, told = os.pipe()
+        child = os.fork()
+        if not child:
+            self._be_a_child(request, told)
+        try:
+            os.close(told)
+            return {"pid": child, "outcomes": json.loads(next(_lines(heard), b"{}"))}
+        finally:
+            os.close(heard)
+
+    def _be_a_child(self, request: Request, told: int) -> None:
+        """What a forked child does; it never returns."""
+        try:
+            signal.alarm(OUTLIVES)
+            for descriptor in (self._source, self._answers):
+                os.close(descriptor)
+            outcomes = {}
+            for verb, asked in _every_verb(request):
+                try:
+                    self.verbs[verb](asked)
+                    outcomes[verb] = "done"
+                except Exception as error:  # noqa: BLE001 - told
+                    outcomes[verb] = _told(error)["error"]
+            os.write(told, json.dumps(outcomes).encode() + b"\n")
+            time.sleep(OUTLIVES)
+        finally:
+            os._exit(0)
+
+    def spawn(self, request: Request) -> None:
+        """A process like this one is asked on other pipes. It need not load what is loaded here."""
+        if not self._is_loaded:
+            self._is_loaded = True
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            self._load()
+        if not os.fork():
+            try:
+                os.close(self._source)
+                os.close(self._answers)
+                Subject(os.open(request["input"], os.O_RDONLY), os.open(request["output"], os.O_WRONLY)).serve()
+            finally:
+                os._exit(1)
+
+    def _load(self) -> None:
+        """All native code is loaded, and no thread is left but those of this subject: a fork would lose them."""
+        before = threads()
+        with tempfile.TemporaryDirectory() as folder:
+            self.open({"folder": folder, "settings": {"file_size": 1 << 14, "synchronous": True}})
+            names = {"topic": "orders", "queue": 0}
+            self.append({"messages": [["orders", 0, "one", 9]]})
+            self.append({"messages": [["orders", 0, "one", 9]] * 3})
+            self.wait({**names, "number": 3, "timeout": 20})
+            self.read({**names, "number": 0, "count": 9})
+            self.close({})
+            self.open({"folder": folder, "settings": {"file_size": 1 << 14, "synchronous": True}})
+            self.expire({})
+            self.store.abandon()
+            del self.store
+        while threads() > before:
+            time.sleep(0.001)
+
+
+def _every_verb(request: Request) -> Iterator[tuple[str, Request]]:
+    """What a forked child asks for, `close` last."""
+    names = {"topic": request["topic"], "queue": request["queue"]}
+    message = [request["topic"], request["queue"], "forked", 10]
+    yield "append", {"messages": [message]}
+    yield "append", {"messages": [message, message]}
+    yield "flush", {}
+    yield "range", names
+    yield "read", {**names, "number": 0, "count": 1}
+    yield "wait", {**names, "number": 0, "timeout": 1}
+    yield "expire", {}
+    yield "close", {}
+
+
+def _body(name: str, size: int) -> bytes:
+    """The body of a message that is called so: its name and a dot, again and again."""
+    pattern = name.encode() + b"."
+    return (pattern * (size // len(pattern) + 1))[:size]
+
+
+def _told(error: Exception) -> Answer:
+    """An error as the protocol has it, and how many of the messages were appended nevertheless."""
+    kind = "failed"
+    kinds = {Refused: "refused", DiskFull: "full", InUse: "in use"}
+    with suppress(StopIteration):
+        kind = next(name for of, name in kinds.items() if isinstance(error, of))
+    told = {"error": kind, "says": f"{type(error).__name__}: {error}"}
+    if isinstance(error, StoreError) and error.appended is not None:
+        return {**told, "kept": len(error.appended[0])}
+    return {**told, "kept": 0} if kind == "full" else told
+
+
+def _lines(source: int) -> Iterator[bytes]:
+    """The lines that come through a descriptor. No lock is held while it waits, which a fork would leave locked."""
+    rest = b""
+    while data := os.read(source, READ):
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines

@@ -1,0 +1,75 @@
+"""What a run came upon, and whether that is enough to believe it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LEAST = {
+    "kills": 5,
+    "interrupts": 5,
+    "interrupted calls": 40,
+    "forks": 40,
+    "limits": 40,
+    "closes": 60,
+    "intruders": 150,
+    "kills while it opened": 100,
+    "kills while it closed": 100,
+    "small disks": 250,
+}
+"""Of so many kills and interrupts one must be of that kind. A run of too few to expect one is not held to it."""
+
+SURE = 8
+"""So many of a kind must be expected before their absence means anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCase:
+    """A store that did not do what it promised: the case's seed, what was done, what is wrong, where its folder is."""
+
+    seed: int
+    lines: list[str]
+    wrong: str
+    kept: Path
+
+
+@dataclass(slots=True)
+class BlackBoxTally:
+    """How often what happened, and what failed. `skipped`: what this machine does not let us try."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[FailedCase] = field(default_factory=list)
+    skipped: set[str] = field(default_factory=set)
+
+    def add(self, other: BlackBoxTally) -> None:
+        """What another one counted counts here."""
+        self.counts.update(other.counts)
+        self.failures += other.failures
+        self.skipped |= other.skipped
+
+    @property
+    def disturbed(self) -> int:
+        """Kills and interrupts."""
+        return self.counts["kills"] + self.counts["interrupts"]
+
+    def too_few(self) -> Iterator[str]:
+        """Kinds of which there were too few: what was not tried was not passed."""
+        for kind, share in LEAST.items():
+            expected = self.disturbed // share
+            is_possible = not any(skipped.startswith(kind) for skipped in self.skipped)
+            if is_possible and expected >= SURE and self.counts[kind] < expected // 2:
+                yield f"{kind}: {self.counts[kind]:,}, expected at least {expected // 2:,}"
+        acknowledged = self.counts["acknowledged messages"]
+        if acknowledged < self.disturbed:
+            yield f"acknowledged messages: {acknowledged:,}, expected at least {self.disturbed:,}"
+
+    def __str__(self) -> str:
+        return ", ".join(f"{self.counts[kind]:,} {kind}" for kind in SHOWN if self.counts[kind])
+
+
+SHOWN = (
+    *("kills", "interrupts", "interrupted calls", "kills while it opened", "kills while it closed", "forks", "limits"),
+    *("intruders", "small disks", "closes", "stores", "openings", "acknowledged messages", "messages found", "checks"),
+)

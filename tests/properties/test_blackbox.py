@@ -1,0 +1,181 @@
+"""The black-box machine: it finds nothing in our store, nor in a naive one, and each fault that is planted in that."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from gapless.properties.machines.blackbox.cases import run_cases
+from gapless.properties.machines.blackbox.ledger import ClientLedger, FoundMessage
+from gapless.properties.machines.blackbox.subject_process import SentBody
+from gapless.properties.machines.blackbox.tally import BlackBoxTally
+from gapless.properties.machines.mismatch import Mismatch
+from tests.support import naive_store
+
+pytestmark = pytest.mark.slow
+
+OURS = f"{sys.executable} -X faulthandler -m gapless.impl.subject"
+NAIVE = f"{sys.executable} -I -S {naive_store.__file__}"
+KILLS = 60
+STORES = 40
+"""A planted fault is found by then."""
+
+
+def test_no_kill_or_interrupt_takes_from_our_store_what_it_acknowledged() -> None:
+    tally = run_cases(range(1000), OURS, checked=True, until=KILLS)
+    assert not tally.failures
+    assert tally.disturbed >= KILLS
+    assert not list(tally.too_few())
+    assert tally.counts["checks"] > 3
+
+
+def test_a_store_that_is_not_ours_is_judged_by_the_same() -> None:
+    tally = run_cases(range(3), NAIVE, checked=False)
+    assert not tally.failures
+    assert tally.counts["messages found"] > 100
+
+
+FINDINGS = {
+    "acknowledges before it writes": "is lost",
+    "loses its last message when it is interrupted": "",
+    "keeps its lock in a forked child": "in use",
+    "works in a forked child": "a forked child could append",
+    "skips a number": "",
+    "has no lock": "a second process may open the store",
+    "keeps what it refuses": "it was refused, lost, or never begun",
+    "expires more than it has": "",
+    "dies of an interrupt": "the process died by itself",
+}
+
+
+def test_every_fault_of_the_naive_store_has_its_finding() -> None:
+    assert tuple(FINDINGS) == naive_store.FAULTS
+
+
+@pytest.mark.parametrize(("fault", "finding"), FINDINGS.items())
+def test_a_planted_fault_is_found(fault: str, finding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tally = run_cases(range(STORES), f"{NAIVE} {fault}", checked=False)
+    assert [finding for failed in tally.failures if finding in failed.wrong] == [finding]
+    assert all((failed.kept / "store").is_dir() for failed in tally.failures)
+
+
+def test_a_command_that_is_no_subject_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says nothing, and ends."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert "died by itself" in run_cases(range(1), "true", checked=False).failures[0].wrong
+
+
+def test_too_few_of_a_kind_are_no_pass() -> None:
+    tally = BlackBoxTally()
+    tally.counts.update({"kills": 500, "acknowledged messages": 10_000})
+    assert [few.split(":")[0] for few in tally.too_few()] == [
+        "interrupts",
+        "interrupted calls",
+        "forks",
+        "limits",
+        "closes",
+    ]
+
+
+# -- what the ledger holds against a store ---------------------------------------------------------------------------
+
+QUEUE = ("orders", 0)
+
+
+def _sent(ledger: ClientLedger, *names: str, safe: bool = True) -> list[SentBody]:
+    """Messages that were begun, each by a call of its own, one after the other was answered."""
+    bodies = [SentBody(QUEUE, name, 10) for name in names]
+    for number, body in enumerate(bodies):
+        ledger.tick()
+        entries = ledger.ask([body])
+        ledger.begin(entries)
+        ledger.tick()
+        ledger.acknowledge(entries, [number], safe=safe)
+    return bodies
+
+
+def _row(number: int, body: SentBody) -> FoundMessage:
+    return FoundMessage(number, body.size, body.checksum, "")
+
+
+def test_what_was_acknowledged_is_found_or_lost() -> None:
+    ledger = ClientLedger()
+    one, two = _sent(ledger, "one", "two")
+    ledger.find(QUEUE, 0, 2, [_row(0, one), _row(1, two)])
+    with pytest.raises(Mismatch, match=r"two of 10 bytes .* was acknowledged as number 1 and is lost"):
+        ledger.find(QUEUE, 0, 1, [_row(0, one)])
+    with pytest.raises(Mismatch, match="number 0 is two"):
+        ledger.find(QUEUE, 0, 2, [_row(0, two), _row(1, one)])
+    with pytest.raises(Mismatch, match="has 0 to 2, and reads as"):
+        ledger.find(QUEUE, 0, 2, [_row(1, two)])
+    with pytest.raises(Mismatch, match="no message that was sent"):
+        ledger.find(QUEUE, 0, 3, [_row(0, one), _row(1, two), _row(2, SentBody(QUEUE, "three", 10))])
+    with pytest.raises(Mismatch, match="had 0"):
+        ledger.find(QUEUE, 0, 3, [_row(0, one), _row(1, two), _row(2, one)])
+
+
+def test_a_store_that_promises_what_was_flushed_may_lose_the_rest() -> None:
+    for is_flushed in (False, True):
+        ledger = ClientLedger()
+        one, two = _sent(ledger, "one", "two", safe=False)
+        if not is_flushed:
+            ledger.find(QUEUE, 0, 1, [_row(0, one)])
+            ledger.settle()
+            with pytest.raises(Mismatch, match="it was refused, lost, or never begun"):
+                ledger.find(QUEUE, 0, 2, [_row(0, one), _row(1, two)])
+        else:
+            ledger.flushed(ledger.clock)
+            with pytest.raises(Mismatch, match="is lost"):
+                ledger.find(QUEUE, 0, 1, [_row(0, one)])
+
+
+def test_what_expires_was_told_to() -> None:
+    ledger = ClientLedger()
+    _, two = _sent(ledger, "one", "two")
+    with pytest.raises(Mismatch, match="is lost"):
+        ledger.find(QUEUE, 1, 2, [_row(1, two)])
+    ledger.expired(ledger.tick())
+    ledger.find(QUEUE, 1, 2, [_row(1, two)])
+    with pytest.raises(Mismatch, match="begins at 9, and only 2"):
+        ledger.find(QUEUE, 9, 9, [])
+
+
+def test_of_a_batch_that_was_under_way_the_first_messages_are_there() -> None:
+    ledger = ClientLedger()
+    first, second = (SentBody(QUEUE, name, 10) for name in ("first", "second"))
+    entries = ledger.ask([first, second])
+    ledger.begin(entries)
+    ledger.leave_open(entries, answered=False)
+    ledger.find(QUEUE, 0, 1, [_row(0, second)])
+    with pytest.raises(Mismatch, match="another before it in its batch is not"):
+        ledger.settle()
+
+
+def test_numbers_are_in_the_order_of_answers() -> None:
+    """A call that began after another was answered comes later in the queue, though its own answer never came."""
+    ledger = ClientLedger()
+    begun_late, early = SentBody(QUEUE, "late", 10), SentBody(QUEUE, "early", 10)
+    entries = ledger.ask([early])
+    ledger.begin(entries)
+    ledger.tick()
+    ledger.keep_first(entries, 1, safe=True)
+    ledger.tick()
+    entries = ledger.ask([begun_late])
+    ledger.begin(entries)
+    ledger.leave_open(entries, answered=False)
+    ledger.tick()
+    with pytest.raises(Mismatch, match="acknowledged before the other was asked for"):
+        ledger.find(QUEUE, 0, 2, [_row(0, begun_late), _row(1, early)])
+
+
+def test_pipes_and_processes_are_given_back() -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    run_cases(range(1), NAIVE, checked=False)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

@@ -1,0 +1,218 @@
+"""A store of one file of JSON lines, behind the protocol of `docs/black-box.md`: it shares nothing with ours.
+
+`python naive_store.py [FAULT]`. It does one thing after another, whichever client asks. A fault is one of `FAULTS`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+FAULTS = (
+    "acknowledges before it writes",
+    "loses its last message when it is interrupted",
+    "keeps its lock in a forked child",
+    "works in a forked child",
+    "skips a number",
+    "has no lock",
+    "keeps what it refuses",
+    "expires more than it has",
+    "dies of an interrupt",
+)
+
+Message = tuple[str, int, str, int]
+Request = dict[str, Any]
+
+
+class NaiveStore:
+    """`messages`: by queue, from number 0 on · `first`: of each queue, where those begin that are kept."""
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.path, self.lock, self.file, self.largest = Path(), -1, -1, 0
+        self.messages: dict[tuple[str, int], list[Message | None]] = {}
+        self.first: dict[tuple[str, int], int] = {}
+        self.unwritten: list[bytes] = []
+        self.may_be_interrupted = self.is_child = False
+
+    def answer(self, request: Request) -> Request:
+        """What comes of a request."""
+        try:
+            try:
+                self.may_be_interrupted = request.get("client") == 0
+                if self.is_child and (self.fault != "works in a forked child" or request["verb"] in {"fork", "close"}):
+                    raise RuntimeError("a forked child")
+                return {"ok": getattr(self, f"_{request['verb']}")(request)}
+            finally:
+                self.may_be_interrupted = False
+        except KeyboardInterrupt:
+            self.read_again()
+            return {"error": "interrupted"}
+        except BlockingIOError:
+            return {"error": "in use"}
+        except ValueError:
+            return {"error": "refused"}
+        except Exception as error:  # noqa: BLE001 - whoever asked is told
+            if self.file >= 0:
+                self.read_again()
+            return {"error": "failed", "says": repr(error)}
+
+    def _open(self, request: Request) -> None:
+        self.path, self.largest = Path(request["folder"]) / "messages", request["settings"]["file_size"]
+        if self.lock < 0:
+            self.lock = os.open(self.path.with_name("lock"), os.O_RDWR | os.O_CREAT)
+        if self.fault != "has no lock":
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if self.file < 0:
+            self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self.read_again()
+
+    def read_again(self) -> None:
+        """All as the file has it. What was not written to its end is cut off."""
+        if self.file < 0 or self.is_child:
+            return
+        self.messages, self.first = {}, {}
+        lines = os.pread(self.file, os.fstat(self.file).st_size, 0).split(b"\n")
+        os.ftruncate(self.file, sum(len(line) + 1 for line in lines[:-1]))
+        for line in lines[:-1]:
+            self.apply(*json.loads(line))
+
+    def apply(self, messages: list[Message], first: list[tuple[str, int, int]]) -> list[int]:
+        """Do what a line says; returns the messages' numbers."""
+        numbers = []
+        for topic, queue, name, size in messages:
+            there = self.messages.setdefault((topic, queue), [])
+            if self.fault == "skips a number" and len(there) == 20:
+                there.append(None)
+            numbers.append(len(there))
+            there.append((topic, queue, name, size))
+        self.first |= {(topic, queue): number for topic, queue, number in first}
+        return numbers
+
+    def write(self, messages: list[Message], first: list[tuple[str, int, int]]) -> list[int]:
+        """A line is in the file, and done."""
+        line = json.dumps([messages, first]).encode() + b"\n"
+        if self.fault == "acknowledges before it writes" and len(self.unwritten) < 4:
+            self.unwritten.append(line)
+            return self.apply(messages, first)
+        self._flush({})
+        if os.write(self.file, line) != len(line):
+            raise OSError("no room")
+        os.fsync(self.file)
+        return self.apply(messages, first)
+
+    def _append(self, request: Request) -> list[int]:
+        messages = [tuple(message) for message in request["messages"]]
+        is_refused = any(size > self.largest for _, _, _, size in messages)
+        if is_refused and self.fault != "keeps what it refuses":
+            raise ValueError
+        numbers = self.write(messages, [])
+        if is_refused:
+            raise ValueError
+        return numbers
+
+    def _flush(self, _request: Request) -> None:
+        while self.unwritten:
+            os.write(self.file, self.unwritten.pop(0))
+
+    def _queues(self, _request: Request) -> list[tuple[str, int]]:
+        return list(self.messages)
+
+    def _range(self, request: Request) -> tuple[int, int]:
+        name = request["topic"], request["queue"]
+        return self.first.get(name, 0), len(self.messages.get(name, []))
+
+    def _read(self, request: Request) -> list[tuple[int, int, int, str]]:
+        low, high = self._range(request)
+        number = request["number"]
+        if not low <= number <= high:
+            raise ValueError
+        rows = []
+        there = self.messages.get((request["topic"], request["queue"]), [])
+        for at, message in enumerate(there[number : number + request["count"]], number):
+            if message is not None:
+                _, _, name, size = message
+                body = f"{name}.".encode() * size
+                rows.append((at, size, zlib.crc32(body[:size]), body[:20].decode()))
+        return rows
+
+    def _wait(self, request: Request) -> bool:
+        return bool(request["number"] < self._range(request)[1])
+
+    def _expire(self, _request: Request) -> None:
+        beyond = 50 if self.fault == "expires more than it has" else 0
+        kept = [
+            (*name, max(self.first.get(name, 0), len(there) // 2) + beyond) for name, there in self.messages.items()
+        ]
+        self.write([], [(topic, queue, number) for topic, queue, number in kept])
+
+    def _close(self, _request: Request) -> None:
+        self._flush({})
+        fcntl.flock(self.lock, fcntl.LOCK_UN)
+
+    def _fork(self, request: Request) -> Request:
+        heard, told = os.pipe()
+        self.may_be_interrupted = False
+        if child := os.fork():
+            os.close(told)
+            outcomes = json.loads(os.read(heard, 10_000))
+            os.close(heard)
+            return {"pid": child, "outcomes": outcomes}
+        self.is_child = True
+        signal.alarm(60)
+        os.close(0)
+        os.close(1)
+        if self.fault != "keeps its lock in a forked child":
+            os.close(self.lock)
+        name = {"topic": request["topic"], "queue": request["queue"]}
+        asked = [
+            {"verb": "append", "messages": [[*name.values(), "forked", 10]]},
+            {"verb": "read", **name, "number": 0, "count": 1},
+            *({"verb": verb, **name} for verb in ("flush", "range", "expire")),
+        ]
+        outcomes = {one["verb"]: self.answer(one).get("error", "done") for one in asked}
+        os.write(told, json.dumps(outcomes).encode())
+        time.sleep(60)
+        os._exit(0)
+
+    def interrupted(self, _signal: int, _frame: object) -> None:
+        """Ctrl-C ends a call, and nothing else."""
+        if self.fault == "dies of an interrupt":
+            os._exit(1)
+        if self.fault == "loses its last message when it is interrupted" and self.file >= 0:
+            self._cut_last()
+        if self.may_be_interrupted:
+            self.may_be_interrupted = False
+            raise KeyboardInterrupt
+
+    def _cut_last(self) -> None:
+        lines = os.pread(self.file, 1 << 30, 0).splitlines(keepends=True)
+        if lines:
+            messages, first = json.loads(lines[-1])
+            os.ftruncate(self.file, sum(map(len, lines[:-1])))
+            os.write(self.file, json.dumps([messages[:-1], first]).encode() + b"\n")
+
+
+def main() -> None:
+    store = NaiveStore(" ".join(sys.argv[1:]))
+    signal.signal(signal.SIGINT, store.interrupted)
+    os.write(1, json.dumps({"ready": os.getpid(), "keeps": "acknowledged"}).encode() + b"\n")
+    rest = b""
+    while data := os.read(0, 1 << 16):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            request = json.loads(line)
+            answer = json.dumps({"id": request["id"], **store.answer(request)}).encode() + b"\n"
+            while answer:
+                answer = answer[os.write(1, answer) :]
+
+
+if __name__ == "__main__":
+    main()
