@@ -53,6 +53,9 @@ class File(Protocol):
     def sync(self) -> None:
         """Everything written so far is durable. Raises OSError: then nobody knows what is, and none may be promised."""
 
+    def require_whole(self) -> None:
+        """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError."""
+
     def close(self) -> None:
         """The file is not used through this object any more; nothing is made durable by it."""
 
@@ -96,6 +99,7 @@ class MappedFile:
 
     descriptor = -1
     data: Bytes = np.zeros(0, np.uint8)
+    _mapping: mmap.mmap | None = None
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -105,7 +109,8 @@ class MappedFile:
         access = mmap.ACCESS_WRITE if write else mmap.ACCESS_READ
         data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
         if length:
-            data = np.frombuffer(mmap.mmap(self.descriptor, length, access=access), np.uint8)
+            self._mapping = mmap.mmap(self.descriptor, length, access=access)
+            data = np.frombuffer(self._mapping, np.uint8)
         data.flags.writeable = write
         self.data = data
 
@@ -116,6 +121,12 @@ class MappedFile:
         if not os.fstat(self.descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
             raise OSError(errno.ENOENT, "somebody has deleted the file")
         os.fdatasync(self.descriptor)  # on Linux it takes mapped pages along
+        self.require_whole()  # last, so that what was cut off in the meantime is not promised either
+
+    def require_whole(self) -> None:
+        """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError."""
+        if self._mapping is not None and (length := self._mapping.size()) < len(self.data):
+            raise OSError(errno.EIO, f"somebody has cut the file to {length} of its {len(self.data)} bytes")
 
     def close(self) -> None:
         """The descriptor goes; the mapping goes with the last view of it."""

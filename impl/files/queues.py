@@ -58,7 +58,7 @@ class ConsumeQueue:
         """
         base = self._base(number)
         if base in self.segments.bases:
-            file = self.segments.file(base, write=True)
+            file = self.segments.whole(base, write=True)
         else:
             if self.segments.bases and base != self.segments.next_base():
                 raise Damaged(f"{self.segments.path(base)}: expected the file of {self.segments.next_base()} first")
@@ -87,7 +87,7 @@ class ConsumeQueue:
     def slots(self, low: int, high: int) -> Bytes:
         """uint8 [high - low, 20]: entries of one file, as they lie there."""
         base = self._base(low)
-        data = self.segments.file(base).data
+        data = self.segments.whole(base).data
         return data[low * ENTRY_BYTES - base : high * ENTRY_BYTES - base].reshape(-1, ENTRY_BYTES)
 
     def entries(self, low: int, high: int) -> npt.NDArray[np.void]:

@@ -78,6 +78,15 @@ class Segments:
                 before.close()
         return found
 
+    def whole(self, position: int, *, write: bool = False) -> File:
+        """As `file`, and its bytes may be touched. Raises StoreError where another program has cut it off."""
+        found = self.file(position, write=write)
+        try:
+            found.require_whole()
+        except OSError as error:
+            raise StoreError(f"{self.path(position // self.size * self.size)}: {error.strerror}; restore it") from error
+        return found
+
     def create(self, base: int) -> File:
         """A new file. Raises DiskFull, StoreError.
 

@@ -388,11 +388,11 @@ class Store:
     def expire(self, before: int | None = None) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
-        It is 72 hours ago, unless the settings or the caller say otherwise. Returns where the log begins now.
+        It is 72 hours ago, unless the caller or the settings say otherwise. Returns where the log begins now.
         """
         self._require_open()
         if before is None:
-            before = self.clock() - self.core.settings.reserved_hours * HOUR
+            before = self.clock() - self.core.kept.reserved_hours * HOUR
         errand = _Errand(partial(self._expire, before))
         self._errands.append(errand)
         self._wait_until(lambda: errand.is_done or self._ended)

@@ -46,6 +46,9 @@ class MemoryFile:
         self.data: Bytes = np.zeros(length, np.uint8)
         self.synced: Bytes | None = None
 
+    def require_whole(self) -> None:
+        """It is."""
+
     def sync(self) -> None:
         """The bytes as they are now are what survives."""
         self.synced = self.data.copy()

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from gapless.impl.environment.choices import Choices
 from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.files.checkpoint import NOWHERE
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.records import kernels
 from gapless.impl.records.errors import StoreError
@@ -185,7 +186,7 @@ class LogMachine(RuleBasedStateMachine):
         record = _flawed(flaw, encode(Record("x", 0, 0, end, 0, bytes(body), store_time=time)))
         room = data[at - base : at - base + len(record)]
         room[:] = np.frombuffer(record, np.uint8)[: len(room)]
-        stopped, *_ = kernels.scan(data, base, end - base, 0, kernels.CRC_TABLES)
+        stopped, *_ = kernels.scan(data, base, end - base, 0, kernels.CRC_TABLES, NOWHERE, 0)
         if stopped != end - base:
             raise Mismatch(f"a record that must be refused ({flaw or 'elsewhere'}) is taken for one, at {at}")
         raise StoreError("no record begins here")
