@@ -36,6 +36,7 @@ BODIES = st.integers(0, 450)  # bytes: some fit into no file, most do
 AWAY = st.sampled_from((0,) * 8 + (1, 8))  # bytes behind the position that is due
 TICKS = st.integers(-500, 3000)  # ms: the clock may step back
 FLAWS = st.sampled_from(("",) * 9 + ("claimed", "known", "fits", "intact", "sealed"))
+RECORD = 92 + 20  # bytes of a record beside its body, with a topic of one letter and its checksum
 CHOICES = st.lists(st.integers(0, 11), max_size=8)
 
 
@@ -64,7 +65,7 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, body: int, tick: int, away: int, flaw: str) -> None:
         """A record is written at the log's end; or a record with a flaw lies there when the log is found again."""
         self.now += tick
-        size, s = 92 + body, self.model
+        size, s = RECORD + body, self.model
         if s.end + size + log.BLANK > s.base + s.file_size and size + log.BLANK <= s.file_size:
             self.roll()
         s, time = self.model, max(self.now, self.model.newest)
