@@ -255,8 +255,8 @@ class Dispatch:
         """The exclusive end of the visible entries whose records end at or before log position `safe`."""
         low, high = queue.flushed, queue.committed
         while low < high:
-            address, end = queue.reserve(low)
-            to: int = build_kernel.safe_end(address, low, min(end, high), safe)
+            slots, end = queue.reserve(low)
+            to: int = build_kernel.safe_end(slots.ctypes.data, low, min(end, high), safe)
             if to < min(end, high):
                 return to
             low = to

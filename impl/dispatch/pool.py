@@ -4,8 +4,8 @@ Every worker does the same: it takes the oldest batch that waits, or scans the n
 beside the others; then sets its bits and commits. All steps but `build` are taken under one lock.
 
 Ctrl-C reaches the main thread alone, and a `Condition` that it interrupts may leave its lock taken, or released twice.
-So only workers wait on one; whoever calls waits on a lock of its own. For the same reason nobody calls `Thread.start`,
-which waits on one, or `Thread.join`, which takes a thread for ended once it was interrupted.
+So only the store's own threads wait on one; whoever calls waits on a lock of its own. For the same reason nobody calls
+`Thread.start`, which waits on one, or `Thread.join`, which takes a thread for ended once it was interrupted.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from time import monotonic
 
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.records.errors import DiskFull, StoreError
 
-PATIENCE = 0.005  # seconds that a worker sleeps where nobody wakes it
+PATIENCE = 0.02  # seconds that a worker sleeps where nobody wakes it
+ATTENTION = 0.001  # the same where it has just had something to do: more may have come meanwhile
 
 
 class Pool:
     """Workers that keep a dispatch going.
 
     `limit`: called for how far the log may be scanned, a position · `lock`: held for every step; whoever takes one
-    beside the pool holds it, too · `asleep`: how many workers wait for something to happen, and who pauses them.
+    beside the pool holds it, too · `asleep`: how many workers wait for something to happen, or are about to.
 
     A step that raises stops the dispatch, loudly: `error` says why, `wait` and `stop` raise it. A disk without room
     does not: `trouble` says so, and `wait` raises it, for as long as the next queue file cannot be made.
@@ -40,7 +42,8 @@ class Pool:
         self.asleep = 0
         self.trouble: DiskFull | None = None
         self._limit = limit
-        self._changed = threading.Condition(self.lock)
+        self._changed = threading.Condition(self.lock)  # for who pauses
+        self._news: SimpleQueue[None] = SimpleQueue()  # for workers that sleep
         self._stopping = False
         self._pausing = self._building = 0  # who asks the workers to pause; batches that are being built
         self._working = 0  # workers that have begun and not ended
@@ -58,9 +61,14 @@ class Pool:
             start_new_thread(self._work, ())
 
     def wake(self) -> None:
-        """The log has grown. Cheap to leave out: workers look for themselves, after a while."""
-        with self.lock:
-            self._changed.notify_all()
+        """Something has changed for every worker. Cheap to leave out: they look for themselves, after a while."""
+        for _ in range(self.asleep):
+            self._news.put(None)
+
+    def nudge(self) -> None:
+        """The log has grown: a worker that sleeps looks at once. Takes no lock, and costs nothing where none sleeps."""
+        if self.asleep:
+            self._news.put(None)
 
     def wait(self, until: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait for what steps bring about; False after `timeout` seconds. Raises what stopped dispatch."""
@@ -86,14 +94,12 @@ class Pool:
         """Meanwhile no worker does anything, and no step is taken. For threads that no signal interrupts."""
         with self.lock:
             self._pausing += 1
-            self.asleep += 1
             try:
                 self._changed.wait_for(lambda: not self._building)
                 yield
             finally:
-                self.asleep -= 1
                 self._pausing -= 1
-                self._changed.notify_all()
+                self.wake()
 
     def stop(self) -> None:
         """What is being built is finished and committed, and nothing new is begun; no worker does anything then.
@@ -102,7 +108,7 @@ class Pool:
         """
         with self.lock:
             self._stopping = True
-            self._changed.notify_all()
+            self.wake()
         self._wait(lambda: not self._working)
         if self.error is not None:
             raise self.error
@@ -135,23 +141,31 @@ class Pool:
 
     def _tell(self) -> None:
         """Something has changed: all who wait look again."""
-        if self.asleep:
+        self.wake()
+        if self._pausing:
             self._changed.notify_all()
         while self._turns:
             self._turns.popleft().release()
 
     def _next(self) -> DispatchBatch | None:
         """The batch that is to be built next; waits for one. None where there will be none."""
-        with self.lock:
-            while not self._stopping and self.error is None:
+        patience = ATTENTION
+        while True:
+            with self.lock:
+                self.asleep += 1  # before it looks, so that no nudge is lost between looking and sleeping
+                if self._stopping or self.error is not None:
+                    self.asleep -= 1
+                    return None
                 batch = None if self._pausing else self._taken()
                 if batch is not None:
+                    self.asleep -= 1
                     self._building += 1
                     return batch
-                self.asleep += 1
-                self._changed.wait(PATIENCE)
+            with suppress(Empty):
+                self._news.get(timeout=patience)
+            patience = PATIENCE
+            with self.lock:
                 self.asleep -= 1
-            return None
 
     def _taken(self) -> DispatchBatch | None:
         return self.dispatch.take() or self._scanned()

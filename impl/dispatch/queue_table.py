@@ -9,7 +9,7 @@ import numpy as np
 
 from gapless.impl.dispatch import scan_kernel as s
 from gapless.impl.dispatch.bitmap import widen
-from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
+from gapless.impl.files.queues import MAPPED, ConsumeQueue, ConsumeQueues
 from gapless.impl.records.record import Bytes, Ints
 
 Array = TypeVar("Array", Ints, Bytes)
@@ -24,9 +24,10 @@ class QueueTable:
     the queue's index · `bits`: the bitmaps, one behind the other. What was outgrown stays unused.
     """
 
-    def __init__(self, queues: ConsumeQueues, room: int = ROOM_AT_FIRST) -> None:
+    def __init__(self, queues: ConsumeQueues, room: int = ROOM_AT_FIRST, most: int = MAPPED) -> None:
         self.queues = queues
         self.room = room
+        self.most = most  # queues whose slots stay in memory, unless more are in flight
         self.columns: Ints = np.zeros((16, s.COLUMNS), np.int64)
         self.places: Ints = np.full(64, -1, np.int64)
         self.subjects: Ints = np.zeros((32, s.S_COLUMNS), np.int64)
@@ -78,13 +79,23 @@ class QueueTable:
 
     def reserve(self, queue: ConsumeQueue, number: int) -> None:
         """There are slots for the queue's entries from `number` on. Raises DiskFull, StoreError."""
+        slots, upto = queue.reserve(number)
+        if len(self._held) >= self.most:
+            self._let_go()
         row, held = self.columns[queue.index], self._held[queue.index]
-        row[s.ADDRESS], row[s.UPTO] = queue.reserve(number)
-        row[s.FROM] = number
+        row[s.ADDRESS], row[s.FROM], row[s.UPTO] = slots.ctypes.data, number, upto
         # Workers write by address: what lies there stays in memory until all of it is visible, whoever closes the file.
         while held and held[0][0] <= row[s.COMMITTED]:
             held.popleft()
-        held.append((int(row[s.UPTO]), queue.slots(number, number + 1)))
+        held.append((upto, slots))
+
+    def _let_go(self) -> None:
+        """The slots of queues that have nothing in flight need not stay in memory: they are asked for once more."""
+        for index in list(self._held):
+            row = self.columns[index]
+            if row[s.SCANNED] == row[s.COMMITTED]:
+                row[s.FROM] = row[s.UPTO] = 0
+                del self._held[index]
 
     def widen(self, queue: ConsumeQueue) -> None:
         """The queue's bitmap has twice the room."""

@@ -4,8 +4,9 @@ A store asks its disk for little, so that a simulated one can do the same and lo
 are relative to the store's folder, have `/` between their parts and never lead out of it: a disk answers EINVAL to one
 that would. What is durable is what survives a loss of power:
 
-* bytes of a file, once `File.sync` has returned;
-* a file's existence at its full length and of zeros, once `create` has returned (before that: absent, empty or whole);
+* bytes of a file, and its name, once `File.sync` has returned;
+* a file's existence at its full length and of zeros, once `create` has returned (before that: absent, empty or whole),
+  or where it was not to be `durable`, once it was synced;
 * its absence, once `delete` has returned (before that: either);
 * the whole new content, once `write` has returned (before that: all of the old or all of the new).
 
@@ -14,6 +15,7 @@ Where one of them raises OSError, it is as before it returned: either may be fou
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import mmap
@@ -21,8 +23,8 @@ import os
 import stat
 import struct
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
@@ -45,10 +47,20 @@ class File(Protocol):
     """A file of a fixed length, mapped into memory.
 
     `data`: uint8 [length], its bytes; what is written there is seen by every reader at once, and is safe after `sync`.
-    It may be used as long as somebody holds it, whatever became of the file. Read-only if the file was opened so.
+    It may be used as long as somebody holds it, whatever became of the file. Read-only if the file was opened so. What
+    lies beyond what was reserved is zeros, and nobody writes there: on a full disk that would be a signal.
     """
 
     data: Bytes
+
+    def reserve(self, low: int, high: int) -> None:
+        """There is room on the disk for bytes `low:high`, which nobody writes to meanwhile. Raises OSError: ENOSPC."""
+
+    def used(self) -> int:
+        """Where its zeros begin: all bytes from there on are zeros. Raises OSError."""
+
+    def rest(self) -> None:
+        """It is seldom synced from now on: what that needs may be let go."""
 
     def sync(self) -> None:
         """Everything written so far is durable. Raises OSError: then nobody knows what is, and none may be promised."""
@@ -69,11 +81,11 @@ class Disk(Protocol):
     def folders(self, folder: str) -> list[str]:
         """The folders in a folder, sorted; none where there is no such folder. Raises OSError."""
 
-    def create(self, path: str, length: int) -> File:
-        """A new file of zeros, with room on the disk for all of it. Raises OSError: ENOSPC where there is none."""
+    def create(self, path: str, length: int, *, durable: bool = True) -> File:
+        """A new file of zeros, of which nothing is reserved yet. Raises OSError."""
 
     def open(self, path: str, *, write: bool) -> File:
-        """A file that is there; with `write`, its whole length has room on the disk. Raises OSError."""
+        """A file that is there. Raises OSError."""
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
@@ -91,51 +103,150 @@ class Disk(Protocol):
         """Others may write."""
 
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.mmap.restype = ctypes.c_void_p
+_LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_ssize_t]
+_LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+MAP_FAILED = ctypes.c_void_p(-1).value
+
+
+class Mapping:
+    """Bytes of a file in memory, for as long as an array of them lives.
+
+    Python's own `mmap` holds a descriptor for every mapping, and a store has many thousands of files.
+    """
+
+    def __init__(self, descriptor: int, length: int, *, write: bool) -> None:
+        self.length = length
+        protection = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
+        self.address: int | None = _LIBC.mmap(None, length, protection, mmap.MAP_SHARED, descriptor, 0)
+        if self.address == MAP_FAILED:
+            self.address = None
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        where = self.address, not write
+        self.__array_interface__ = {"data": where, "shape": (length,), "typestr": "|u1", "version": 3}
+
+    def __del__(self, unmap: Callable[[int, int], int] = _LIBC.munmap) -> None:
+        if (address := getattr(self, "address", None)) is not None:
+            unmap(address, self.length)
+
+
 class MappedFile:
-    """A file of the real disk. It owns its descriptor; until Python 3.13 the mapping holds a second one.
+    """A file of the real disk. It owns its descriptor until it rests; where it is synced after that, it is opened anew.
 
     `data`: no bytes before `map`.
     """
 
     descriptor = -1
     data: Bytes = np.zeros(0, np.uint8)
-    _mapping: mmap.mmap | None = None
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, disk: RealDisk, path: Path, descriptor: int) -> None:
+        self.disk = disk
+        self.path = path
         self.descriptor = descriptor
+        self.is_closed = False
+        self._named = False  # whether its name is known to be durable
+        self._identity = (-1, -1)
 
     def map(self, length: int, *, write: bool) -> None:
-        """Its bytes are in memory."""
-        access = mmap.ACCESS_WRITE if write else mmap.ACCESS_READ
+        """Its bytes are in memory. Raises OSError."""
+        status = os.fstat(self.descriptor)
+        self._identity = (status.st_dev, status.st_ino)
         data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
         if length:
-            self._mapping = mmap.mmap(self.descriptor, length, access=access)
-            data = np.frombuffer(self._mapping, np.uint8)
-        data.flags.writeable = write
+            data = np.asarray(Mapping(self.descriptor, length, write=write))
+        if not write:
+            data.flags.writeable = False
         self.data = data
+
+    def reserve(self, low: int, high: int) -> None:
+        """There is room on the disk for bytes `low:high`, which nobody writes to meanwhile. Raises OSError: ENOSPC."""
+        high = min(-(-high // mmap.PAGESIZE) * mmap.PAGESIZE, len(self.data))  # the kernel maps pages
+        if low < high:
+            with self._opened() as descriptor:
+                self._require_whole(
+                    os.fstat(descriptor)
+                )  # to reserve beyond its end would make it long again, of zeros
+                _reserve(descriptor, low, high)
+
+    def used(self) -> int:
+        """Where its zeros begin. A file system that keeps no count of that says: nowhere. Raises OSError."""
+        end = 0
+        with self._opened() as descriptor:
+            while end < len(self.data):
+                try:
+                    data = os.lseek(descriptor, end, os.SEEK_DATA)
+                except OSError as error:
+                    if error.errno == errno.ENXIO:  # there is no data behind that
+                        break
+                    return len(self.data)
+                end = os.lseek(descriptor, data, os.SEEK_HOLE)
+        return min(end, len(self.data))
 
     def sync(self) -> None:
         """Everything written so far is durable; the interpreter lock is not held meanwhile. Raises OSError."""
-        if self.descriptor < 0:
+        if self.is_closed:
             raise OSError(errno.EBADF, "the file was closed")
-        if not os.fstat(self.descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
-            raise OSError(errno.ENOENT, "somebody has deleted the file")
-        os.fdatasync(self.descriptor)  # on Linux it takes mapped pages along
-        self.require_whole()  # last, so that what was cut off in the meantime is not promised either
+        with self._opened() as descriptor:
+            if not os.fstat(descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
+                raise OSError(errno.ENOENT, "somebody has deleted the file")
+            if self._named:
+                os.fdatasync(descriptor)  # on Linux it takes mapped pages along
+            else:
+                os.fsync(descriptor)
+            self._require_whole(os.fstat(descriptor))  # last: what was cut off meanwhile is not promised either
+        if not self._named:
+            self.disk.make_name_durable(self.path)
+            self._named = True
 
     def require_whole(self) -> None:
-        """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError."""
-        if self._mapping is not None and (length := self._mapping.size()) < len(self.data):
-            raise OSError(errno.EIO, f"somebody has cut the file to {length} of its {len(self.data)} bytes")
+        """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError.
 
-    def close(self) -> None:
-        """The descriptor goes; the mapping goes with the last view of it."""
+        Bytes of a file that was deleted, or replaced by another one, stay what they were.
+        """
+        try:
+            status = os.fstat(self.descriptor) if self.descriptor >= 0 else os.stat(self.path)  # noqa: PTH116 - faster
+        except OSError:
+            return
+        if (status.st_dev, status.st_ino) == self._identity:
+            self._require_whole(status)
+
+    def _require_whole(self, status: os.stat_result) -> None:
+        if status.st_size < len(self.data):
+            raise OSError(errno.EIO, f"somebody has cut the file to {status.st_size} of its {len(self.data)} bytes")
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """Its descriptor, opened for a moment where it has none. Raises OSError where another file has its name."""
+        if self.descriptor >= 0:
+            yield self.descriptor
+            return
+        descriptor = os.open(self.path, os.O_RDWR if self.data.flags.writeable else os.O_RDONLY)
+        try:
+            status = os.fstat(descriptor)
+            if (status.st_dev, status.st_ino) != self._identity:
+                raise OSError(errno.ENOENT, "somebody has put another file in its place")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def rest(self) -> None:
+        """The descriptor goes.
+
+        A log keeps that of the file which it writes to. Once another process was told of an error of the disk, a
+        descriptor that is opened after that is not.
+        """
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
+    def close(self) -> None:
+        """The descriptor goes; the mapping goes with the last view of it."""
+        self.is_closed = True
+        self.rest()
+
     def __del__(self) -> None:
-        self.close()
+        self.rest()
 
 
 class RealDisk:
@@ -159,17 +270,19 @@ class RealDisk:
         """The folders in a folder, sorted; none where there is no such folder. Raises OSError."""
         return [entry.name for entry in self._entries(folder) if entry.is_dir()]
 
-    def create(self, path: str, length: int) -> MappedFile:
-        """A new file of zeros, with room on the disk for all of it. Raises OSError: ENOSPC where there is none."""
+    def create(self, path: str, length: int, *, durable: bool = True) -> MappedFile:
+        """A new file of zeros, of which nothing is reserved yet. Raises OSError."""
         whole = self._place(path)
-        self._make_folder(whole.parent)
-        file = MappedFile(os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
+        if durable:
+            self._make_folder(whole.parent)
+        else:
+            whole.parent.mkdir(parents=True, exist_ok=True)
+        file = MappedFile(self, whole, os.open(whole, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
         try:
-            os.ftruncate(file.descriptor, length)  # first, so that the length is never anything between
-            _reserve(file.descriptor, length)
-            os.fsync(file.descriptor)
-            _sync_folder(whole.parent)
+            os.ftruncate(file.descriptor, length)  # before all else, so that the length is never anything between
             file.map(length, write=True)
+            if durable:
+                file.sync()
         except BaseException:
             file.close()
             with suppress(OSError):
@@ -178,20 +291,25 @@ class RealDisk:
         return file
 
     def open(self, path: str, *, write: bool) -> MappedFile:
-        """A file that is there; with `write`, its whole length has room on the disk. Raises OSError."""
+        """A file that is there. Raises OSError."""
         whole = self._place(path)
-        file = MappedFile(os.open(whole, os.O_RDWR if write else os.O_RDONLY))
+        file = MappedFile(self, whole, os.open(whole, os.O_RDWR if write else os.O_RDONLY))
         try:
             status = os.fstat(file.descriptor)
             if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "a folder, not a file", str(whole))  # noqa: TRY301 - closed below
-            if write:
-                _reserve(file.descriptor, status.st_size)
             file.map(status.st_size, write=write)
         except BaseException:
             file.close()
             raise
+        if not write:
+            file.rest()
         return file
+
+    def make_name_durable(self, path: Path) -> None:
+        """A file's name is durable, and the names of the folders that lead to it. Raises OSError."""
+        self._make_folder(path.parent)
+        _sync_folder(path.parent)
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
@@ -333,21 +451,19 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _reserve(descriptor: int, length: int) -> None:
-    """Blocks for the whole file, so that writing to its mapping never meets a full disk, which would be a signal.
+def _reserve(descriptor: int, low: int, high: int) -> None:
+    """Blocks for bytes `low:high`, so that writing to their mapping never meets a full disk, which would be a signal.
 
     Where nobody can reserve blocks (some file systems, under a C library that does not make up for it), what is in the
     file is written once more. On file systems that write each change to a new place (btrfs, ZFS), neither is a promise.
     """
-    if not length:
-        return
     try:
-        os.posix_fallocate(descriptor, 0, length)
+        os.posix_fallocate(descriptor, low, high - low)
     except OSError as error:
         if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
             raise
-        for start in range(0, length, 1 << 20):
-            content = os.pread(descriptor, min(1 << 20, length - start), start)
+        for start in range(low, high, 1 << 20):
+            content = os.pread(descriptor, min(1 << 20, high - start), start)
             if os.pwrite(descriptor, content, start) != len(content):
                 raise OSError(errno.ENOSPC, "no room for the whole file") from error
 

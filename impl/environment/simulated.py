@@ -80,6 +80,18 @@ class SimulatedFile:
         self._path = path
         self._disk: SimulatedDisk | None = disk
 
+    def reserve(self, low: int, high: int) -> None:
+        """There is room for it: `create` saw to that. Raises OSError where that was asked for."""
+        if self._disk is not None and low < high:
+            self._disk.reserve(self._path)
+
+    def used(self) -> int:
+        """Where its zeros begin: this disk does not tell."""
+        return len(self.data)
+
+    def rest(self) -> None:
+        """It can be synced as before."""
+
     def sync(self) -> None:
         """Everything written so far is durable. Raises OSError, PowerLost."""
         if self._disk is None:
@@ -121,6 +133,7 @@ class SimulatedDisk:
         self.tree = Tree()
         self._begun: dict[str, tuple[Outcome, ...]] = {}  # by path: what may be found of what has not returned
         self.unclear: dict[str, tuple[Outcome, ...]] = {}  # by path: what may be found of what raised OSError
+        self.unnamed: set[str] = set()  # files whose names are not durable yet
         self._faults: list[_Fault] = []
         self._ends_at: int | None = None
         self._off = False
@@ -150,9 +163,9 @@ class SimulatedDisk:
     ) -> None:
         """The next `times` uses that fit raise OSError with `error`, an errno, and have no effect.
 
-        `at`: the number of an operation; `verb`: create, open, delete, read, write or sync; `verb` and `path` are
-        patterns, as a shell has them. `forget`: where a sync fails so, the kernel takes the file's pages for clean, as
-        Linux does, and the next sync succeeds without them.
+        `at`: the number of an operation; `verb`: create, open, reserve, delete, read, write or sync; `verb` and `path`
+        are patterns, as a shell has them. `forget`: where a sync fails so, the kernel takes the file's pages for clean,
+        as Linux does, and the next sync succeeds without them.
         """
         self._faults.append(_Fault(error, at, verb, path, times, forget))
 
@@ -170,6 +183,12 @@ class SimulatedDisk:
                 after.tree.put(path, content.survived(kept, self.sector))
                 if len(kept) < len(dirty):
                     after.lost[path] = [place * self.sector for place in sorted({*dirty} - {*kept})]
+            for path in sorted(self.unnamed):
+                which = choose(4)  # the plainest: it was never there
+                if which < 3:
+                    gone(path, folder=which == 0)(after.tree)
+                if which == 2:
+                    after.tree.put(path, Content.zeros(0, self.page))
             _settle(after.tree, self.unclear, choose)
             _settle(after.tree, self._begun, choose)
             return after
@@ -182,6 +201,7 @@ class SimulatedDisk:
                 after.tree.put(path, content.copy())
             _settle(after.tree, self._begun, choose)
             after.unclear = dict(self.unclear)
+            after.unnamed = set(self.unnamed)
             return after
 
     def write_back(self, choose: Choose) -> None:
@@ -213,8 +233,8 @@ class SimulatedDisk:
             apart = (split(inside) for inside in self.tree.folders if inside)
             return sorted(name for above, name in apart if above == folder)
 
-    def create(self, path: str, length: int) -> SimulatedFile:
-        """A new file of zeros. Raises OSError: ENOSPC where there is no room; PowerLost."""
+    def create(self, path: str, length: int, *, durable: bool = True) -> SimulatedFile:
+        """A new file of zeros, with room for all of it. Raises OSError: ENOSPC where there is none; PowerLost."""
         with self._mutex:
             self._check_alive()
             check_path(path)
@@ -226,6 +246,8 @@ class SimulatedDisk:
             outcomes = (*made, found(path, Content.zeros(0, self.page)), found(path, new))
             self._operate("create", path, *outcomes, room=length)
             self.tree.put(path, new)
+            if not durable:
+                self.unnamed.add(path)
             return SimulatedFile(self, path, new, write=True)
 
     def open(self, path: str, *, write: bool) -> SimulatedFile:
@@ -245,6 +267,7 @@ class SimulatedDisk:
             self.tree.find(path)
             self._operate("delete", path, gone(path, folder=False), gone(path, folder=True))
             self.tree.remove(path, folder=True)
+            self.unnamed.discard(path)
 
     def read(self, path: str) -> bytes | None:
         """A small file's content; None if it is not there. Raises OSError, PowerLost."""
@@ -273,6 +296,13 @@ class SimulatedDisk:
             self._operate("sync", path, content=content)
             if not self.lying:
                 content.sync(self.page)
+                self.unnamed.discard(path)
+
+    def reserve(self, path: str) -> None:
+        """What `SimulatedFile.reserve` does: nothing, unless it is to fail."""
+        with self._mutex:
+            self._check_alive()
+            self._perhaps_fail(None, "reserve", path)
 
     def lock(self) -> None:
         """No other writer opens this store until `unlock`, or the end of the process. Raises BlockingIOError."""

@@ -15,9 +15,9 @@ import numpy as np
 from gapless.impl.files.checkpoint import NOWHERE
 from gapless.impl.files.observer import LogObserver, append_row
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.files.segments import Segments, zero_from
+from gapless.impl.files.segments import Segments, asked, zero_from
 from gapless.impl.records import kernels
-from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
+from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped, StoreError
 from gapless.impl.records.record import (
     BLANK,
     FIXED,
@@ -37,6 +37,7 @@ from gapless.impl.records.record import (
 
 PAGE = 4096  # bytes that a disk writes at once, or multiples of them
 LARGE = 4096  # bytes of a body that is dearer to copy, and to read once more, than to call native code
+AHEAD = 64 << 20  # bytes for which there is room on the disk behind those that are needed
 _BLANK = struct.Struct(">iI")
 _pack_head = HEAD.pack
 _crc32 = zlib.crc32
@@ -80,6 +81,7 @@ class CommitLog:
         self._base = self.end
         self._bytes: Bytes = np.zeros(0, np.uint8)  # of the file being written; empty until there is one
         self._mapped = memoryview(b"")
+        self._room = 0  # bytes of that file for which there is room on the disk; a blank goes behind every record
         self._under_way: UnderWay | None = None
         self._flushing, self._making = Lock(), Lock()
 
@@ -114,7 +116,7 @@ class CommitLog:
             self._too_long(len(properties))
         size = FIXED - 1 + length + len(prefix) + extra
         at = self.end - self._base
-        if at + size + BLANK > len(self._bytes):
+        if at + size + BLANK > self._room:
             at = self._make_room(size)
         position, number, out = self._base + at, queue.next, self._mapped
         time, crc = max(now, self.newest), _crc32(body)
@@ -191,10 +193,13 @@ class CommitLog:
         try:
             while done < count:
                 before, base, at = done, self._base, self.end - self._base
+                if len(self._bytes):
+                    self._reserve(at + most)
                 self._under_way = (self.end, most, self.newest, queues, numbers.tolist())
                 done, at = kernels.encode_many(
-                    self._bytes, base, at, done, messages.queue_index, np.frombuffer(b"".join(topics), np.uint8),
-                    topic_ends, ids, numbers, messages.bodies, messages.body_ends, messages.properties, property_ends,
+                    self._bytes[: self._room], base, at, done, messages.queue_index,
+                    np.frombuffer(b"".join(topics), np.uint8), topic_ends, ids, numbers,
+                    messages.bodies, messages.body_ends, messages.properties, property_ends,
                     head, now, time, kernels.CRC_TABLES, placed, self.sealing,
                 )  # fmt: skip
                 if done > before:
@@ -252,23 +257,43 @@ class CommitLog:
         """There is a file with room for `size` bytes; returns the byte in it where they begin. Raises as `append`."""
         if size + BLANK > self.file_size:
             self._too_large(size)
-        if len(self._bytes):
-            self.roll()
-        else:
+        if not len(self._bytes):
             self._write_to(self.end)
-        return self.end - self._base
+        elif not size or self.end - self._base + size + BLANK > self.file_size:
+            self.roll(size)
+        at = self.end - self._base
+        self._reserve(at + size)
+        return at
 
-    def roll(self) -> None:
+    def _reserve(self, upto: int) -> None:
+        """There is room on the disk for the file's bytes before `upto`, and a blank. Raises DiskFull, StoreError."""
+        if upto + BLANK > self._room:
+            self._room = self._reserved(self._base, upto + BLANK)
+
+    def _reserved(self, base: int, least: int) -> int:
+        """How far there is room in a file now: for `least` bytes, and for what comes next where the disk has that."""
+        least = min(least, self.file_size)
+        ahead = min(least + AHEAD, self.file_size)
+        try:
+            self.segments.reserve(base, ahead)
+        except DiskFull:
+            self.segments.reserve(base, least)
+            return least
+        return ahead
+
+    def roll(self, size: int = 0) -> None:
         """A blank fills the file, and the next one begins. The full file is flushed before anybody sees that.
 
         So a crash never takes away more than from the file being written (spec/log.py, crash: full files survive).
-        Raises DiskFull or StoreError, and the log ends where it did.
+        `size`: of the record that the next file has room for. Raises DiskFull or StoreError, and the log ends where it
+        did.
         """
         self.settle()
         if not len(self._bytes):
             self._write_to(self.end)
-        end, following = self.end, self._base + self.file_size
-        self._make(following)
+        end, base, following = self.end, self._base, self._base + self.file_size
+        self._reserve(end - base)
+        self._make(following, size)
         self._under_way = (end, BLANK, self.newest, (), ())
         _BLANK.pack_into(self._mapped, end - self._base, following - end, MAGIC_BLANK)
         with self._flushing:
@@ -279,6 +304,7 @@ class CommitLog:
                 self.recorder.tape += row  # no call from here to the end: Python is interrupted at calls
             self.end = following
             self._flushed(following)
+            self.segments.file(base).rest()  # all that it has is safe
         self._under_way = None
 
     def settle(self) -> None:
@@ -301,19 +327,26 @@ class CommitLog:
             self.newest = newest
         self._under_way = None
 
+    @property
+    def is_filling(self) -> bool:
+        """Half of the file being written is full, and the next one is not made yet."""
+        return self.end - self._base > self.file_size // 2 and self._base + self.file_size not in self.segments.bases
+
     def make_ready(self) -> None:
         """The next file is made before it is needed, once half of this one is full. Raises DiskFull, StoreError."""
-        if self.end - self._base > self.file_size // 2:
-            self._make(self._base + self.file_size)
+        if self.is_filling:
+            self._make(self._base + self.file_size, 0)
 
-    def _make(self, base: int) -> None:
+    def _make(self, base: int, size: int) -> None:
         with self._making:
             if base not in self.segments.bases:
                 self.segments.create(base)
+            self._reserved(base, size + BLANK)
 
     def _write_to(self, base: int) -> None:
         file = self.segments.file(base, write=True) if base in self.segments.bases else self.segments.create(base)
         mapped = memoryview(file.data)  # type: ignore[arg-type]
+        self._room = 0  # nothing is written there before somebody has looked
         self._base, self._mapped, self._bytes = base, mapped, file.data
 
     # -- flush -------------------------------------------------------------------------------------------------------
@@ -413,15 +446,19 @@ class CommitLog:
         self.segments.clear_unborn()
         self.segments.delete_from(base if full else base + self.file_size)
         for found in range(self.flushed // self.file_size * self.file_size, self.end, self.file_size):
-            data = self.segments.file(found, write=True).data
+            self._reserved(found, self.end - found)
+            data = self.segments.file(found, write=True).data[: self.end - found]
             data[::PAGE] = data[::PAGE].copy()
         self._base = base
         if base in self.segments.bases:
             self._write_to(base)
-            zero_from(self._bytes, self.end - base)
+            file = self.segments.file(base)
+            zero_from(self._bytes[: asked(file.used, self.segments.path(base))], self.end - base)
             self._sync(self.flushed, max(self.end, base + 1))
         else:
             self._sync(self.flushed, self.end)
+        for found in range(self.flushed // self.file_size * self.file_size, base, self.file_size):
+            self.segments.file(found).rest()
         self.flushed = self.end
 
 

@@ -12,14 +12,16 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.environment.real import Disk, File
-from gapless.impl.files.segments import Segments, asked, zero_from
+from gapless.impl.environment.real import Disk
+from gapless.impl.files.segments import MappedFiles, Segments, asked, zero_from
 from gapless.impl.records.errors import Damaged, NotAStore, Refused
 from gapless.impl.records.input_checks import queue_number
 from gapless.impl.records.record import ENTRY_BYTES, LONGEST_V1_TOPIC, Bytes, topic_bytes
 
 ENTRY = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 BLANK_SLOT = 0x7FFFFFFF  # the size in slots that fill a new queue's file up to its first entry
+LEAST_ROOM = 4096  # bytes of a queue's file for which there is room on the disk from the start
+MAPPED = 1024  # files of queues in memory: an operating system does not have room for any number of mappings
 
 FOLDER = "consumequeue"
 LIGHT = "%LMQ%"  # how the names of light queues begin
@@ -51,26 +53,29 @@ class ConsumeQueue:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def reserve(self, number: int) -> tuple[int, int]:
-        """There is a file for entry `number`: where in memory the entry lies, and where the file's numbers end.
+    def reserve(self, number: int) -> tuple[Bytes, int]:
+        """There is room for entry `number` and some more: uint8 [n, 20], their slots, and where their numbers end.
 
-        Raises DiskFull, StoreError.
+        A queue's file is sparse: it has its full length, and room on the disk for twice what it needs. Raises DiskFull,
+        StoreError.
         """
         base = self._base(number)
-        if base in self.segments.bases:
-            file = self.segments.whole(base, write=True)
-        else:
-            if self.segments.bases and base != self.segments.next_base():
-                raise Damaged(f"{self.segments.path(base)}: expected the file of {self.segments.next_base()} first")
-            file = self._first_file(number) if not self.segments.bases else self.segments.create(base)
-        return address(file) + number * ENTRY_BYTES - base, (base + self.segments.size) // ENTRY_BYTES
-
-    def _first_file(self, number: int) -> File:
-        """Slots before the queue's first entry, where it does not begin a file, say that they are blank."""
-        base = self._base(number)
-        file = self.segments.create(base)
-        entries(file.data)[: number - base // ENTRY_BYTES] = (0, BLANK_SLOT, 0)
-        return file
+        path, length = self.segments.path(base), self.segments.size
+        is_new = base not in self.segments.bases
+        if is_new and self.segments.bases and base != self.segments.next_base():
+            raise Damaged(f"{path}: expected the file of {self.segments.next_base()} first")
+        if is_new and self.segments.bases:  # the name of the one before is durable, and so there is never a hole
+            asked(self.segments.file(base - length, write=True).sync, self.segments.path(base - length))
+        is_first = is_new and not self.segments.bases
+        file = self.segments.create(base, durable=not is_first) if is_new else self.segments.whole(base, write=True)
+        needed = (number + 1) * ENTRY_BYTES - base
+        room = min(max(LEAST_ROOM, 1 << needed.bit_length()), length)
+        self.segments.reserve(base, room)
+        slots = entries(file.data[:room])
+        if is_first:  # slots before the queue's first entry, where it does not begin a file, say that they are blank
+            slots[: number - base // ENTRY_BYTES] = (0, BLANK_SLOT, 0)
+        low = number - base // ENTRY_BYTES
+        return file.data[low * ENTRY_BYTES : len(slots) * ENTRY_BYTES], base // ENTRY_BYTES + len(slots)
 
     def sync(self, low: int, high: int) -> None:
         """Entries `low:high` are durable. Raises OSError."""
@@ -115,7 +120,7 @@ class ConsumeQueue:
         """
         end = 0
         for base in reversed(self.segments.bases):
-            found = entries(self.segments.file(base).data)
+            found = self._slots_in_use(base)
             position, size = found["position"], found["size"]
             likely = np.flatnonzero((0 < size) & (size != BLANK_SLOT) & (0 <= position) & (position < upto))
             numbers = likely + base // ENTRY_BYTES
@@ -131,12 +136,20 @@ class ConsumeQueue:
     def reach(self) -> int:
         """Where in the log the message of the last entry ends, as the entries alone say; 0 where there is none."""
         for base in reversed(self.segments.bases):
-            found = entries(self.segments.file(base).data)
+            found = self._slots_in_use(base)
+            if not len(found):
+                continue
             written = found["size"] > 0
             count = len(found) if written.all() else int(written.argmin())
             if count and found["size"][count - 1] != BLANK_SLOT:
                 return int(found["position"][count - 1]) + int(found["size"][count - 1])
         return 0
+
+    def _slots_in_use(self, base: int) -> npt.NDArray[np.void]:
+        """The slots of a file, as (position, size, tag), but for zeros at its end."""
+        file = self.segments.file(base)
+        used = asked(file.used, self.segments.path(base))
+        return entries(file.data[: -(-used // ENTRY_BYTES) * ENTRY_BYTES])
 
     def forget_below(self, start: int) -> None:
         """Messages below `start` have left the log: `first` moves on to the first that has not."""
@@ -161,7 +174,8 @@ class ConsumeQueue:
                 self.segments.delete_from(base)
                 return
             file = self.segments.file(base, write=True)
-            zero_from(file.data, self.scanned * ENTRY_BYTES - base)
+            used = asked(file.used, self.segments.path(base))
+            zero_from(file.data[:used], self.scanned * ENTRY_BYTES - base)
             asked(file.sync, self.segments.path(base))  # the zeros count: no flush of entries would take them along
 
     def delete_expired(self) -> None:
@@ -182,11 +196,6 @@ def names_of_queues(disk: Disk) -> Iterator[tuple[str, str]]:
         yield from ((topic, name) for name in asked(partial(disk.folders, folder), folder))
 
 
-def address(file: File) -> int:
-    """Where a file's first byte lies in memory."""
-    return int(file.data.ctypes.data)
-
-
 def entries(data: Bytes) -> npt.NDArray[np.void]:
     """The slots of a file."""
     return data[: len(data) // ENTRY_BYTES * ENTRY_BYTES].view(ENTRY)
@@ -199,6 +208,7 @@ class ConsumeQueues:
         self.disk = disk
         self.file_size = file_size
         self.all: list[ConsumeQueue] = []
+        self._mapped = MappedFiles(MAPPED)
         self._named: dict[tuple[str, int], ConsumeQueue] = {}
         self._meeting = Lock()
 
@@ -230,7 +240,7 @@ class ConsumeQueues:
                 return self._named[topic, queue_id]
             topic_bytes(topic)
             try:
-                segments = Segments.load(self.disk, f"{FOLDER}/{topic}/{queue_id}", self.file_size)
+                segments = Segments.load(self.disk, f"{FOLDER}/{topic}/{queue_id}", self.file_size, self._mapped)
             except Damaged as error:
                 raise Damaged(f"{error}, or remove the folder {FOLDER}: it is built anew from the log") from error
             found = ConsumeQueue(len(self.all), topic, queue_id, segments)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import re
 from bisect import insort
+from collections import deque
 from collections.abc import Callable
+from threading import Lock
 from typing import TypeVar
 
 from gapless.impl.environment.real import Bytes, Disk, File
@@ -20,21 +22,50 @@ T = TypeVar("T")
 _NAME = re.compile(r"\d{20}")
 
 
-class Segments:
-    """The files in one folder. `size`: bytes of each · `bases`: where they begin, rising."""
+class MappedFiles:
+    """The files that are in memory, of many `Segments` together: about `most` of them, those that were used last."""
 
-    def __init__(self, disk: Disk, folder: str, size: int) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._all: deque[tuple[Segments, int]] = deque()  # those opened first stand first
+        self._choosing = Lock()
+
+    def add(self, segments: Segments, base: int) -> None:
+        """One more file is in memory; where that is one too many, another is let go, as soon as nobody uses its bytes.
+
+        It is not closed: whoever has it at this moment may still sync it.
+        """
+        with self._choosing:
+            self._all.append((segments, base))
+            for _ in range(2 * len(self._all)):
+                if len(self._all) <= self.most:
+                    break
+                other, at = self._all.popleft()
+                if other.was_used(at):  # since it was looked at last: it has a second chance
+                    self._all.append((other, at))
+
+
+class Segments:
+    """The files in one folder. `size`: bytes of each · `bases`: where they begin, rising.
+
+    `mapped`: what keeps few of the files in memory, where there may be many; without it all stay that were used.
+    """
+
+    def __init__(self, disk: Disk, folder: str, size: int, mapped: MappedFiles | None = None) -> None:
         self.disk = disk
         self.folder = folder
         self.size = size
+        self.mapped = mapped
         self.bases: list[int] = []
         self.unborn: int | None = None  # a file without bytes, that was being made when the power went: it is none
         self._open: dict[int, File] = {}
+        self._used: set[int] = set()  # since somebody looked which file could be let go
+        self._rooms: dict[int, int] = {}  # bytes of a file for which there is room on the disk, as far as is known
 
     @classmethod
-    def load(cls, disk: Disk, folder: str, size: int) -> Segments:
+    def load(cls, disk: Disk, folder: str, size: int, mapped: MappedFiles | None = None) -> Segments:
         """The files that are there. Nothing is changed. Raises NotAStore, WrongFileSize, Damaged, StoreError."""
-        found = cls(disk, folder, size)
+        found = cls(disk, folder, size, mapped)
         listed = asked(lambda: disk.names(folder), folder)
         names = {name: length for name, length in listed.items() if not name.startswith(".")}
         if strange := sorted(name for name in names if not _NAME.fullmatch(name)):
@@ -68,14 +99,16 @@ class Segments:
         return self.bases[-1] + self.size if self.bases else 0
 
     def file(self, position: int, *, write: bool = False) -> File:
-        """The file that holds a position, which has one. Raises StoreError where the disk does."""
+        """The file that holds a position, which has one. Raises StoreError where the disk does.
+
+        Its bytes are to be held for as long as they are used: it may be let go, and be opened again.
+        """
         base = position // self.size * self.size
         found = self._open.get(base)
         if found is None or (write and not found.data.flags.writeable):
-            before = found
-            found = self._open[base] = asked(lambda: self.disk.open(self.path(base), write=write), self.path(base))
-            if before is not None:
-                before.close()
+            found = self._keep(base, asked(lambda: self.disk.open(self.path(base), write=write), self.path(base)))
+        if self.mapped is not None:
+            self._used.add(base)
         return found
 
     def whole(self, position: int, *, write: bool = False) -> File:
@@ -87,24 +120,54 @@ class Segments:
             raise StoreError(f"{self.path(position // self.size * self.size)}: {error.strerror}; restore it") from error
         return found
 
-    def create(self, base: int) -> File:
+    def reserve(self, base: int, upto: int) -> None:
+        """There is room on the disk for a file's bytes before `upto`. Raises DiskFull, StoreError."""
+        known = self._rooms.get(base, 0)
+        if known < upto:
+            file = self.file(base, write=True)
+            asked(lambda: file.reserve(known, upto), self.path(base))
+            self._rooms[base] = upto
+
+    def was_used(self, base: int) -> bool:
+        """Whether a file was used since this was asked before. Where it was not, it is let go."""
+        if base in self._used:
+            self._used.discard(base)
+            return base in self._open
+        self._open.pop(base, None)
+        return False
+
+    def _keep(self, base: int, file: File) -> File:
+        before = self._open.get(base)
+        self._open[base] = file
+        if self.mapped is not None:
+            file.rest()
+            if before is None:
+                self.mapped.add(self, base)
+        elif before is not None:
+            before.close()
+        return file
+
+    def create(self, base: int, *, durable: bool = True) -> File:
         """A new file. Raises DiskFull, StoreError.
 
         One that is there already was made by a call that an interrupt ended before it could say so, and is made anew.
         """
         self.clear_unborn()
         path = self.path(base)
+
+        def new() -> File:
+            return asked(lambda: self.disk.create(path, self.size, durable=durable), path)
+
         try:
-            made = asked(lambda: self.disk.create(path, self.size), path)
+            made = new()
         except StoreError as error:
             there = asked(lambda: self.disk.names(self.folder), self.folder).get(f"{base:020d}")
             if not isinstance(error.__cause__, FileExistsError) or there not in (0, self.size):
                 raise
             asked(lambda: self.disk.delete(path), path)
-            made = asked(lambda: self.disk.create(path, self.size), path)
-        self._open[base] = made
+            made = new()
         insort(self.bases, base)
-        return made
+        return self._keep(base, made)
 
     def clear_unborn(self) -> None:
         """The file that was never made is gone. Raises StoreError."""
@@ -115,10 +178,11 @@ class Segments:
 
     def delete(self, base: int) -> None:
         """A file is gone. Views of it stay what they were. Raises StoreError."""
-        if base in self._open:
-            self._open.pop(base).close()
+        if (file := self._open.pop(base, None)) is not None:
+            file.close()
         asked(lambda: self.disk.delete(self.path(base)), self.path(base))
         self.bases.remove(base)
+        self._rooms.pop(base, None)
 
     def delete_from(self, base: int) -> None:
         """The file at `base` and all behind it are gone, the last one first: so there is never a hole between files."""
@@ -133,7 +197,7 @@ class Segments:
 
 
 def zero_from(data: Bytes, at: int, step: int = 1 << 20) -> None:
-    """Every byte from `at` on is zero. What is zero is left alone, so that a sparse file stays sparse."""
+    """Every byte from `at` on is zero. What is zero is left alone, for there may be no room on the disk for it."""
     for low in range(at, len(data), step):
         block = data[low : low + step]
         if block.any():
@@ -148,5 +212,5 @@ def asked(of_the_disk: Callable[[], T], path: str) -> T:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(f"{path}: no room on the disk for another file; make room, and append again") from error
         if error.errno == errno.EMFILE:
-            raise StoreError(f"{path}: {error.strerror}: every file of a store takes two; raise `ulimit -n`") from error
+            raise StoreError(f"{path}: {error.strerror}: raise `ulimit -n`; a store needs some twenty") from error
         raise StoreError(f"{path}: {error.strerror or error}") from error

@@ -68,11 +68,13 @@ class Store:
         self._appending = Lock()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._wanted: SimpleQueue[None] = SimpleQueue()  # somebody waits for a flush, or the store closes
+        self._housework: SimpleQueue[None] = SimpleQueue()  # there is an errand, or the store closes
         self._waiting: deque[Lock] = deque()  # who waits: each for its lock to be released
         self._acknowledging = Lock()
         self._errands: deque[_Errand] = deque()  # what is to be done by the store's own thread
+        self._nudged = 0  # ms, when dispatch was last told that the log has grown
         self._closing = self._abandoning = False
-        self._ended = False  # nobody flushes any more, or does errands
+        self._ended = self._kept = False  # nobody flushes any more; nobody does errands
         self._closed = False  # no file is used any more
         self._is_forked = False  # this is a copy, in a child process
         self._error: BaseException | None = None
@@ -114,8 +116,8 @@ class Store:
     def _forked(self) -> None:
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
         self._appending, self._is_forked = Lock(), True  # another thread may have held it
-        self._error, self._closing, self._ended = Stopped("the store is open in the parent process"), True, True
-        self._closed = True
+        self._error, self._closing = Stopped("the store is open in the parent process"), True
+        self._ended = self._kept = self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -150,10 +152,14 @@ class Store:
             found = self._queues.get((topic, queue)) or self._meet(topic, queue)
             if self._closing or self._error or core.dispatch.error:
                 self._raise_stopped()
-            position, size = core.log.append(found, body, extra, self.clock(), flag=flag, born=born)
+            now = self.clock()
+            position, size = core.log.append(found, body, extra, now, flag=flag, born=born)
             number = found.next - 1
         if core.settings.synchronous:
             self.wait(position + size)
+        elif now != self._nudged:  # once in a millisecond: dispatch takes all that is there by then
+            self._nudged = now
+            self._pool.nudge()
         return Appended(position, number, size)
 
     def append_batch(self, messages: Messages) -> tuple[Ints, Ints]:
@@ -166,7 +172,9 @@ class Store:
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
             placed = self.core.append_many(messages, self.clock())
-        if self.core.settings.synchronous and placed.shape[1]:
+        if not self.core.settings.synchronous:
+            self._pool.nudge()
+        elif placed.shape[1]:
             self.wait(int(placed[0, -1] + placed[1, -1]))
         return placed[0], placed[3]
 
@@ -194,7 +202,7 @@ class Store:
             self.core.acknowledge(position)
 
     def _wait_until(self, done: Callable[[], bool]) -> None:
-        """Returns when the store's own thread has seen to that. Who waits has a lock of its own: Ctrl-C harms none."""
+        """Returns when the store's threads have seen to that. Who waits has a lock of its own: Ctrl-C harms none."""
         while not done():
             turn = Lock()
             turn.acquire()
@@ -220,7 +228,8 @@ class Store:
         raise Stopped("the store is closed; open it again")
 
     def _work(self) -> None:
-        """The store's own thread: it flushes, does errands, and closes."""
+        """The thread that flushes, and closes in the end. What takes longer is another's work."""
+        start_new_thread(self._keep_house, ())
         try:
             self._keep_flushing()
             if not self._abandoning:
@@ -229,31 +238,50 @@ class Store:
             self._error = error
         self._ended = True
         self._answer()
-        while not self._closing:
+        while not (self._closing and self._kept):
+            self._housework.put(None)
             self._wanted.get()
         self._finish()
         self._answer()
 
     def _keep_flushing(self) -> None:
         """The log is flushed at once where somebody waits, else as the settings say."""
-        flushed = queues = written = monotonic()
+        flushed = monotonic()
         while not self._closing:
             asked, now = self._is_asked(), monotonic()
             if self._abandoning:
                 break
-            while self._errands:
-                self._errands.popleft().do()
             if asked or self._is_due(1000 * (now - flushed)):
                 self._flush_once()
                 flushed = now
-            if 1000 * (now - queues) >= self.core.settings.queue_flush_interval:
-                self.core.flush_queues()
-                queues = now
-            if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
-                with suppress(DiskFull):  # the next time, perhaps
-                    self.core.write_checkpoint(self.clock())
-                written = now
-            self._make_ready()
+
+    def _keep_house(self) -> None:
+        """The thread that does errands, flushes queues, writes the checkpoint and makes the next file ready."""
+        settings, queues, written = self.core.settings, monotonic(), monotonic()
+        pause = min(settings.flush_interval, settings.queue_flush_interval) / 1000
+        try:
+            while True:
+                with suppress(Empty):
+                    self._housework.get(timeout=pause)
+                if self._closing or self._error is not None:
+                    break
+                now = monotonic()
+                while self._errands:
+                    self._errands.popleft().do()
+                    self._answer()
+                if 1000 * (now - queues) >= settings.queue_flush_interval:
+                    self.core.flush_queues()
+                    queues = now
+                if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
+                    with suppress(DiskFull):  # the next time, perhaps
+                        self.core.write_checkpoint(self.clock())
+                    written = now
+                self._make_ready()
+        except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
+            self._error = error
+        self._kept = True
+        self._wanted.put(None)
+        self._answer()
 
     def _finish(self) -> None:
         """All is let go, after a clean stop if that is wanted and can be had."""
@@ -270,9 +298,8 @@ class Store:
 
     def _is_asked(self) -> bool:
         """Whether somebody waits for a flush; returns at once then, and else after a while."""
-        settings = self.core.settings
         try:
-            self._wanted.get(timeout=min(settings.flush_interval, settings.queue_flush_interval) / 1000)
+            self._wanted.get(timeout=self.core.settings.flush_interval / 1000)
             while True:
                 self._wanted.get_nowait()  # one flush is for all of them
         except Empty:
@@ -292,7 +319,9 @@ class Store:
             newest, end = log.newest, log.end
         self.core.flush_up_to(end, newest)
         self._answer()
-        self._pool.wake()
+        self._pool.nudge()
+        if log.is_filling:
+            self._housework.put(None)
 
     def _make_ready(self) -> None:
         """The next log file is there before it is needed. A full disk is reported to whoever needs the file."""
@@ -395,7 +424,8 @@ class Store:
             before = self.clock() - self.core.kept.reserved_hours * HOUR
         errand = _Errand(partial(self._expire, before))
         self._errands.append(errand)
-        self._wait_until(lambda: errand.is_done or self._ended)
+        self._housework.put(None)
+        self._wait_until(lambda: errand.is_done or self._kept)
         if not errand.is_done:
             self._raise_stopped()
         if errand.error is not None:

@@ -25,7 +25,6 @@ from gapless.impl.dispatch.scan_kernel import (
     TOLD,
 )
 from gapless.impl.dispatch.scanner import Scanner
-from gapless.impl.files.queues import address
 from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import ENTRY_BYTES
 from gapless.impl.store import core
@@ -314,7 +313,8 @@ class _WritesIntoFileBefore(QueueTable):
     def reserve(self, queue: ConsumeQueue, number: int) -> None:
         super().reserve(queue, number)
         if number and number % queue.per_file == 0:
-            self.columns[queue.index, ADDRESS] = address(queue.segments.file((number - 1) * ENTRY_BYTES, write=True))
+            before = queue.segments.file((number - 1) * ENTRY_BYTES, write=True)
+            self.columns[queue.index, ADDRESS] = before.data.ctypes.data
 
 
 @fault("a wider bitmap is empty", queue_table, "widen")

@@ -62,10 +62,10 @@ def _promise_first(log: CommitLog) -> int:
 
 
 @fault("a full file is left behind unflushed", CommitLog, "roll")
-def _roll_unflushed(log: CommitLog) -> None:
+def _roll_unflushed(log: CommitLog, size: int = 0) -> None:
     """Records of full files are lost, and later ones with them."""
     at, following = log.end - log._base, log._base + log.file_size
-    log._make(following)
+    log._make(following, size)
     log_module._BLANK.pack_into(log._mapped, at, log.file_size - at, MAGIC_BLANK)
     log._write_to(following)
     log.end = following

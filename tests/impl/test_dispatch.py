@@ -480,7 +480,7 @@ def test_entries_are_flushed_as_far_as_their_records_are() -> None:
             assert dispatch.flush(queue, safe - 1) == number  # it does not go back
         files = queues.disk.files  # type: ignore[attr-defined]
         synced = sum(file.synced is not None for file in files.values())
-        assert synced == -(-number // 8)
+        assert synced == max(-(-number // 8), 3)  # a file is synced before the next one is made
 
 
 def test_a_flush_that_fails_stops_dispatch() -> None:

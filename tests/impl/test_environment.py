@@ -2,7 +2,6 @@
 
 import errno
 import gc
-import mmap
 import os
 import stat
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gapless.impl.environment import real
 from gapless.impl.environment.real import Disk, File, RealDisk, wall_clock
 from gapless.impl.environment.simulated import SimulatedDisk, SteppedClock
 
@@ -237,13 +237,19 @@ def test_nothing_stays_open_or_half_made_where_a_step_fails(tmp_path: Path, monk
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "as a broken disk does")
 
-    for function in ("posix_fallocate", "fsync", "ftruncate"):
+    for function in ("fsync", "ftruncate"):
         with monkeypatch.context() as broken:
             broken.setattr(os, function, refuse)
             with pytest.raises(OSError, match="as a broken disk does"):
                 disk.create("new", 10)
     with monkeypatch.context() as broken:
-        broken.setattr(mmap, "mmap", refuse)
+        broken.setattr(os, "posix_fallocate", refuse)
+        file = disk.open("whole", write=True)
+        file.rest()
+        with pytest.raises(OSError, match="as a broken disk does"):
+            file.reserve(0, 10)
+    with monkeypatch.context() as broken:
+        broken.setattr(real, "Mapping", refuse)
         uses: list[Callable[[], object]] = [lambda: disk.create("new", 10), lambda: disk.open("whole", write=True)]
         for use in uses:
             with pytest.raises(OSError, match="as a broken disk does"):
@@ -271,16 +277,60 @@ def test_a_descriptor_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         close(descriptor)
 
     monkeypatch.setattr(os, "close", noted)
-    monkeypatch.setattr(mmap, "mmap", None)
-    with pytest.raises(TypeError):
-        RealDisk(tmp_path).create("new", 10)
+    with monkeypatch.context() as broken:
+        broken.setattr(real, "Mapping", None)
+        with pytest.raises(TypeError):
+            RealDisk(tmp_path).create("new", 10)
     gc.collect()
-    assert len(closed) == 2  # the folder's and the file's: they may have one number, one after the other
+    assert len(closed) == 1
     file = RealDisk(tmp_path).create("empty", 0)
     file.close()
     file.close()
     del file
-    assert len(closed) == 4
+    assert len(closed) == 3  # with the folder's: the two may have one number, one after the other
+    file = RealDisk(tmp_path).open("empty", write=True)
+    file.rest()
+    file.sync()  # its own, opened for that, and its folder's
+    file.close()
+    assert len(closed) == 6
+
+
+def test_another_file_of_the_same_name_is_not_synced_in_place_of_ours(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.create("log", 10)
+    file.rest()
+    (tmp_path / "other").write_bytes(bytes(10))
+    (tmp_path / "other").rename(tmp_path / "log")
+    for use in (file.sync, file.used, lambda: file.reserve(0, 10)):
+        with pytest.raises(OSError, match="another file in its place"):
+            use()
+
+
+def test_the_zeros_at_a_files_end_are_known(tmp_path: Path) -> None:
+    """Also those that nothing was written to yet, though there is room for it."""
+    file = RealDisk(tmp_path).create("sparse", 1 << 24)
+    assert file.used() == 0
+    file.reserve(0, 1 << 20)
+    assert (tmp_path / "sparse").stat().st_blocks * 512 == 1 << 20
+    assert file.used() <= 1 << 20
+    file.data[(1 << 16) + 5] = 1
+    for _ in ("in memory", "on the disk"):
+        assert 1 << 16 < file.used() <= 1 << 20
+        file.sync()
+
+
+def test_a_mapping_lives_as_long_as_its_bytes_are_used(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    disk.create("file", 1 << 16).close()
+    open_before = descriptors()
+    part = disk.open("file", write=True).data[100:200]
+    gc.collect()
+    part[:] = 7
+    assert (tmp_path / "file").read_bytes()[99:201] == b"\0" + 100 * b"\7" + b"\0"
+    assert descriptors() == open_before
+    assert f"{tmp_path}/file" in Path("/proc/self/maps").read_text()
+    del part
+    assert f"{tmp_path}/file" not in Path("/proc/self/maps").read_text()
 
 
 def test_where_blocks_cannot_be_reserved_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,6 +346,7 @@ def test_where_blocks_cannot_be_reserved_they_are_written(tmp_path: Path, monkey
     before = (tmp_path / "sparse").read_bytes()
     disk = RealDisk(tmp_path)
     for file in (disk.open("sparse", write=True), disk.create("new", 3 << 20)):
+        file.reserve(0, 3 << 20)
         file.sync()
         file.close()
     assert (tmp_path / "sparse").read_bytes() == before

@@ -201,6 +201,24 @@ def test_a_create_that_did_not_return_leaves_no_file_an_empty_one_or_a_whole_one
     }
 
 
+def test_a_file_whose_name_is_not_durable_may_be_gone_until_it_is_synced() -> None:
+    disk = small_disk()
+    file = disk.create("a/b", 3, durable=False)
+    file.data[0] = 7
+    assert outcomes(disk) == {
+        ((), ()),
+        ((), ("a",)),
+        ((("a/b", b""),), ("a",)),
+        ((("a/b", b"\0\0\0"),), ("a",)),
+        ((("a/b", b"\7\0\0"),), ("a",)),
+    }
+    found = disk.kill()
+    assert found.files() == {"a/b": b"\7\0\0"}
+    assert found.crash().files() == {}, "whoever finds the file does not know that its name is durable"
+    found.open("a/b", write=True).sync()
+    assert found.crash().files() == {"a/b": b"\7\0\0"}
+
+
 def test_a_delete_that_did_not_return_has_happened_or_has_not() -> None:
     disk = small_disk()
     disk.write("a/b", b"x")

@@ -117,7 +117,7 @@ def test_every_planted_fault_is_found(fault: str) -> None:
 
 
 def test_a_failing_case_is_told_as_shortly_as_can_be() -> None:
-    fault = next(fault for fault in FAULTS if fault.name == "what was found is not flushed")
+    fault = next(fault for fault in FAULTS if fault.name == "flushed before the disk has answered")
     with fault.planted():
         found = crash_cases.first_failure(implementation.CASES)
         assert found is not None

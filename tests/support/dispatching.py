@@ -49,6 +49,17 @@ class MemoryFile:
     def require_whole(self) -> None:
         """It is."""
 
+    def reserve(self, low: int, high: int) -> None:
+        """There is room for all of it."""
+        assert 0 <= low < high <= len(self.data)
+
+    def used(self) -> int:
+        """It may have been written to anywhere."""
+        return len(self.data)
+
+    def rest(self) -> None:
+        """It has nothing to let go."""
+
     def sync(self) -> None:
         """The bytes as they are now are what survives."""
         self.synced = self.data.copy()
@@ -69,8 +80,9 @@ class MemoryDisk:
         found = {path.rpartition("/"): len(file.data) for path, file in self.files.items()}
         return {name: length for (parent, _, name), length in found.items() if parent == folder}
 
-    def create(self, path: str, length: int) -> MemoryFile:
+    def create(self, path: str, length: int, *, durable: bool = True) -> MemoryFile:
         """A file of zeros, while there is room."""
+        assert durable in {True, False}
         if not self.room:
             raise OSError(28, "No space left on device")
         self.room -= 1

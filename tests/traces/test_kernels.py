@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 
 from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Number, Refused, all_between, require
+from gapless.traces.replay import kernels
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernel_source import LONG, Reason, Writer
-from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Replayed, kernel
+from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Loop, Replayed, kernel
 from tests.support.needs import NEVER_UNMET
 from tests.support.walks import (
     EVERY_READING,
@@ -43,6 +44,12 @@ from tests.support.walks import (
 HUGE = tuple(sign * 2**power - near for power in (60, 61, 62, 63) for sign in (1, -1) for near in (-1, 0, 1))
 WINDOW = range(-8, 392)  # the keys that Maps may hold, unless a test says otherwise
 EDGES = tuple(value for value in HUGE if value in INT64)
+
+
+@pytest.fixture(autouse=True)
+def compiled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few events would be replayed by Python, where nothing is compiled yet."""
+    monkeypatch.setattr(Loop, "few", 0)
 
 
 def compiled(
@@ -267,9 +274,9 @@ def replay_one(of: Kernel, trace: Sequence[Event], *, origin: int, width: int) -
 
 def uncompiled(of: Kernel, source: str) -> Kernel:
     """A kernel with another source, run as plain Python: slow, and good enough for a few events."""
-    names: dict[str, Any] = {}
-    exec(source.replace("from numba import njit", "njit = lambda *f, **_: f[0] if f else njit"), names)  # noqa: S102
-    return replace(of, source=source, loop=names["replay"])
+    loop = Loop("uncompiled", source)
+    loop.longest = 0
+    return replace(of, source=source, loop=loop)
 
 
 def without_guard(source: str, leaves: Sequence[int]) -> str:
@@ -330,3 +337,25 @@ def test_an_action_that_the_spec_does_not_have_is_told() -> None:
     begin = np.zeros((len(of.spec.scalars), 1), np.int64)
     found = of.replay(np.array([0, 1]), np.array([99], np.int8), nothing, begin, profile=NOBODY)
     assert found.bad_why.tolist() == [UNKNOWN_ACTION]
+
+
+def test_a_kernel_is_compiled_once_there_are_many_events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kernels, "_cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(Loop, "few", 100)
+    of = replace(kernel("lookup"), loop=Loop("lookup", kernel("lookup").source))
+    begin = np.zeros((len(of.spec.scalars), 1), np.int64)
+
+    def replay(events: int) -> int:
+        args = np.zeros((len(of.spec.arguments), events), np.int64)
+        found = of.replay(np.array([0, events]), np.zeros(events, np.int8), args, begin, profile=NOBODY)
+        return int(found.bad_at[0])
+
+    few = replay(20)
+    assert not any(tmp_path.iterdir()), "these are for Python"
+    assert replay(200) == few
+    assert any(tmp_path.glob("__pycache__/*.nbi")), "and these for the compiler"
+    again = Loop("lookup", of.source)
+    assert replace(of, loop=again).replay(
+        np.array([0, 0]), np.zeros(0, np.int8), np.zeros((len(of.spec.arguments), 0), np.int64), begin, profile=NOBODY
+    ).bad_at.tolist() == [-1]
+    assert again._native is not None, "what was compiled is used from the start"

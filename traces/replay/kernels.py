@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -117,34 +118,67 @@ def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
     with waiving(name, ignored):
         writer = Writer(spec)
         source = writer.source()
-    return Kernel(spec, tuple(writer.reasons), source, _compiled(name, source))
+    return Kernel(spec, tuple(writer.reasons), source, Loop(name, source))
 
 
-COMPILED = 350_000  # letters of source at most; a spec that is made of others has more, for its steps are theirs
 BY_NUMBA = "from numba import njit\n"
 BY_PYTHON = "def njit(*function, **_how):\n    return function[0] if function else njit\n"
+Compiled = Callable[..., None]
 
 
-def _compiled(name: str, source: str) -> Callable[..., None]:
-    """The loop, imported from a file: numba keeps machine code only for functions that have one.
+class Loop:
+    """A replay loop: by Python as it stands for the first events, and compiled once there are many.
 
-    What it would compile for minutes is run as it stands, by Python: the same text, and the same answers.
+    To compile takes longer than to judge a small file: 2 to 20 s, against 1 or 2 µs an event. The text is the same,
+    and so are the answers. What was compiled before is used from the first event on, and so is all where `few` is 0.
     """
-    if len(source) > COMPILED:
-        source = source.replace(BY_NUMBA, BY_PYTHON)
-    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
-    path = _cache_folder() / f"{name}_{digest}.py"
+
+    few = 500_000  # events and traces
+    longest = 350_000  # letters of source that are compiled; what is longer takes minutes
+
+    def __init__(self, name: str, source: str) -> None:
+        self._name, self._source = name, source
+        self._seen = 0
+        self._by_python: Compiled | None = None
+        self._native: Compiled | None = None
+
+    def __call__(self, starts: Ints, *columns: Any) -> None:
+        """Replay traces: `Kernel.replay` says what the columns are."""
+        self._seen += int(starts[-1] - starts[0]) + len(starts)
+        self._chosen()(starts, *columns)
+
+    def _chosen(self) -> Compiled:
+        if self._native is not None:
+            return self._native
+        if len(self._source) <= self.longest and (self._seen > self.few or self._by_python is None):
+            path = _cache_folder() / f"{self._name}_{_digest(self._source)}.py"
+            if self._seen > self.few or any(path.parent.glob(f"__pycache__/{path.stem}.replay-*.nbi")):
+                self._native = _imported(path, self._source)
+                return self._native
+        if self._by_python is None:
+            names: dict[str, Any] = {}
+            exec(self._source.replace(BY_NUMBA, BY_PYTHON), names)  # noqa: S102 - the compiler's own text
+            self._by_python = names["replay"]
+        return self._by_python
+
+
+def _digest(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def _imported(path: Path, source: str) -> Compiled:
+    """The loop, imported from a file: numba keeps machine code only for functions that have one."""
     if not _holds(path, source):
         with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8") as file:
             file.write(source)
         Path(file.name).replace(path)
-    found = importlib.util.spec_from_file_location(f"gapless_kernel_{name}_{digest}", path)
+    found = importlib.util.spec_from_file_location(f"gapless_kernel_{path.stem}", path)
     if found is None or found.loader is None:  # pragma: no cover - a path that ends in .py always has a loader
         raise ImportError(path)
     module = importlib.util.module_from_spec(found)
     sys.modules[module.__name__] = module  # numba finds cached machine code again through the module's name
     found.loader.exec_module(module)
-    loop: Callable[..., None] = module.replay
+    loop: Compiled = module.replay
     return loop
 
 
