@@ -96,7 +96,7 @@ class Core:
     def open(cls, disk: Disk, settings: Settings | None = None, recorder: Recorder | None = None) -> Core:
         """A store, new or found: after a crash, what was flushed is there, and every message has its entry.
 
-        Raises NotAStore, InUse, WrongFileSize, Damaged, DiskFull, StoreError; nothing is open then.
+        Raises NotAStore, InUse, WrongFileSize, Refused, Damaged, DiskFull, StoreError; nothing is open then.
         """
         folder.require_a_store(disk)
         core = cls(disk, settings or Settings(), recorder)

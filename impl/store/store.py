@@ -94,7 +94,8 @@ class Store:
         """The store in a folder, which is made if it is new.
 
         `where`: a folder, or a disk · `clock`: ms since 1970 · `recorder`: writes every step down. Raises NotAStore,
-        InUse, WrongFileSize, Damaged, DiskFull, StoreError.
+        InUse, WrongFileSize, Damaged, DiskFull, StoreError, and Refused where the settings contradict those that are
+        kept with the store.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
         store = None
