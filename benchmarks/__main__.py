@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import bigstore, bigtraces
+from benchmarks import bigstore, bigtraces, reading
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from gapless.properties.exploration.bounds import bound_of
@@ -43,6 +43,7 @@ SMALL = 1000  # records of the store for the cold start
 QUEUES = 15_000  # of the store with very many queues
 FOR_EACH = 10  # records in each of them, or thereabouts: they are chosen at random
 SHORT = 300 * 20  # bytes of its queues' files: of the usual ones, reading what was written would take minutes
+READ = 10  # so many times fewer messages are read, in calls of a thousand and one by one
 RECORDED = 4  # so many times fewer messages where every step is recorded
 BUSY = 0.5  # processes that wanted a core in the minute before
 EXPLORED = (("queue", None), ("transaction", None), ("checkpoint", None), ("transaction", "rocketmq"))
@@ -92,6 +93,7 @@ def main() -> None:
     rows = [
         *_rows(stores, chosen.records, ten=chosen.ten),
         *_implementation_rows(stores, chosen.records),
+        *_reading_rows(stores, chosen.records // READ),
         *_trace_rows(stores, chosen.traces),
         *_explored_rows(),
     ]
@@ -174,7 +176,24 @@ def _implementation_rows(stores: Path, records: int) -> Iterator[Row]:
     yield row("recovery scan", "recover", whole, store)
 
 
-def _call(function: str, *arguments: Path | int, of: str = "rows") -> list[str]:
+def _reading_rows(stores: Path, records: int) -> Iterator[Row]:
+    """How fast a queue is read, here and in what people would use instead: a thousand rows a call, or one by number."""
+    records = max(reading.A_CALL, records // reading.A_CALL * reading.A_CALL)
+    stores.mkdir(parents=True, exist_ok=True)
+    for what, function, ways, measure in (
+        (f"{reading.A_CALL:,} a call", "queue", reading.MANY, "SQLite, fetchall"),
+        ("one by number", "one", reading.ONE, "LMDB"),
+    ):
+        for way in ways:
+            if way not in reading.MISSING:
+                command = _call(function, way, stores, records, of="reading")
+                without = f"reading {what}: {measure}" if way != measure else ""
+                yield Row(
+                    f"reading {what}: {way}", command, Extent(records, 0), scans=False, without=without, runs=MORE_RUNS
+                )
+
+
+def _call(function: str, *arguments: Path | int | str, of: str = "rows") -> list[str]:
     """The command for a function of `rows`, or of another module here."""
     given = tuple(str(argument) if isinstance(argument, Path) else argument for argument in arguments)
     return [sys.executable, "-c", f"from benchmarks import {of}; {of}.{function}(*{given!r})"]

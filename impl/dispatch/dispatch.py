@@ -25,7 +25,7 @@ from gapless.impl.dispatch.scan_kernel import BITS, BUSY, COMMITTED, HIGH, POSIT
 from gapless.impl.dispatch.scanner import ADVICE, Scanner, place_of
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.observer import DispatchObserver
-from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
+from gapless.impl.files.queues import MAPPED, ConsumeQueue, ConsumeQueues
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
 from gapless.impl.records.kernels import CRC_TABLES
 from gapless.impl.records.record import DELAYS, Ints
@@ -232,26 +232,35 @@ class Dispatch:
     # -- flush -------------------------------------------------------------------------------------------------------
 
     def flush(self, queue: ConsumeQueue, safe: int) -> int:
-        """Group flush: the visible entries whose records end at or before `safe` are durable; returns their end.
+        """As `flush_all`, of one queue; returns the exclusive end of its durable entries."""
+        self.flush_all([queue], safe)
+        return queue.flushed
+
+    def flush_all(self, queues: Sequence[ConsumeQueue], safe: int) -> None:
+        """Group flush: the visible entries whose records end at or before `safe` are durable.
 
         `safe`: how far the log is flushed; an entry must not outlive its record. Raises StoreError where the disk
         refuses, and dispatch has stopped then: nobody knows what is on disk, and a second try could succeed and write
         nothing.
         """
         self._must_run()
-        to = self.flushable(queue, safe)
-        if queue.flushed < to:
-            try:
-                queue.sync(queue.flushed, to)
-            except (OSError, StoreError) as error:
-                self.stop(error)
-                raise StoreError(
-                    f"consumequeue/{queue.name}: entries from {queue.flushed} on were flushed: {error}"
-                ) from error
+        for at in range(0, len(queues), MAPPED):
+            self._flush_some([(queue, self.flushable(queue, safe)) for queue in queues[at : at + MAPPED]])
+
+    def _flush_some(self, ends: Sequence[tuple[ConsumeQueue, int]]) -> None:
+        due = [(queue, to) for queue, to in ends if queue.flushed < to]
+        try:
+            self._queues.disk.sync([file for queue, to in due for file in queue.files(queue.flushed, to)])
+        except (OSError, StoreError) as error:
+            self.stop(error)
+            first, others = due[0][0], f" and those of {len(due) - 1} other queues" if len(due) > 1 else ""
+            raise StoreError(
+                f"consumequeue/{first.name}: entries from {first.flushed} on{others} were flushed: {error}"
+            ) from error
+        for queue, to in due:
             queue.flushed = to
             if self.recorder is not None:
                 self.recorder.queue_flushed(queue.index, to)
-        return queue.flushed
 
     def flushable(self, queue: ConsumeQueue, safe: int) -> int:
         """The exclusive end of the visible entries whose records end at or before log position `safe`."""

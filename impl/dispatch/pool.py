@@ -17,10 +17,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from time import monotonic
+from typing import Protocol
 
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.records.errors import DiskFull, StoreError
+
+
+class Turn(Protocol):
+    """Somebody who waits: a lock that is held, or what stands in its place."""
+
+    def release(self) -> None:
+        """Whoever waits looks again."""
+
 
 PATIENCE = 0.02  # seconds that a worker sleeps where nobody wakes it
 ATTENTION = 0.001  # the same where it has just had something to do: more may have come meanwhile
@@ -47,7 +56,7 @@ class Pool:
         self._stopping = False
         self._pausing = self._building = 0  # who asks the workers to pause; batches that are being built
         self._working = 0  # workers that have begun and not ended
-        self._turns: deque[threading.Lock] = deque()  # who waits: each for its lock to be released
+        self._turns: deque[Turn] = deque()  # who waits: each for its lock to be released
         self._workers = workers
 
     @property
@@ -72,21 +81,34 @@ class Pool:
 
     def wait(self, until: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait for what steps bring about; False after `timeout` seconds. Raises what stopped dispatch."""
-        self._wait(lambda: bool(until() or self._stopping or self.error or self.trouble), timeout)
+        self._wait(lambda: bool(until()) or self.is_ended, timeout)
         if not until():
             self._raise()
         return until()
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether there is no use in waiting: dispatch has stopped, or does not go on for now."""
+        return bool(self._stopping or self.error or self.trouble)
+
+    def line_up(self, turn: Turn) -> None:
+        """It is released once, when something has changed."""
+        self._turns.append(turn)
+
+    def step_out(self, turn: Turn) -> None:
+        """It need not be released any more."""
+        with suppress(ValueError):  # it was, just now
+            self._turns.remove(turn)
 
     def _wait(self, until: Callable[[], bool], timeout: float | None = None) -> None:
         deadline = None if timeout is None else monotonic() + timeout
         while not until():
             turn = threading.Lock()
             turn.acquire()
-            self._turns.append(turn)
+            self.line_up(turn)
             left = -1 if deadline is None else min(max(0, deadline - monotonic()), threading.TIMEOUT_MAX)
             if not until() and not turn.acquire(timeout=left):
-                with suppress(ValueError):  # it was given just now
-                    self._turns.remove(turn)
+                self.step_out(turn)
                 return
 
     @contextmanager

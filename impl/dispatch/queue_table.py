@@ -27,7 +27,7 @@ class QueueTable:
     def __init__(self, queues: ConsumeQueues, room: int = ROOM_AT_FIRST, most: int = MAPPED) -> None:
         self.queues = queues
         self.room = room
-        self.most = most  # queues whose slots stay in memory, unless more are in flight
+        self.most = self._crowd = most  # queues whose slots stay in memory, unless more are in flight
         self.columns: Ints = np.zeros((16, s.COLUMNS), np.int64)
         self.places: Ints = np.full(64, -1, np.int64)
         self.subjects: Ints = np.zeros((32, s.S_COLUMNS), np.int64)
@@ -80,7 +80,7 @@ class QueueTable:
     def reserve(self, queue: ConsumeQueue, number: int) -> None:
         """There are slots for the queue's entries from `number` on. Raises DiskFull, StoreError."""
         slots, upto = queue.reserve(number)
-        if len(self._held) >= self.most:
+        if len(self._held) >= self._crowd:
             self._let_go()
         row, held = self.columns[queue.index], self._held[queue.index]
         row[s.ADDRESS], row[s.FROM], row[s.UPTO] = slots.ctypes.data, number, upto
@@ -96,6 +96,7 @@ class QueueTable:
             if row[s.SCANNED] == row[s.COMMITTED]:
                 row[s.FROM] = row[s.UPTO] = 0
                 del self._held[index]
+        self._crowd = max(self.most, 2 * len(self._held))
 
     def widen(self, queue: ConsumeQueue) -> None:
         """The queue's bitmap has twice the room."""

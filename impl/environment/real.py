@@ -18,21 +18,18 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
-import mmap
 import os
+import re
 import stat
 import struct
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
-import numpy as np
-import numpy.typing as npt
-
-Bytes = npt.NDArray[np.uint8]
+from gapless.impl.environment.mapped import LIBC, Bytes, MappedFile
 
 Clock = Callable[[], int]
 """Milliseconds since 1970. It may step back; a store's own times never do."""
@@ -87,6 +84,9 @@ class Disk(Protocol):
     def open(self, path: str, *, write: bool) -> File:
         """A file that is there. Raises OSError."""
 
+    def sync(self, files: Sequence[File]) -> None:
+        """As `File.sync` of each, which may have been done for some where it raises OSError; many cost little more."""
+
     def delete(self, path: str) -> None:
         """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
 
@@ -103,150 +103,9 @@ class Disk(Protocol):
         """Others may write."""
 
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
-_LIBC.mmap.restype = ctypes.c_void_p
-_LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_ssize_t]
-_LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-MAP_FAILED = ctypes.c_void_p(-1).value
-
-
-class Mapping:
-    """Bytes of a file in memory, for as long as an array of them lives.
-
-    Python's own `mmap` holds a descriptor for every mapping, and a store has many thousands of files.
-    """
-
-    def __init__(self, descriptor: int, length: int, *, write: bool) -> None:
-        self.length = length
-        protection = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
-        self.address: int | None = _LIBC.mmap(None, length, protection, mmap.MAP_SHARED, descriptor, 0)
-        if self.address == MAP_FAILED:
-            self.address = None
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        where = self.address, not write
-        self.__array_interface__ = {"data": where, "shape": (length,), "typestr": "|u1", "version": 3}
-
-    def __del__(self, unmap: Callable[[int, int], int] = _LIBC.munmap) -> None:
-        if (address := getattr(self, "address", None)) is not None:
-            unmap(address, self.length)
-
-
-class MappedFile:
-    """A file of the real disk. It owns its descriptor until it rests; where it is synced after that, it is opened anew.
-
-    `data`: no bytes before `map`.
-    """
-
-    descriptor = -1
-    data: Bytes = np.zeros(0, np.uint8)
-
-    def __init__(self, disk: RealDisk, path: Path, descriptor: int) -> None:
-        self.disk = disk
-        self.path = path
-        self.descriptor = descriptor
-        self.is_closed = False
-        self._named = False  # whether its name is known to be durable
-        self._identity = (-1, -1)
-
-    def map(self, length: int, *, write: bool) -> None:
-        """Its bytes are in memory. Raises OSError."""
-        status = os.fstat(self.descriptor)
-        self._identity = (status.st_dev, status.st_ino)
-        data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
-        if length:
-            data = np.asarray(Mapping(self.descriptor, length, write=write))
-        if not write:
-            data.flags.writeable = False
-        self.data = data
-
-    def reserve(self, low: int, high: int) -> None:
-        """There is room on the disk for bytes `low:high`, which nobody writes to meanwhile. Raises OSError: ENOSPC."""
-        high = min(-(-high // mmap.PAGESIZE) * mmap.PAGESIZE, len(self.data))  # the kernel maps pages
-        if low < high:
-            with self._opened() as descriptor:
-                self._require_whole(
-                    os.fstat(descriptor)
-                )  # to reserve beyond its end would make it long again, of zeros
-                _reserve(descriptor, low, high)
-
-    def used(self) -> int:
-        """Where its zeros begin. A file system that keeps no count of that says: nowhere. Raises OSError."""
-        end = 0
-        with self._opened() as descriptor:
-            while end < len(self.data):
-                try:
-                    data = os.lseek(descriptor, end, os.SEEK_DATA)
-                except OSError as error:
-                    if error.errno == errno.ENXIO:  # there is no data behind that
-                        break
-                    return len(self.data)
-                end = os.lseek(descriptor, data, os.SEEK_HOLE)
-        return min(end, len(self.data))
-
-    def sync(self) -> None:
-        """Everything written so far is durable; the interpreter lock is not held meanwhile. Raises OSError."""
-        if self.is_closed:
-            raise OSError(errno.EBADF, "the file was closed")
-        with self._opened() as descriptor:
-            if not os.fstat(descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
-                raise OSError(errno.ENOENT, "somebody has deleted the file")
-            if self._named:
-                os.fdatasync(descriptor)  # on Linux it takes mapped pages along
-            else:
-                os.fsync(descriptor)
-            self._require_whole(os.fstat(descriptor))  # last: what was cut off meanwhile is not promised either
-        if not self._named:
-            self.disk.make_name_durable(self.path)
-            self._named = True
-
-    def require_whole(self) -> None:
-        """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError.
-
-        Bytes of a file that was deleted, or replaced by another one, stay what they were.
-        """
-        try:
-            status = os.fstat(self.descriptor) if self.descriptor >= 0 else os.stat(self.path)  # noqa: PTH116 - faster
-        except OSError:
-            return
-        if (status.st_dev, status.st_ino) == self._identity:
-            self._require_whole(status)
-
-    def _require_whole(self, status: os.stat_result) -> None:
-        if status.st_size < len(self.data):
-            raise OSError(errno.EIO, f"somebody has cut the file to {status.st_size} of its {len(self.data)} bytes")
-
-    @contextmanager
-    def _opened(self) -> Iterator[int]:
-        """Its descriptor, opened for a moment where it has none. Raises OSError where another file has its name."""
-        if self.descriptor >= 0:
-            yield self.descriptor
-            return
-        descriptor = os.open(self.path, os.O_RDWR if self.data.flags.writeable else os.O_RDONLY)
-        try:
-            status = os.fstat(descriptor)
-            if (status.st_dev, status.st_ino) != self._identity:
-                raise OSError(errno.ENOENT, "somebody has put another file in its place")
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def rest(self) -> None:
-        """The descriptor goes.
-
-        A log keeps that of the file which it writes to. Once another process was told of an error of the disk, a
-        descriptor that is opened after that is not.
-        """
-        descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def close(self) -> None:
-        """The descriptor goes; the mapping goes with the last view of it."""
-        self.is_closed = True
-        self.rest()
-
-    def __del__(self) -> None:
-        self.rest()
+KERNEL = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
+TELLS_ERRORS = (5, 8)  # the first Linux whose syncfs tells of errors that it met
+FEW = 16  # files that are synced one by one
 
 
 class RealDisk:
@@ -254,8 +113,9 @@ class RealDisk:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder).absolute()
-        self._lock = -1
+        self._lock = self._whole = -1  # descriptors: of the lock, and of the file system that the folder is on
         self._safe: set[Path] = set()  # folders whose names are durable
+        self._named: set[Path] = set()  # files whose names are
 
     def names(self, folder: str) -> dict[str, int]:
         """The files in a folder, sorted, and their lengths in bytes; none where there is no folder. Raises OSError."""
@@ -310,6 +170,24 @@ class RealDisk:
         """A file's name is durable, and the names of the folders that lead to it. Raises OSError."""
         self._make_folder(path.parent)
         _sync_folder(path.parent)
+        self._named.add(path)
+
+    def is_named(self, path: Path) -> bool:
+        """Whether a file's name is known to be durable."""
+        return path in self._named
+
+    def sync(self, files: Sequence[File]) -> None:
+        """As `File.sync` of each: many of them by one call that makes the whole file system durable. Raises OSError."""
+        if len(files) <= FEW or self._whole < 0:
+            for file in files:
+                file.sync()
+            return
+        mapped = [file for file in files if isinstance(file, MappedFile)]
+        for file in mapped:
+            file.require()
+        if LIBC.syncfs(self._whole):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(self.folder))
+        self._named.update(file.path for file in mapped)
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
@@ -319,6 +197,7 @@ class RealDisk:
             _sync_folder(whole.parent)
         except FileNotFoundError:
             return  # there is no such folder
+        self._named.discard(whole)
         if whole.parent != self.folder:
             self._safe.discard(whole.parent)
             with suppress(OSError):
@@ -364,6 +243,8 @@ class RealDisk:
             os.pwrite(descriptor, b"lock", 0)
             _LOCKED.add(self)
             self._lock = descriptor
+            if KERNEL >= TELLS_ERRORS:
+                self._whole = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             if error.errno in {errno.EAGAIN, errno.EACCES}:
                 raise BlockingIOError(errno.EAGAIN, _holder(descriptor), str(self.folder / "lock")) from error
@@ -379,12 +260,19 @@ class RealDisk:
             with suppress(OSError):
                 _lock_first_byte(descriptor, fcntl.F_UNLCK)  # a child process may hold the descriptor as well
             os.close(descriptor)
+        self._let_whole_go()
+
+    def _let_whole_go(self) -> None:
+        whole, self._whole = self._whole, -1
+        if whole >= 0:
+            os.close(whole)
 
     def forked(self) -> None:
         """This is a child of the process that has the lock: its copy of the descriptor goes, and the lock stays."""
         descriptor, self._lock = self._lock, -1
         if descriptor >= 0:
             os.close(descriptor)
+        self._let_whole_go()
 
     def _place(self, path: str) -> Path:
         check_path(path)
@@ -449,23 +337,6 @@ def _sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-def _reserve(descriptor: int, low: int, high: int) -> None:
-    """Blocks for bytes `low:high`, so that writing to their mapping never meets a full disk, which would be a signal.
-
-    Where nobody can reserve blocks (some file systems, under a C library that does not make up for it), what is in the
-    file is written once more. On file systems that write each change to a new place (btrfs, ZFS), neither is a promise.
-    """
-    try:
-        os.posix_fallocate(descriptor, low, high - low)
-    except OSError as error:
-        if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
-            raise
-        for start in range(low, high, 1 << 20):
-            content = os.pread(descriptor, min(1 << 20, high - start), start)
-            if os.pwrite(descriptor, content, start) != len(content):
-                raise OSError(errno.ENOSPC, "no room for the whole file") from error
 
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock: type, whence, start, length, process

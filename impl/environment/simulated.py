@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import RLock
 
 from gapless.impl.environment.choices import Choose, plainest
-from gapless.impl.environment.real import Bytes, check_path
+from gapless.impl.environment.mapped import Bytes
+from gapless.impl.environment.real import File, check_path
 from gapless.impl.environment.simulated_files import Content, Outcome, Tree, folder_made, found, gone, split, survivors
 
 PAGE = 4096
@@ -96,7 +97,7 @@ class SimulatedFile:
         """Everything written so far is durable. Raises OSError, PowerLost."""
         if self._disk is None:
             raise OSError(errno.EBADF, "the file was closed", self._path)
-        self._disk.sync(self._path, self._content)
+        self._disk.sync_one(self._path, self._content)
 
     def require_whole(self) -> None:
         """It is: nobody else is on this disk."""
@@ -260,6 +261,11 @@ class SimulatedDisk:
             self._perhaps_fail(None, "open", path)
             return SimulatedFile(self, path, content, write=write)
 
+    def sync(self, files: Sequence[File]) -> None:
+        """As `File.sync` of each, one after the other. Raises OSError, PowerLost."""
+        for file in files:
+            file.sync()
+
     def delete(self, path: str) -> None:
         """The file is gone, and so is its folder if nothing else was in it. Raises OSError, PowerLost."""
         with self._mutex:
@@ -286,7 +292,7 @@ class SimulatedDisk:
             self._operate("write", path, found(path, new), room=len(content))
             self.tree.put(path, new)
 
-    def sync(self, path: str, content: Content) -> None:
+    def sync_one(self, path: str, content: Content) -> None:
         """What `SimulatedFile.sync` does."""
         with self._mutex:
             self._check_alive()

@@ -9,7 +9,8 @@ from itertools import groupby
 import numpy as np
 
 from gapless.impl.environment.choices import Choose
-from gapless.impl.environment.real import Bytes, check_path
+from gapless.impl.environment.mapped import Bytes
+from gapless.impl.environment.real import check_path
 
 
 class Content:

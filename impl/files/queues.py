@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.real import Disk, File
 from gapless.impl.files.segments import MappedFiles, Segments, asked, zero_from
 from gapless.impl.records.errors import Damaged, NotAStore, Refused
 from gapless.impl.records.input_checks import queue_number
@@ -36,7 +36,8 @@ class ConsumeQueue:
     `index`: its place among all queues · `prefix`: its topic as records have it, length first · `first`: the lowest
     number whose message is kept · `next`: the number that the next message takes; `found`: what that was when the store
     was opened · `scanned`, `committed`, `flushed`: exclusive ends of the numbers that dispatch gave, of the entries
-    that readers see (the commit position), and of those that survive a crash.
+    that readers see (the commit position), and of those that survive a crash · `anew`: how often its numbers began at 0
+    again.
     """
 
     def __init__(self, index: int, topic: str, queue_id: int, segments: Segments) -> None:
@@ -50,6 +51,7 @@ class ConsumeQueue:
         self.segments = segments
         self.per_file = segments.size // ENTRY_BYTES
         self.first = self.next = self.scanned = self.committed = self.flushed = self.found = 0
+        self.anew = 0
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -77,13 +79,14 @@ class ConsumeQueue:
         low = number - base // ENTRY_BYTES
         return file.data[low * ENTRY_BYTES : len(slots) * ENTRY_BYTES], base // ENTRY_BYTES + len(slots)
 
-    def sync(self, low: int, high: int) -> None:
-        """Entries `low:high` are durable. Raises OSError."""
-        for base in range(self._base(low), high * ENTRY_BYTES, self.segments.size):
-            self.segments.file(base, write=True).sync()
+    def files(self, low: int, high: int) -> list[File]:
+        """The files that entries `low:high` lie in. Raises StoreError."""
+        bases = range(self._base(low), high * ENTRY_BYTES, self.segments.size)
+        return [self.segments.file(base, write=True) for base in bases]
 
     def begin_anew(self) -> None:
         """The topic was deleted and made again: numbers start at 0, and the old entries are gone."""
+        self.anew += 1
         self.segments.delete_from(0)
         self.first = self.scanned = self.committed = self.flushed = 0
 
@@ -162,21 +165,22 @@ class ConsumeQueue:
                 return
         self.first = max(self.first, self.committed)
 
-    def truncate(self) -> None:
+    def truncate(self) -> list[File]:
         """Slots from `scanned` on are zeros, and later files are gone: what a crash took away never comes back.
 
-        Raises StoreError.
+        Returns the file that is to be synced for that to last. Raises StoreError.
         """
         base = self._base(self.scanned)
         self.segments.delete_from(base + self.segments.size)
-        if base in self.segments.bases:
-            if not self.scanned:
-                self.segments.delete_from(base)
-                return
-            file = self.segments.file(base, write=True)
-            used = asked(file.used, self.segments.path(base))
-            zero_from(file.data[:used], self.scanned * ENTRY_BYTES - base)
-            asked(file.sync, self.segments.path(base))  # the zeros count: no flush of entries would take them along
+        if base not in self.segments.bases:
+            return []
+        if not self.scanned:
+            self.segments.delete_from(base)
+            return []
+        file = self.segments.file(base, write=True)
+        used = asked(file.used, self.segments.path(base))
+        zero_from(file.data[:used], self.scanned * ENTRY_BYTES - base)
+        return [file]
 
     def delete_expired(self) -> None:
         """Files whose entries have all expired are gone, but never the last one that has any (docs/rocketmq.md#expiry).

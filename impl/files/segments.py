@@ -14,7 +14,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TypeVar
 
-from gapless.impl.environment.real import Bytes, Disk, File
+from gapless.impl.environment.mapped import Bytes
+from gapless.impl.environment.real import Disk, File
 from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, StoreError, WrongFileSize
 
 T = TypeVar("T")
@@ -84,6 +85,13 @@ class Segments:
                 raise Damaged(f"{found.path(base)}: expected the file that begins at {found.next_base()}; restore it")
             found.bases.append(base)
         return found
+
+    def look_again(self) -> None:
+        """The files that are there by now, for those who read while others write. Raises as `load` does."""
+        found = Segments.load(self.disk, self.folder, self.size)
+        for gone in sorted(set(self._open) - set(found.bases)):
+            self._open.pop(gone).close()
+        self.bases, self.unborn = found.bases, found.unborn
 
     def path(self, base: int) -> str:
         """A file's name, from the store's folder on."""

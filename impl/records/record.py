@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,30 +44,104 @@ DELAYS = tuple(1000 * s for s in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800,
 _TOPIC = re.compile(r"[^/\0-\x1f\x7f]+")  # it is a folder's name as well
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record, read from the log."""
+class Record(NamedTuple):
+    """One record, read from the log.
 
-    topic: str
-    queue: int
+    What is asked for most is there; what its header and properties say besides is taken from `rest` when it is asked
+    for: its bytes in the log, without the body. `known_tag`: the tag, where whoever read it has looked for it.
+    """
+
     number: int
     position: int
-    size: int  # bytes in the log
     body: bytes
-    properties: dict[str, str] = field(default_factory=dict)
-    flag: int = 0
-    sys_flag: int = 0
-    born_time: int = 0  # ms, the sender's clock
-    born_host: bytes = HERE
-    store_time: int = 0  # ms
-    store_host: bytes = HERE
-    reconsumed: int = 0
-    half: int = 0  # the position of the half that a final names
+    store_time: int  # ms
+    rest: bytes
+    known_tag: str | None = None
 
     @property
     def tag(self) -> str:
         """What consumers choose by."""
-        return self.properties.get("TAGS", "")
+        return self.properties.get("TAGS", "") if self.known_tag is None else self.known_tag
+
+    @property
+    def topic(self) -> str:
+        """The topic that the message is of."""
+        low, high = self._topic()
+        return self.rest[low:high].decode(errors="backslashreplace")
+
+    @property
+    def queue(self) -> int:
+        """The queue of its topic."""
+        return int.from_bytes(self.rest[12:16], "big", signed=True)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the log."""
+        return len(self.rest) + len(self.body)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All of them, the tag among them."""
+        return read_properties(self.packed)
+
+    @property
+    def packed(self) -> bytes:
+        """The properties as they lie in the record."""
+        return self.rest[self._topic()[1] + 2 :]
+
+    @property
+    def flag(self) -> int:
+        """32 bits of the sender's."""
+        return int.from_bytes(self.rest[16:20], "big", signed=True)
+
+    @property
+    def sys_flag(self) -> int:
+        """How the record is to be read (docs/rocketmq.md#flags)."""
+        return int.from_bytes(self.rest[36:40], "big", signed=True)
+
+    @property
+    def born_time(self) -> int:
+        """When it was sent, in ms, by the sender's clock."""
+        return int.from_bytes(self.rest[40:48], "big", signed=True)
+
+    @property
+    def born_host(self) -> bytes:
+        """The sender's address and port."""
+        return self.rest[48 : 48 + _host(self.sys_flag, BORN_V6)]
+
+    @property
+    def store_host(self) -> bytes:
+        """The broker's address and port."""
+        end = _head(self.sys_flag) - 16
+        return self.rest[end - _host(self.sys_flag, STORE_V6) : end]
+
+    @property
+    def reconsumed(self) -> int:
+        """How often consumers gave it back."""
+        end = _head(self.sys_flag) - 16
+        return int.from_bytes(self.rest[end : end + 4], "big", signed=True)
+
+    @property
+    def half(self) -> int:
+        """The position of the half that a final names."""
+        end = _head(self.sys_flag) - 4
+        return int.from_bytes(self.rest[end - 8 : end], "big", signed=True)
+
+    def _topic(self) -> tuple[int, int]:
+        """Where the topic lies in the rest."""
+        at, wide = _head(self.sys_flag), self.rest[7] == MAGIC_V2 & 0xFF
+        low = at + 1 + wide
+        return low, low + int.from_bytes(self.rest[at:low], "big")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self[:5] == other[:5]
+
+    def __hash__(self) -> int:
+        return hash(self[:5])
+
+    def __repr__(self) -> str:
+        body = f"{self.body[:40]!r}{'…' * (len(self.body) > 40)}"
+        return f"Record({self.topic}/{self.queue} number={self.number} position={self.position} body={body})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,81 +255,84 @@ def tag_code(tag: str) -> int:
 # -- records ---------------------------------------------------------------------------------------------------------
 
 
-def encode(record: Record) -> bytes:
-    """The record as it lies in the log; hosts are IPv4. `record.size` is not read: it follows."""
-    topic, properties = topic_bytes(record.topic), properties_bytes(record.properties)
-    wide = len(topic) > LONGEST_V1_TOPIC
+def encode(
+    topic: str,
+    queue: int,
+    number: int,
+    position: int,
+    body: bytes,
+    *,
+    properties: Mapping[str, str] | None = None,
+    flag: int = 0,
+    sys_flag: int = 0,
+    born_time: int = 0,
+    store_time: int = 0,
+    reconsumed: int = 0,
+    half: int = 0,
+) -> bytes:
+    """A record as it lies in the log; hosts are IPv4."""
+    name, extra = topic_bytes(topic), properties_bytes(properties or {})
+    wide = len(name) > LONGEST_V1_TOPIC
     return b"".join(
         (
             HEAD.pack(
-                FIXED + len(record.body) + len(topic) + len(properties) + wide,
+                FIXED + len(body) + len(name) + len(extra) + wide,
                 MAGIC_V2 if wide else MAGIC_V1,
-                zlib.crc32(record.body) & 0x7FFFFFFF,
-                record.queue,
-                record.flag,
-                record.number,
-                record.position,
-                record.sys_flag,
-                record.born_time,
-                record.born_host,
-                record.store_time,
-                record.store_host,
-                record.reconsumed,
-                record.half,
-                len(record.body),
+                zlib.crc32(body) & 0x7FFFFFFF,
+                queue,
+                flag,
+                number,
+                position,
+                sys_flag,
+                born_time,
+                HERE,
+                store_time,
+                HERE,
+                reconsumed,
+                half,
+                len(body),
             ),
-            record.body,
-            len(topic).to_bytes(2 if wide else 1, "big"),
-            topic,
-            len(properties).to_bytes(2, "big"),
-            properties,
+            body,
+            len(name).to_bytes(2 if wide else 1, "big"),
+            name,
+            len(extra).to_bytes(2, "big"),
+            extra,
         )
     )
 
 
 def decode(whole: Bytes, at: int) -> Record | None:
     """The record at byte `at`; None where its parts do not add up to its size, or reach beyond the data."""
-    data = memoryview(whole)  # type: ignore[arg-type]  # an array has a buffer, whatever its stubs say
+    size = int.from_bytes(whole[at : at + 4].tobytes(), "big")
+    return of_bytes(whole[at : at + size].tobytes())
+
+
+def of_bytes(raw: bytes) -> Record | None:
+    """The record that these bytes are; None where its parts do not add up to them. No checksum is looked at."""
     try:
-        size, magic, _crc, queue, flag, number, position, kind, born = struct.unpack_from(">iIIiiqqiq", data, at)
-        here = at + 48
-        born_host, here = bytes(data[here : here + _host(kind, BORN_V6)]), here + _host(kind, BORN_V6)
-        (stored,) = struct.unpack_from(">q", data, here)
-        store_host, here = bytes(data[here + 8 : here + 8 + _host(kind, STORE_V6)]), here + 8 + _host(kind, STORE_V6)
-        reconsumed, half, length = struct.unpack_from(">iqi", data, here)
-        body, here = _part(data, here + 16, length)
-        wide = magic == MAGIC_V2
-        topic, here = _part(data, here + 1 + wide, int.from_bytes(data[here : here + 1 + wide], "big"))
-        properties, here = _part(data, here + 2, int.from_bytes(data[here : here + 2], "big"))
-    except (struct.error, ValueError):
+        size, magic, number, position, kind = _PARTS(raw)
+        head = 88 if not kind & (BORN_V6 | STORE_V6) else _head(kind)
+        end = head + int.from_bytes(raw[head - 4 : head], "big", signed=True)
+        topic_end = end + 1 + raw[end] if magic == MAGIC_V1 else end + 2 + int.from_bytes(raw[end : end + 2], "big")
+        stop = topic_end + 2 + (raw[topic_end] << 8 | raw[topic_end + 1])
+    except (struct.error, IndexError):
         return None
-    if magic not in (MAGIC_V1, MAGIC_V2) or here - at != size:
+    if not (head <= end and stop == size == len(raw) and magic in (MAGIC_V1, MAGIC_V2)):
         return None
-    return Record(
-        topic.decode(errors="backslashreplace"),
-        queue,
-        number,
-        position,
-        size,
-        body,
-        read_properties(properties),
-        flag,
-        kind,
-        born,
-        born_host,
-        stored,
-        store_host,
-        reconsumed,
-        half,
-    )
+    stored = raw[head - 32 : head - 24] if not kind & STORE_V6 else raw[head - 44 : head - 36]
+    time = int.from_bytes(stored, "big", signed=True)
+    return _record(Record, (number, position, raw[head:end], time, raw[:head] + raw[end:], None))
+
+
+_PARTS = struct.Struct(">iI12xqqi").unpack_from
+_record = tuple.__new__
+
+
+def _head(kind: int) -> int:
+    """Bytes of a record before its body."""
+    return 72 + _host(kind, BORN_V6) + _host(kind, STORE_V6)
 
 
 def _host(kind: int, six: int) -> int:
     """Bytes of an address and its port."""
     return 20 if kind & six else 8
-
-
-def _part(data: memoryview, at: int, length: int) -> tuple[bytes, int]:
-    if length < 0 or at + length > len(data):
-        raise ValueError("the part reaches beyond the data")
-    return bytes(data[at : at + length]), at + length

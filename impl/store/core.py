@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from gapless.impl.files import folder
 from gapless.impl.files.checkpoint import NOWHERE, CheckpointFile
 from gapless.impl.files.kept import NAMES, KeptSettings, agreed, read_kept, write_kept
 from gapless.impl.files.log import CommitLog
-from gapless.impl.files.queues import ConsumeQueue, ConsumeQueues
+from gapless.impl.files.queues import FOLDER, MAPPED, ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
@@ -234,8 +235,10 @@ class Core:
             if begin == self.log.start == trusted:
                 raise
             self._dispatch_from(self.log.start, self.log.start, verify=True)
+        for some in range(0, len(self.queues.all), MAPPED):
+            files = [file for queue in self.queues.all[some : some + MAPPED] for file in queue.truncate()]
+            asked(partial(self.disk.sync, files), FOLDER)  # zeros count: no flush of entries would take them along
         for queue in self.queues.all:
-            queue.truncate()
             queue.forget_below(self.log.start)
             queue.next = queue.found = queue.scanned
         if asked(lambda: self.disk.read(folder.TOPICS), folder.TOPICS) is None:  # no broker knows of any: all are new
@@ -340,9 +343,7 @@ class Core:
             self._flush_queues(self.log.flushed, self.dispatch.dispatched)
 
     def _flush_queues(self, safe: int, dispatched: int) -> None:
-        for queue in self.queues.all:
-            if queue.flushed < queue.committed:
-                self.dispatch.flush(queue, safe)
+        self.dispatch.flush_all([queue for queue in self.queues.all if queue.flushed < queue.committed], safe)
         while self._marks and self._marks[0][0] <= min(safe, dispatched):
             end, newest = self._marks.popleft()
             self._know_safe(queues=newest, index=newest, built=end)

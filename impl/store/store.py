@@ -19,16 +19,20 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
-from gapless.impl.dispatch.pool import Pool
+from gapless.impl.dispatch.pool import Pool, Turn
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.files.log import PAGE
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped, StoreError
-from gapless.impl.records.record import ENTRY_BYTES, Ints, Messages, Record, properties_bytes
+from gapless.impl.records.errors import DiskFull, Refused, Stopped, StoreError
+from gapless.impl.records.record import Ints, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.groups import Group, GroupCursors
+from gapless.impl.store.placed import Appended
+from gapless.impl.store.view import StoreView
+from gapless.impl.store.waiting import Waiting
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
@@ -38,21 +42,13 @@ CHECKPOINT_INTERVAL = 1000  # ms
 HOUR = 3_600_000  # ms
 
 
-class Appended(NamedTuple):
-    """Where a message is: its position in the log, its number in the queue, its record's bytes."""
-
-    position: int
-    number: int
-    size: int
-
-
 @lru_cache(1 << 12)
 def _with_tag(tag: str) -> bytes:
     """The properties of a message that has but a tag."""
     return properties_bytes({"TAGS": tag}) if tag else b""
 
 
-class Store:
+class Store(Waiting):
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
     Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
@@ -69,7 +65,7 @@ class Store:
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._wanted: SimpleQueue[None] = SimpleQueue()  # somebody waits for a flush, or the store closes
         self._housework: SimpleQueue[None] = SimpleQueue()  # there is an errand, or the store closes
-        self._waiting: deque[Lock] = deque()  # who waits: each for its lock to be released
+        self._waiting: deque[Turn] = deque()  # who waits: each for its lock to be released
         self._acknowledging = Lock()
         self._errands: deque[_Errand] = deque()  # what is to be done by the store's own thread
         self._nudged = 0  # ms, when dispatch was last told that the log has grown
@@ -81,6 +77,8 @@ class Store:
         self._left: BaseException | None = None  # what kept `close` from being a clean stop
         self._pool = Pool(core.dispatch, workers=core.settings.workers, limit=lambda: core.limit)
         self._finishing = Lock()
+        self._begin_reading(core.log, core.queues)
+        self._cursors = GroupCursors(core.disk, core.queues.all)
 
     @classmethod
     def open(
@@ -114,6 +112,11 @@ class Store:
             raise
         return store
 
+    @staticmethod
+    def open_read_only(where: str | Path | Disk) -> StoreView:
+        """What the store in a folder has, for reading alone; another process may write. Raises as `StoreView.open`."""
+        return StoreView.open(where)
+
     def _forked(self) -> None:
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
         self._appending, self._is_forked = Lock(), True  # another thread may have held it
@@ -140,11 +143,13 @@ class Store:
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
         born: int | None = None,
+        wait: bool = True,
     ) -> Appended:
         """A message at the end of its queue. In a synchronous store it is on disk when this returns.
 
         `tag`: what consumers choose by · `properties`: any others · `flag`: any 32 bits of the sender's · `born`: ms,
-        when it was sent; now, where nobody says. Raises Refused where no record can hold it, DiskFull, Stopped. After
+        when it was sent; now, where nobody says · `wait`: without it, this returns at once, and
+        `wait` tells when the message is on disk. Raises Refused where no record can hold it, DiskFull, Stopped. After
         Stopped nobody knows whether a message that was waiting to be flushed is there.
         """
         extra = properties_bytes({"TAGS": tag, **properties} if tag else properties) if properties else _with_tag(tag)
@@ -156,7 +161,7 @@ class Store:
             now = self.clock()
             position, size = core.log.append(found, body, extra, now, flag=flag, born=born)
             number = found.next - 1
-        if core.settings.synchronous:
+        if wait and core.settings.synchronous:
             self.wait(position + size)
         elif now != self._nudged:  # once in a millisecond: dispatch takes all that is there by then
             self._nudged = now
@@ -169,15 +174,19 @@ class Store:
         A batch may span files of the log, and goes in file by file: where an error ends it, `StoreError.appended` says
         which messages are in the log, and so does a note of the exception, whatever that is.
         """
-        with self._appending:
-            if self._closing or self._error or self.core.dispatch.error:
-                self._raise_stopped()
-            placed = self.core.append_many(messages, self.clock())
+        placed = self._put_many(messages)
         if not self.core.settings.synchronous:
             self._pool.nudge()
         elif placed.shape[1]:
             self.wait(int(placed[0, -1] + placed[1, -1]))
         return placed[0], placed[3]
+
+    def _put_many(self, messages: Messages) -> Ints:
+        """They are in the log: `CommitLog.append_many`."""
+        with self._appending:
+            if self._closing or self._error or self.core.dispatch.error:
+                self._raise_stopped()
+            return self.core.append_many(messages, self.clock())
 
     def _meet(self, topic: str, queue: int) -> ConsumeQueue:
         found = self.core.queues.named(topic, queue)
@@ -276,6 +285,7 @@ class Store:
                 if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
                     with suppress(DiskFull):  # the next time, perhaps
                         self.core.write_checkpoint(self.clock())
+                        self._cursors.write()
                     written = now
                 self._make_ready()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
@@ -292,9 +302,13 @@ class Store:
             with suppress(Exception):  # `Core.close` raises what stopped dispatch
                 self._pool.stop()
             try:
-                self.core.abandon() if self._abandoning else self.core.close(self.clock())
+                try:
+                    self._cursors.close(write=not self._abandoning)
+                finally:
+                    self.core.abandon() if self._abandoning else self.core.close(self.clock())
             except BaseException as error:  # noqa: BLE001 - whoever closes is told
                 self._left = error
+            self._forget_files()
             self._closed = True
 
     def _is_asked(self) -> bool:
@@ -339,74 +353,11 @@ class Store:
         """
         if self._is_forked:
             self._raise_stopped()
-        found = self.core.queues.known(topic, queue)
-        return (found.first, found.committed) if found else (0, 0)
-
-    def read(self, topic: str, queue: int, number: int, count: int = 32) -> list[Record]:
-        """The messages of a queue from `number` on, at most `count`; none where consumers see none yet.
-
-        Raises Refused where `number` is not in the queue, below its first or beyond its end, or expires meanwhile;
-        Damaged where a message is not what it was.
-        """
-        self._require_open()
-        start = self.core.log.start
-        low, high = self.range(topic, queue)
-        if not low <= number <= high:
-            raise Refused(f"{topic}/{queue}: number {number}, expected one from {low} to {high}; ask for `range`")
-        found = self.core.queues.known(topic, queue)
-        if found is None or number == high:
-            return []
-        try:
-            entries = found.entries(number, min(high, number + count))
-            return [self._message(found, k, int(entry["position"])) for k, entry in enumerate(entries, number)]
-        except StoreError as error:
-            if self.core.log.start == start and number >= found.first:
-                raise
-            raise Refused(f"{topic}/{queue}: number {number} has expired meanwhile; ask for `range`") from error
-
-    def _message(self, queue: ConsumeQueue, number: int, position: int) -> Record:
-        """The message to which entry `number` points. Raises Damaged where it is another, or none."""
-        place = f"{queue.segments.place(number * ENTRY_BYTES)}: entry {number} of {queue.name} points at {position}"
-        try:
-            found = self.core.log.at(position)
-        except Refused as error:
-            if position < self.core.log.start:
-                raise Refused(f"{queue.name}: number {number} has expired meanwhile; ask for `range`") from error
-            raise Damaged(f"{place}, where no record begins; open the store with rebuild=True") from error
-        if (found.topic, found.queue, found.number) != (queue.topic, queue.id, number) and not queue.is_light:
-            raise Damaged(
-                f"{place}, where message {found.number} of {found.topic}/{found.queue} lies; open the store with "
-                "rebuild=True"
-            )
-        return found
-
-    def at(self, position: int) -> Record:
-        """The record at a position of the log. Raises Refused where none begins, Damaged."""
-        self._require_open()
-        return self.core.log.at(position)
+        return super().range(topic, queue)
 
     def _require_open(self) -> None:
         if self._closing:
             self._raise_stopped()
-
-    def number_at(self, topic: str, queue: int, time: int) -> int:
-        """The first number whose message was stored at `time`, in ms, or later; the end where none was."""
-        self._require_open()
-        start = self.core.log.start
-        low, high = self.range(topic, queue)
-        found = self.core.queues.known(topic, queue)
-        try:
-            while found is not None and low < high:
-                middle = (low + high) // 2
-                if self.core.log.time_at(int(found.entries(middle, middle + 1)["position"][0])) < time:
-                    low = middle + 1
-                else:
-                    high = middle
-        except StoreError:
-            if self.core.log.start == start:
-                raise
-            return self.number_at(topic, queue, time)  # files have expired meanwhile
-        return low
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
@@ -414,6 +365,14 @@ class Store:
         """Returns when consumers see `number`: True; or False after `timeout` seconds. Raises what stopped dispatch."""
         self._require_open()
         return self._pool.wait(lambda: number < self.range(topic, queue)[1], timeout)
+
+    def _wait_for_any(self, queues: Mapping[tuple[str, int], int], timeout: float | None) -> bool:
+        return self._pool.wait(lambda: self._any_visible(queues), timeout)
+
+    def group(self, name: str) -> Group:
+        """A consumer group, whose cursors survive a crash. Raises Refused, Damaged, StoreError."""
+        self._require_open()
+        return Group(name, self, self._cursors)
 
     def expire(self, before: int | None = None) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
@@ -435,6 +394,7 @@ class Store:
 
     def _expire(self, before: int) -> int:
         with self._appending, self._pool.paused():
+            self._forget_files()
             return self.core.expire(before)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -226,25 +227,25 @@ class _FlushesTooMuch(Dispatch):
 class _SwallowsWhatTheDiskSays(Dispatch):
     """Entries are lost that were safe."""
 
-    def flush(self, queue: ConsumeQueue, safe: int) -> int:
-        to = self.flushable(queue, safe)
+    def flush_all(self, queues: Sequence[ConsumeQueue], safe: int) -> None:
+        ends = [self.flushable(queue, safe) for queue in queues]
         try:
-            super().flush(queue, safe)
+            super().flush_all(queues, safe)
         except StoreError:
             self.error = None
-            queue.flushed = to
-        return queue.flushed
+            for queue, to in zip(queues, ends, strict=True):
+                queue.flushed = to
 
 
 @fault("a flush touches no disk", core, "Dispatch", "C25")
 class _FlushesInMemoryOnly(Dispatch):
     """Entries are lost that were safe."""
 
-    def flush(self, queue: ConsumeQueue, safe: int) -> int:
-        queue.flushed = self.flushable(queue, safe)
-        if self.recorder is not None:
-            self.recorder.queue_flushed(queue.index, queue.flushed)
-        return queue.flushed
+    def flush_all(self, queues: Sequence[ConsumeQueue], safe: int) -> None:
+        for queue in queues:
+            queue.flushed = self.flushable(queue, safe)
+            if self.recorder is not None:
+                self.recorder.queue_flushed(queue.index, queue.flushed)
 
 
 STEP_FAULTS = tuple(FAULTS)

@@ -487,7 +487,7 @@ def test_a_flush_that_fails_stops_dispatch() -> None:
     log, _ = log_of(numbered(MIXED))
     dispatch = dispatched(log)
     queue = dispatch._queues.all[0]
-    queue.sync = refuse  # type: ignore[assignment, method-assign]
+    queue.files = refuse  # type: ignore[assignment, method-assign]
     with pytest.raises(StoreError, match=r"consumequeue/a/0: .*Input/output error"):
         dispatch.flush(queue, log.end)
     assert queue.flushed == 0

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gapless.impl.environment import real
+from gapless.impl.environment import mapped, real
 from gapless.impl.environment.real import Disk, File, RealDisk, wall_clock
 from gapless.impl.environment.simulated import SimulatedDisk, SteppedClock
 
@@ -249,7 +249,7 @@ def test_nothing_stays_open_or_half_made_where_a_step_fails(tmp_path: Path, monk
         with pytest.raises(OSError, match="as a broken disk does"):
             file.reserve(0, 10)
     with monkeypatch.context() as broken:
-        broken.setattr(real, "Mapping", refuse)
+        broken.setattr(mapped, "Mapping", refuse)
         uses: list[Callable[[], object]] = [lambda: disk.create("new", 10), lambda: disk.open("whole", write=True)]
         for use in uses:
             with pytest.raises(OSError, match="as a broken disk does"):
@@ -278,7 +278,7 @@ def test_a_descriptor_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "close", noted)
     with monkeypatch.context() as broken:
-        broken.setattr(real, "Mapping", None)
+        broken.setattr(mapped, "Mapping", None)
         with pytest.raises(TypeError):
             RealDisk(tmp_path).create("new", 10)
     gc.collect()
@@ -319,9 +319,35 @@ def test_the_zeros_at_a_files_end_are_known(tmp_path: Path) -> None:
         file.sync()
 
 
+def test_many_files_are_synced_by_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the store is locked: then its disk has watched for errors since before anything was written."""
+    disk = RealDisk(tmp_path)
+    many = [disk.create(f"folder/{number}", 100, durable=False) for number in range(real.FEW + 1)]
+    one_by_one: list[int] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        one_by_one.append(descriptor)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    disk.lock()
+    disk.sync(many)
+    assert all(disk.is_named(file.path) for file in many)
+    assert bool(one_by_one) == (real.KERNEL < real.TELLS_ERRORS)
+    disk.delete("folder/3")
+    with pytest.raises(OSError, match="somebody has deleted the file"):
+        disk.sync(many)
+    disk.unlock()
+    one_by_one.clear()
+    disk.sync(many[4:])
+    assert not one_by_one, "their names are durable: fdatasync is enough"
+
+
 def test_a_mapping_lives_as_long_as_its_bytes_are_used(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     disk.create("file", 1 << 16).close()
+    gc.collect()
     open_before = descriptors()
     part = disk.open("file", write=True).data[100:200]
     gc.collect()

@@ -245,6 +245,9 @@ def test_a_flip_of_any_bit_of_a_record_is_noticed_by_reading_it(kept: Kept) -> N
             expected = log.at(begin)
             for bit in range(8 * (begin % SMALL_FILE), 8 * (end % SMALL_FILE)):
                 file.data[bit // 8] ^= np.uint8(1 << bit % 8)
+                for read in (store.get, store.read_batch, store.read):
+                    with pytest.raises(StoreError):
+                        read(expected.topic, expected.queue, expected.number)
                 with pytest.raises(StoreError):
                     log.at(begin)
                 file.data[bit // 8] ^= np.uint8(1 << bit % 8)

@@ -331,7 +331,7 @@ def test_what_is_old_goes_file_by_file_and_the_rest_passes(tmp_path: Path) -> No
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["entries", "forget_below"])
+@pytest.mark.parametrize("method", ["slots", "forget_below"])
 def test_what_expires_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     """After a reader has its entries, before it has their messages; or in the midst of the expiry."""
     with Store.open(tmp_path, SMALL, clock=itertools.count(0, 10).__next__) as store:
@@ -348,7 +348,7 @@ def test_what_expires_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: p
 
         def racing(queue: ConsumeQueue, *arguments: int) -> object:
             answer = None
-            if method == "entries":
+            if method == "slots":
                 answer = before(queue, *arguments)
                 monkeypatch.undo()
                 assert store.expire(1500) > 0
@@ -360,7 +360,7 @@ def test_what_expires_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: p
 
         before = getattr(ConsumeQueue, method)
         monkeypatch.setattr(ConsumeQueue, method, racing)
-        if method == "entries":
+        if method == "slots":
             read()
         else:
             store.expire(1500)

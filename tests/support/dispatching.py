@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
-from gapless.impl.environment.real import Bytes
+from gapless.impl.environment.mapped import Bytes
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueues
 from gapless.impl.files.segments import Segments
@@ -93,6 +93,11 @@ class MemoryDisk:
         """A file that was created."""
         assert write in {True, False}
         return self.files[path]
+
+    def sync(self, files: Sequence[MemoryFile]) -> None:
+        """Each of them."""
+        for file in files:
+            file.sync()
 
     def delete(self, path: str) -> None:
         """A file is gone."""
@@ -319,7 +324,7 @@ class Run:
         for queue in self.queues.all:
             file = queue.segments.file
             if self.bad_disk:
-                queue.sync = _refuse  # type: ignore[assignment, method-assign]
+                queue.files = _refuse  # type: ignore[assignment, method-assign]
             with suppress(StoreError):
                 self.dispatch.flush(queue, self.safe)
             for number in range(queue.flushed):

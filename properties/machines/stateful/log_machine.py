@@ -22,7 +22,7 @@ from gapless.impl.files.checkpoint import NOWHERE
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.records import kernels
 from gapless.impl.records.errors import StoreError
-from gapless.impl.records.record import Record, encode
+from gapless.impl.records.record import encode
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
@@ -184,7 +184,7 @@ class LogMachine(RuleBasedStateMachine):
         data = (
             core.log.view(base)[0].copy() if base in core.log.segments.bases else np.zeros(core.log.file_size, np.uint8)
         )
-        record = _flawed(flaw, encode(Record("x", 0, 0, end, 0, bytes(body), store_time=time)))
+        record = _flawed(flaw, encode("x", 0, 0, end, bytes(body), store_time=time))
         room = data[at - base : at - base + len(record)]
         room[:] = np.frombuffer(record, np.uint8)[: len(room)]
         stopped, *_ = kernels.scan(data, base, end - base, 0, kernels.CRC_TABLES, NOWHERE, 0)

@@ -18,7 +18,7 @@ from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.queues import BLANK_SLOT, ConsumeQueue
 from gapless.impl.recorder.recorder import ROW, Recorder
 from gapless.impl.records.errors import StoreError
-from gapless.impl.records.record import Record, encode, tag_code
+from gapless.impl.records.record import encode, tag_code
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
@@ -67,7 +67,7 @@ class QueueMachine(RuleBasedStateMachine):
         The model's queue is empty then; the queue that is found has its first message and entry already.
         """
         start = Position(files * FILE_SIZE)
-        record = encode(Record(TOPIC, 0, number, start, 0, b"first", store_time=self.now))
+        record = encode(TOPIC, 0, number, start, b"first", store_time=self.now)
 
         def opened(s: queue.State) -> queue.State:
             s = queue.open(s, Number(number), start)

@@ -1,0 +1,119 @@
+"""Everything that a program needs to embed a store. The examples below are run as tests.
+
+A store is a folder. Messages are appended to the queues of a topic, and each queue gives them numbers from 0 on:
+
+>>> from gapless.store import Messages, Refused, Settings, Store
+>>> store = Store.open("data", Settings(synchronous=True))
+>>> store.append("orders", 0, b"paid", tag="new", properties={"KEYS": "a17 b4"}).number
+0
+>>> positions, numbers = store.append_batch(
+...     Messages.of_list([("orders", 0, b"%d" % number, {"TAGS": "odd"} if number % 2 else {}) for number in range(6)])
+... )
+>>> numbers.tolist()
+[1, 2, 3, 4, 5, 6]
+
+Readers see a message once it has its entry in its queue, which is soon:
+
+>>> store.wait_for("orders", 0, 6)
+True
+>>> store.range("orders", 0)
+(0, 7)
+>>> first = store.get("orders", 0, 0)
+>>> first.number, first.body, first.tag, first.properties["KEYS"]
+(0, b'paid', 'new', 'a17 b4')
+>>> [record.body for record in store.read("orders", 0, 5, 10)]
+[b'4', b'5']
+
+Many are read soonest as columns; by tag, what has another is not even looked at:
+
+>>> columns = store.read_batch("orders", 0, 0, 1000)
+>>> columns.numbers.tolist(), columns.body_ends.tolist()
+([0, 1, 2, 3, 4, 5, 6], [0, 4, 5, 6, 7, 8, 9, 10])
+>>> columns.bodies.tobytes()
+b'paid012345'
+>>> store.read_batch("orders", 0, 0, 1000, tag="odd").numbers.tolist()
+[2, 4, 6]
+>>> [record.number for record in store.find("orders", 0, "b4")]
+[0]
+
+Several queues are followed as they grow, until the store closes or nothing came for a while:
+
+>>> [record.number for record in store.follow({("orders", 0): 5, ("orders", 1): 0}, timeout=0.01)]
+[5, 6]
+
+A consumer group goes on where it committed, after a crash as well:
+
+>>> billing = store.group("billing")
+>>> [record.number for record in billing.poll("orders", 0, 3)]
+[0, 1, 2]
+>>> billing.commit("orders", 0)
+3
+
+Others may read while this process writes; they need no lock, and change nothing:
+
+>>> with Store.open_read_only("data") as view:
+...     view.read("orders", 0, 6)[0].body
+b'5'
+
+In `asyncio`, those who wait take no thread:
+
+>>> import asyncio
+>>> asyncio.run(store.append_async("orders", 1, b"later")).number
+0
+
+What cannot be done is told by an error, each of which is a `StoreError`, and has changed nothing:
+
+>>> try:
+...     store.read("orders", 0, 100)
+... except Refused as error:
+...     print(error)
+orders/0: number 100, expected one from 0 to 7; ask for `range`
+>>> store.close()
+
+The names, by what they are for:
+
+* `Store`, `Settings`: a store that is open, and how it works. `StoreView`: one that is open for reading alone.
+* `Messages`: what is appended at once, as columns. `Appended`: where a message is.
+* `Record`: a message that was read. `MessageColumns`: many of them. `Group`: a consumer group.
+* `StoreError`: whatever can go wrong. `Refused`: the call is not possible, and nothing has changed. `Stopped`: the
+  store takes no more calls. `DiskFull`: there is no room for another file. `InUse`: another writer has the store.
+  `NotAStore`: the folder holds something else. `WrongFileSize`: the files have another length than the settings say.
+  `Damaged`: bytes that were safe are not what they were.
+"""
+
+from gapless.impl.records.columns import MessageColumns
+from gapless.impl.records.errors import (
+    Damaged,
+    DiskFull,
+    InUse,
+    NotAStore,
+    Refused,
+    Stopped,
+    StoreError,
+    WrongFileSize,
+)
+from gapless.impl.records.record import Messages, Record
+from gapless.impl.store.core import Settings
+from gapless.impl.store.groups import Group
+from gapless.impl.store.placed import Appended
+from gapless.impl.store.store import Store
+from gapless.impl.store.view import StoreView
+
+__all__ = [
+    "Appended",
+    "Damaged",
+    "DiskFull",
+    "Group",
+    "InUse",
+    "MessageColumns",
+    "Messages",
+    "NotAStore",
+    "Record",
+    "Refused",
+    "Settings",
+    "Stopped",
+    "Store",
+    "StoreError",
+    "StoreView",
+    "WrongFileSize",
+]

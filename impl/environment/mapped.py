@@ -1,0 +1,195 @@
+"""A file in memory that holds no descriptor, for a store has many thousands of files."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class KnowsNames(Protocol):
+    """What a disk knows of names."""
+
+    def is_named(self, path: Path) -> bool:
+        """Whether a file's name is known to be durable."""
+
+    def make_name_durable(self, path: Path) -> None:
+        """A file's name is durable, and the names of the folders that lead to it. Raises OSError."""
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_ssize_t]
+LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+MAP_FAILED = ctypes.c_void_p(-1).value
+
+
+class Mapping:
+    """Bytes of a file in memory, for as long as an array of them lives.
+
+    Python's own `mmap` holds a descriptor for every mapping, and a store has many thousands of files.
+    """
+
+    def __init__(self, descriptor: int, length: int, *, write: bool) -> None:
+        self.length = length
+        protection = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
+        self.address: int | None = LIBC.mmap(None, length, protection, mmap.MAP_SHARED, descriptor, 0)
+        if self.address == MAP_FAILED:
+            self.address = None
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        where = self.address, not write
+        self.__array_interface__ = {"data": where, "shape": (length,), "typestr": "|u1", "version": 3}
+
+    def __del__(self, unmap: Callable[[int, int], int] = LIBC.munmap) -> None:
+        if (address := getattr(self, "address", None)) is not None:
+            unmap(address, self.length)
+
+
+class MappedFile:
+    """A file of the real disk. It owns its descriptor until it rests; where it is synced after that, it is opened anew.
+
+    `data`: no bytes before `map`.
+    """
+
+    descriptor = -1
+    data: Bytes = np.zeros(0, np.uint8)
+
+    def __init__(self, disk: KnowsNames, path: Path, descriptor: int) -> None:
+        self.disk = disk
+        self.path = path
+        self.descriptor = descriptor
+        self.is_closed = False
+        self._identity = (-1, -1)
+
+    def map(self, length: int, *, write: bool) -> None:
+        """Its bytes are in memory. Raises OSError."""
+        status = os.fstat(self.descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
+        if length:
+            data = np.asarray(Mapping(self.descriptor, length, write=write))
+        if not write:
+            data.flags.writeable = False
+        self.data = data
+
+    def reserve(self, low: int, high: int) -> None:
+        """There is room on the disk for bytes `low:high`, which nobody writes to meanwhile. Raises OSError: ENOSPC."""
+        high = min(-(-high // mmap.PAGESIZE) * mmap.PAGESIZE, len(self.data))  # the kernel maps pages
+        if low < high:
+            with self._opened() as descriptor:
+                self._require_whole(os.fstat(descriptor))  # room beyond its end would make it long again, of zeros
+                _reserve(descriptor, low, high)
+
+    def used(self) -> int:
+        """Where its zeros begin. A file system that keeps no count of that says: nowhere. Raises OSError."""
+        end = 0
+        with self._opened() as descriptor:
+            while end < len(self.data):
+                try:
+                    data = os.lseek(descriptor, end, os.SEEK_DATA)
+                except OSError as error:
+                    if error.errno == errno.ENXIO:  # there is no data behind that
+                        break
+                    return len(self.data)
+                end = os.lseek(descriptor, data, os.SEEK_HOLE)
+        return min(end, len(self.data))
+
+    def sync(self) -> None:
+        """Everything written so far is durable; the interpreter lock is not held meanwhile. Raises OSError."""
+        with self._there() as descriptor:
+            if self.disk.is_named(self.path):
+                os.fdatasync(descriptor)  # on Linux it takes mapped pages along
+                return
+            os.fsync(descriptor)
+        self.disk.make_name_durable(self.path)
+
+    def require(self) -> None:
+        """It is there and may be synced. Raises OSError."""
+        with self._there():
+            pass
+
+    def require_whole(self) -> None:
+        """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError.
+
+        Bytes of a file that was deleted, or replaced by another one, stay what they were.
+        """
+        try:
+            status = os.fstat(self.descriptor) if self.descriptor >= 0 else os.stat(self.path)  # noqa: PTH116 - faster
+        except OSError:
+            return
+        if (status.st_dev, status.st_ino) == self._identity:
+            self._require_whole(status)
+
+    def _require_whole(self, status: os.stat_result) -> None:
+        if status.st_size < len(self.data):
+            raise OSError(errno.EIO, f"somebody has cut the file to {status.st_size} of its {len(self.data)} bytes")
+
+    @contextmanager
+    def _there(self) -> Iterator[int]:
+        if self.is_closed:
+            raise OSError(errno.EBADF, "the file was closed")
+        with self._opened() as descriptor:
+            if not os.fstat(descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
+                raise OSError(errno.ENOENT, "somebody has deleted the file")
+            yield descriptor
+            self._require_whole(os.fstat(descriptor))  # last: what was cut off meanwhile is not promised either
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """Its descriptor, opened for a moment where it has none. Raises OSError where another file has its name."""
+        if self.descriptor >= 0:
+            yield self.descriptor
+            return
+        descriptor = os.open(self.path, os.O_RDWR if self.data.flags.writeable else os.O_RDONLY)
+        try:
+            status = os.fstat(descriptor)
+            if (status.st_dev, status.st_ino) != self._identity:
+                raise OSError(errno.ENOENT, "somebody has put another file in its place")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def rest(self) -> None:
+        """The descriptor goes.
+
+        A log keeps that of the file which it writes to. Once another process was told of an error of the disk, a
+        descriptor that is opened after that is not.
+        """
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """The descriptor goes; the mapping goes with the last view of it."""
+        self.is_closed = True
+        self.rest()
+
+    def __del__(self) -> None:
+        self.rest()
+
+
+def _reserve(descriptor: int, low: int, high: int) -> None:
+    """Blocks for bytes `low:high`, so that writing to their mapping never meets a full disk, which would be a signal.
+
+    Where nobody can reserve blocks (some file systems, under a C library that does not make up for it), what is in the
+    file is written once more. On file systems that write each change to a new place (btrfs, ZFS), neither is a promise.
+    """
+    try:
+        os.posix_fallocate(descriptor, low, high - low)
+    except OSError as error:
+        if error.errno not in {errno.EOPNOTSUPP, errno.EINVAL}:
+            raise
+        for start in range(low, high, 1 << 20):
+            content = os.pread(descriptor, min(1 << 20, high - start), start)
+            if os.pwrite(descriptor, content, start) != len(content):
+                raise OSError(errno.ENOSPC, "no room for the whole file") from error

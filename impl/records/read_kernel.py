@@ -1,0 +1,176 @@
+"""Many messages of a queue in one native pass: what its entries point at, copied out of a log file and verified.
+
+A record is believed once it was copied: another process may write to the file meanwhile, and what is handed out is what
+was looked at. No interpreter lock is held. Formats: docs/rocketmq.md#record, #entry.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gapless.impl.records import kernels
+from gapless.impl.records.memory import copy_bytes, i32_at, i64_at
+from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, STORE_V6, Bytes, Ints
+
+# The rows that a pass fills. Those that say where texts end have one place more, and begin with a 0.
+BODY_END, REST_END, TAG_END, NUMBER, POSITION, TIME, TAG_CODE, ROWS = range(8)
+
+BLANK_SLOT = 0x7FFFFFFF  # the size in slots before a queue's first entry
+PROPERTY_END, SPACE = 2, 32  # bytes: no tag has the first, no key the second
+KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
+
+
+@njit(nogil=True, cache=True)
+def extent(slots: Bytes, base: int, size: int) -> tuple[int, int]:
+    """Bytes of the records at which entries point, as these say, and how many of them count.
+
+    The first whose record lies outside of the log file, of `size` bytes, that begins at `base`, does not, nor does what
+    follows it.
+    """
+    total, start = np.int64(0), slots.ctypes.data
+    for i in range(len(slots)):
+        slot = start + i * ENTRY_BYTES
+        at, length = i64_at(slot) - base, i32_at(slot + 8)
+        if length < FIXED or at < 0 or at + length > size:
+            return total, i
+        total += length
+    return total, len(slots)
+
+
+@njit(nogil=True, cache=True)
+def gather(
+    b: Bytes, base: int, slots: Bytes, queue: int, prefix: Bytes, light: bool, sealed: int, tables: kernels.Tables,
+    rows: Ints, bodies: Bytes, rests: Bytes, tags: Bytes,
+) -> int:  # fmt: skip
+    """Copy the messages at which entries point, up to one that is not sound; returns how many are.
+
+    `b`: the log file that begins at `base` · `queue`, `prefix`: the queue's id and topic, as its records have them ·
+    `light`: records may be other queues' · `sealed`: a record from this position on is not sound without a checksum of
+    itself · `rows`: int64 [ROWS, n + 1]; in it, the entries' numbers stand already ·
+    `bodies`, `rests`, `tags`: room for all; a rest is a record without its body, and each tag ends with `PROPERTY_END`.
+    """
+    a, start = b.ctypes.data, slots.ctypes.data
+    body_end, rest_end, tag_end = np.int64(0), np.int64(0), np.int64(0)
+    for k in range(len(slots)):
+        slot = start + k * ENTRY_BYTES
+        position, size = i64_at(slot), i32_at(slot + 8)
+        p = position - base
+        if size < FIXED or p < 0 or p + size > len(b):
+            return k
+        body, topic, topic_end = kernels.parts_of(b, p, size)
+        if body == 0:
+            return k
+        after = topic - (2 if i32_at(a + p + 4) == kernels.V2 else 1)  # where the body ends
+        head, length, tail = body - p, after - body, p + size - after
+        rest = rests.ctypes.data + rest_end
+        copy_bytes(bodies.ctypes.data + body_end, a + body, length)
+        copy_bytes(rest, a + p, head)
+        copy_bytes(rest + head, a + after, tail)
+        if i32_at(rest) != size or i64_at(rest + 28) != position or i32_at(rest + head - 4) != length:
+            return k
+        if i32_at(rest + 4) not in (kernels.V1, kernels.V2):
+            return k
+        if not light and (i32_at(rest + 12) != queue or i64_at(rest + 20) != rows[NUMBER, k]):
+            return k
+        if not light and not kernels.starts_with(rests, rest_end + head, rest_end + head + tail, prefix):
+            return k
+        if kernels.crc32(bodies, body_end, length, tables) != i32_at(rest + 8):
+            return k
+        if not kernels.is_sealed(b, p, topic_end + 2, p + size, tables):
+            return k
+        if position >= sealed and not kernels.starts_with(b, p + size - kernels.SEAL, p + size, kernels.SEAL_NAME):
+            return k
+        properties = rest_end + head + topic_end + 2 - after
+        from_tag, to_tag = value_of(rests, properties, rest_end + head + tail, kernels.TAGS)
+        copy_bytes(tags.ctypes.data + tag_end, rests.ctypes.data + from_tag, to_tag - from_tag)
+        tag_end += to_tag - from_tag
+        tags[tag_end] = PROPERTY_END
+        tag_end += 1
+        body_end += length
+        rows[POSITION, k] = position
+        rows[TIME, k] = kernels.time_of(rests, rest_end)
+        rows[TAG_CODE, k] = i64_at(slot + 12)
+        rest_end += head + tail
+        rows[BODY_END, k + 1] = body_end
+        rows[REST_END, k + 1] = rest_end
+        rows[TAG_END, k + 1] = tag_end
+    return len(slots)
+
+
+@njit(nogil=True, cache=True)
+def visible(
+    b: Bytes, base: int, start: int, slots: Bytes, number: int, queue: int, prefix: Bytes, light: bool
+) -> int:  # fmt: skip
+    """How many of the entries from that of `number` on are written, and point at records of this log file.
+
+    An entry is written once it says what its record does; another process may be at it. `b`: the log file that begins
+    at `base` · `start`: where the log does; what was before it has expired, and counts · `queue`, `prefix`, `light`: as
+    in `gather`. No checksum is looked at.
+    """
+    a, first = b.ctypes.data, slots.ctypes.data
+    for k in range(len(slots)):
+        slot = first + k * ENTRY_BYTES
+        position, size, code = i64_at(slot), i32_at(slot + 8), i64_at(slot + 12)
+        if size == BLANK_SLOT or (size > 0 and position < start):
+            continue
+        p = position - base
+        if size < FIXED or p < 0 or p + size > len(b):
+            return k
+        body, topic, topic_end = kernels.parts_of(b, p, size)
+        if body == 0 or i32_at(a + p) != size or i64_at(a + p + 28) != position:
+            return k
+        if not light:
+            after = topic - (2 if i32_at(a + p + 4) == kernels.V2 else 1)
+            if i32_at(a + p + 12) != queue or i64_at(a + p + 20) != number + k:
+                return k
+            if not kernels.starts_with(b, after, topic_end, prefix):
+                return k
+        low, high = value_of(b, topic_end + 2, p + size, kernels.TAGS)
+        if code != kernels.java_hash(b, low, high) and not kernels.is_delayed(b, topic, topic_end):
+            return k
+    return len(slots)
+
+
+@njit(cache=True)
+def value_of(b: Bytes, at: int, end: int, name: Bytes) -> tuple[int, int]:
+    """Where the value of a property lies in the properties `at:end`; `name` ends with the separator.
+
+    Of several, the last one counts, as for whoever reads them all.
+    """
+    low, high = end, end
+    while at < end:
+        stop = kernels.property_end(b, at, end)
+        if stop - at > len(name) and kernels.starts_with(b, at, stop, name):
+            low, high = at + len(name), stop
+        at = stop + 1
+    return low, high
+
+
+@njit(nogil=True, cache=True)
+def with_key(rests: Bytes, ends: Ints, low: int, key: Bytes) -> int:
+    """The first of the messages from `low` on that has this key; where none has, how many there are.
+
+    Keys are what stands in the property KEYS, separated by spaces. `rests`, `ends`: as `gather` fills them.
+    """
+    for i in range(low, len(ends) - 1):
+        at, end = value_of(rests, _properties(rests, ends[i]), ends[i + 1], KEYS)
+        while at < end:
+            stop = at
+            while stop < end and rests[stop] != SPACE:
+                stop += 1
+            if stop - at == len(key) and kernels.starts_with(rests, at, stop, key):
+                return i
+            at = stop + 1
+    return len(ends) - 1
+
+
+@njit(cache=True)
+def _properties(b: Bytes, at: int) -> int:
+    """Where the properties begin of the record whose rest lies at `at`."""
+    a = b.ctypes.data + at
+    flags = i32_at(a + 36)
+    p = at + 88 + (12 if flags & BORN_V6 else 0) + (12 if flags & STORE_V6 else 0)
+    if i32_at(a + 4) == kernels.V2:
+        return p + 4 + ((np.int64(b[p]) << 8) | np.int64(b[p + 1]))
+    return p + 3 + np.int64(b[p])
