@@ -135,7 +135,9 @@ def recover(path: str) -> None:
 def _log(path: str, *, recover: bool = True) -> CommitLog:
     disk = RealDisk(path)
     log = CommitLog(Segments.load(disk, store_folder.LOG, store_folder.file_sizes(disk, None, None)[0]))
-    kernels.scan(np.zeros(8, np.uint8), 0, 0, EVER, kernels.CRC_TABLES)  # compiled, or loaded, before the clock starts
+    kernels.scan(
+        np.zeros(8, np.uint8), 0, 0, EVER, kernels.CRC_TABLES, EVER, 0
+    )  # compiled, or loaded, before the clock starts
     if recover:
         log.recover(log.start, EVER)
     return log

@@ -152,7 +152,9 @@ class Dispatch:
         if why != build_kernel.BUILT:
             place = place_of(batch.base, int(batch.rows[row, POSITION]) - batch.base)
             expected = (
-                "a body that has its checksum" if why == build_kernel.CHECKSUM else "the record that was scanned here"
+                "a record that has its checksums"
+                if why == build_kernel.CHECKSUM
+                else "the record that was scanned here"
             )
             raise Damaged(f"{place}: expected {expected}; {ADVICE}")
 

@@ -87,6 +87,7 @@ class MappedFile:
         high = min(-(-high // mmap.PAGESIZE) * mmap.PAGESIZE, len(self.data))  # the kernel maps pages
         if low < high:
             with self._opened() as descriptor:
+                self._require_whole(os.fstat(descriptor))  # room beyond its end would make it long again, of zeros
                 _reserve(descriptor, low, high)
 
     def used(self) -> int:
@@ -117,6 +118,22 @@ class MappedFile:
         with self._there():
             pass
 
+    def require_whole(self) -> None:
+        """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError.
+
+        Bytes of a file that was deleted, or replaced by another one, stay what they were.
+        """
+        try:
+            status = os.fstat(self.descriptor) if self.descriptor >= 0 else os.stat(self.path)  # noqa: PTH116 - faster
+        except OSError:
+            return
+        if (status.st_dev, status.st_ino) == self._identity:
+            self._require_whole(status)
+
+    def _require_whole(self, status: os.stat_result) -> None:
+        if status.st_size < len(self.data):
+            raise OSError(errno.EIO, f"somebody has cut the file to {status.st_size} of its {len(self.data)} bytes")
+
     @contextmanager
     def _there(self) -> Iterator[int]:
         if self.is_closed:
@@ -125,6 +142,7 @@ class MappedFile:
             if not os.fstat(descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
                 raise OSError(errno.ENOENT, "somebody has deleted the file")
             yield descriptor
+            self._require_whole(os.fstat(descriptor))  # last: what was cut off meanwhile is not promised either
 
     @contextmanager
     def _opened(self) -> Iterator[int]:

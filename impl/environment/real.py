@@ -62,6 +62,9 @@ class File(Protocol):
     def sync(self) -> None:
         """Everything written so far is durable. Raises OSError: then nobody knows what is, and none may be promised."""
 
+    def require_whole(self) -> None:
+        """The file has its full length: who touches bytes that another program cut off is killed. Raises OSError."""
+
     def close(self) -> None:
         """The file is not used through this object any more; nothing is made durable by it."""
 

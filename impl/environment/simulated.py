@@ -99,6 +99,9 @@ class SimulatedFile:
             raise OSError(errno.EBADF, "the file was closed", self._path)
         self._disk.sync_one(self._path, self._content)
 
+    def require_whole(self) -> None:
+        """It is: nobody else is on this disk."""
+
     def close(self) -> None:
         """The file is not used through this object any more."""
         self._disk = None

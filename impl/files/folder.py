@@ -1,20 +1,18 @@
 """What lies in a store's folder beside the log and the queues, as a broker of version 4.3 to 5.x writes it.
 
-`lock`, `abort` (there while a writer runs, and after it crashed), `checkpoint`, `config/topics.json`
-(docs/rocketmq.md#files, #checkpoint, #config). Here it is read and written; what follows from it is decided in
-`core.py`.
+`lock`, `abort` (there while a writer runs, and after it crashed), `config/topics.json` (docs/rocketmq.md#files,
+#config). Here it is read and written; what follows from it is decided in `core.py`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from gapless.impl.environment.real import Disk
+from gapless.impl.files.checkpoint import CHECKPOINT
 from gapless.impl.files.queues import FOLDER, LIGHT, names_of_queues
 from gapless.impl.files.segments import asked
 from gapless.impl.records.errors import InUse, NotAStore, StoreError, WrongFileSize
@@ -22,7 +20,6 @@ from gapless.impl.records.record import BLANK, ENTRY_BYTES, FIXED
 
 LOG = "commitlog"
 ABORT = "abort"
-CHECKPOINT = "checkpoint"
 TOPICS = "config/topics.json"
 UNSAID_QUEUES = 16  # that a broker takes a topic to have where its table has the topic and no number
 
@@ -34,8 +31,6 @@ OTHER_LAYOUTS = {
     "consumequeue_ext": "extended consume-queue entries",
     "consumequeue_rocksdb": "consume queues in RocksDB",
 }
-
-_TIMES = struct.Struct(">5q")
 
 
 def require_a_store(disk: Disk) -> None:
@@ -62,13 +57,15 @@ def lock(disk: Disk) -> None:
         raise
 
 
-def file_sizes(disk: Disk, log: int | None, queue: int | None) -> tuple[int, int]:
+def file_sizes(
+    disk: Disk, log: int | None, queue: int | None, *, usual: tuple[int, int] = (LOG_FILE, QUEUE_FILE)
+) -> tuple[int, int]:
     """Bytes of every log file and queue file: as the files are, or as the settings say where there are none yet.
 
-    Raises WrongFileSize where the two disagree.
+    `usual`: where neither says any. Raises WrongFileSize where the two disagree.
     """
     queues = (_lengths(disk, f"{FOLDER}/{topic}/{number}") for topic, number in names_of_queues(disk))
-    sizes = _agreed(_lengths(disk, LOG), log, LOG_FILE), _agreed(next(filter(None, queues), {}), queue, QUEUE_FILE)
+    sizes = _agreed(_lengths(disk, LOG), log, usual[0]), _agreed(next(filter(None, queues), {}), queue, usual[1])
     if sizes[0] <= FIXED + BLANK:
         raise WrongFileSize(f"log files of {sizes[0]} bytes cannot hold a record; expected more than {FIXED + BLANK}")
     if sizes[1] % ENTRY_BYTES:
@@ -89,28 +86,6 @@ def _agreed(found: dict[str, int], wanted: int | None, default: int) -> int:
             )
         return length
     return default if wanted is None else wanted
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointFile:
-    """Times in ms: every record stored up to `log` is on disk, and so is the entry of every one up to `queues`."""
-
-    log: int = 0
-    queues: int = 0
-    index: int = 0
-    follower: int = 0  # of a broker with followers; kept as it was found
-    confirmed: int = 0  # where the last record began when a broker last started; kept as it was found
-
-    @classmethod
-    def read(cls, disk: Disk) -> CheckpointFile:
-        """What the file says; nothing is safe where there is none, or where it is cut off."""
-        content = asked(lambda: disk.read(CHECKPOINT), CHECKPOINT) or b""
-        return cls(*_TIMES.unpack_from(content)) if len(content) >= _TIMES.size else cls()
-
-    def write(self, disk: Disk) -> None:
-        """The file says this now, at once or not at all."""
-        content = _TIMES.pack(self.log, self.queues, self.index, self.follower, self.confirmed).ljust(4096, b"\0")
-        asked(lambda: disk.write(CHECKPOINT, content), CHECKPOINT)
 
 
 def mark_running(disk: Disk) -> None:

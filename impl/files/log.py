@@ -12,6 +12,7 @@ from threading import Lock
 
 import numpy as np
 
+from gapless.impl.files.checkpoint import NOWHERE
 from gapless.impl.files.observer import LogObserver, append_row
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.files.segments import Segments, asked, zero_from
@@ -22,6 +23,7 @@ from gapless.impl.records.record import (
     FIXED,
     HEAD,
     HERE,
+    LONGEST_PROPERTIES,
     LONGEST_V1_TOPIC,
     MAGIC_BLANK,
     MAGIC_V1,
@@ -34,10 +36,16 @@ from gapless.impl.records.record import (
 )
 
 PAGE = 4096  # bytes that a disk writes at once, or multiples of them
+LARGE = 4096  # bytes of a body that is dearer to copy, and to read once more, than to call native code
 AHEAD = 64 << 20  # bytes for which there is room on the disk behind those that are needed
 _BLANK = struct.Struct(">iI")
 _pack_head = HEAD.pack
 _crc32 = zlib.crc32
+
+WRONG = {
+    kernels.OTHER_BODY: "the body of the record has not its checksum",
+    kernels.OTHER_BYTES: "the record has not the checksum that its properties carry",
+}
 
 UnderWay = tuple[int, int, int, Sequence[ConsumeQueue], Sequence[int]]
 """What a call was about: the log's end before, the bytes behind it that it may write, the newest time before, and the
@@ -49,13 +57,17 @@ class CommitLog:
 
     `start`: where the oldest file begins · `end`: exclusive end of the records, raised after the bytes are written, so
     that a reader who sees it may read up to it · `flushed`: exclusive end of what survives a crash · `newest`: ms, the
-    last record's store time; these never step back, whatever the clock does · `error`: why the log has stopped.
+    last record's store time; these never step back, whatever the clock does · `error`: why the log has stopped ·
+    `sealing`: whether each new record carries a checksum of itself (docs/rocketmq.md#property-crc) · `sealed`: from
+    this position on, every record does; what has none there was changed.
 
     Whatever raises in the midst of a call, Ctrl-C too: the bytes behind the end become zeros again before anything else
     is written (`settle`), so what lies there is never taken for the log.
     """
 
-    def __init__(self, segments: Segments, recorder: LogObserver | None = None, *, host: bytes = HERE) -> None:
+    def __init__(
+        self, segments: Segments, recorder: LogObserver | None = None, *, host: bytes = HERE, sealing: bool = False
+    ) -> None:
         self.segments = segments
         self.recorder = recorder
         self.host = host
@@ -63,6 +75,9 @@ class CommitLog:
         self.start = self.end = self.flushed = segments.bases[0] if segments.bases else 0
         self.newest = 0
         self.error: StoreError | None = None
+        self.sealing = sealing
+        self.sealed = NOWHERE
+        self._seal = kernels.SEAL if sealing else 0  # bytes of each new record
         self._base = self.end
         self._bytes: Bytes = np.zeros(0, np.uint8)  # of the file being written; empty until there is one
         self._mapped = memoryview(b"")
@@ -92,34 +107,41 @@ class CommitLog:
         read (docs/rocketmq.md#flags); hosts are IPv4 · `half`: of a final.
         Raises Refused where a file cannot hold it, DiskFull, Stopped; then nothing has changed.
         """
-        if self.error:
-            raise Stopped(str(self.error)) from self.error
-        if self._under_way is not None:
-            self.settle()
+        if self.error or self._under_way is not None:
+            self._begin()
         if body.__class__ is not bytes:
             body = plain_bytes(body)
-        length, prefix = len(body), queue.prefix
-        size = FIXED - 1 + length + len(prefix) + len(properties)
+        length, prefix, extra = len(body), queue.prefix, len(properties) + self._seal
+        if extra > LONGEST_PROPERTIES:
+            self._too_long(len(properties))
+        size = FIXED - 1 + length + len(prefix) + extra
         at = self.end - self._base
         if at + size + BLANK > self._room:
             at = self._make_room(size)
         position, number, out = self._base + at, queue.next, self._mapped
-        time = max(now, self.newest)
+        time, crc = now if now > self.newest else self.newest, _crc32(body)  # noqa: FURB136 - a call of max is dearer
         try:  # into bytes of its own: what is beyond the log's end stays zeros, whatever is wrong with an argument
             head = _pack_head(
-                size, MAGIC_V1 if len(prefix) <= LONGEST_V1_TOPIC + 1 else MAGIC_V2, _crc32(body) & 0x7FFFFFFF,
+                size, MAGIC_V1 if len(prefix) <= LONGEST_V1_TOPIC + 1 else MAGIC_V2, crc & 0x7FFFFFFF,
                 queue.id, flag, number, position, kind, now if born is None else born, born_host or self.host, time,
                 self.host, reconsumed, half, length,
             )  # fmt: skip
         except struct.error as error:
             raise Refused(f"flag={flag!r}, born={born!r}: expected signed integers of 32 and 64 bits") from error
-        tail = b"%b%b%b" % (prefix, len(properties).to_bytes(2, "big"), properties)
+        if length < LARGE:
+            text = b"%b%b%b%b%b" % (head, body, prefix, extra.to_bytes(2, "big"), properties)
+            if self.sealing:
+                text = b"%b__CRC32#\x01%b\x02" % (text, (b"%010d" % (_crc32(text) & 0x7FFFFFFF))[::-1])
+        else:
+            text = self._tail(head, crc, length, prefix, properties)
         row = append_row(queue.index, position, size) if self.recorder is not None else b""
         self._under_way = (position, size, self.newest, (queue,), (number,))
-        out[at : at + HEAD.size] = head
-        at += HEAD.size
-        out[at : at + length] = body
-        out[at + length : position - self._base + size] = tail
+        if length < LARGE:
+            out[at : at + size] = text
+        else:
+            out[at : at + HEAD.size] = head
+            out[at + HEAD.size : at + HEAD.size + length] = body
+            out[at + HEAD.size + length : at + size] = text
         queue.next = number + 1
         self.newest = time
         if self.recorder is not None:  # a call would cost more than the row, and Python is interrupted at calls
@@ -127,6 +149,20 @@ class CommitLog:
         self.end = position + size
         self._under_way = None
         return position, size
+
+    def _begin(self) -> None:
+        """Something may be appended. Raises Stopped."""
+        if self.error:
+            raise Stopped(str(self.error)) from self.error
+        self.settle()
+
+    def _tail(self, head: bytes, crc: int, length: int, prefix: bytes, properties: bytes) -> bytes:
+        """What lies behind a body of so many bytes, which has this CRC."""
+        tail = b"%b%b%b" % (prefix, (len(properties) + self._seal).to_bytes(2, "big"), properties)
+        if not self.sealing:
+            return tail
+        crc = _crc32(tail, kernels.joined(_crc32(head), crc, length, kernels.CRC_TABLES))
+        return b"%b__CRC32#\x01%b\x02" % (tail, (b"%010d" % (crc & 0x7FFFFFFF))[::-1])
 
     def append_many(self, queues: Sequence[ConsumeQueue], messages: Messages, now: int) -> Ints:
         """Many records, in one native pass for every file they come to lie in.
@@ -136,9 +172,7 @@ class CommitLog:
         files goes into the log file by file: what was in it before DiskFull, Stopped or an interrupt stays, and the
         exception tells which messages these are (`StoreError.appended`, and a note).
         """
-        if self.error:
-            raise Stopped(str(self.error)) from self.error
-        self.settle()
+        self._begin()
         count, time = len(messages.queue_index), max(now, self.newest)
         topics = [queue.prefix[1 + (len(queue.prefix) > LONGEST_V1_TOPIC + 1) :] for queue in queues]
         topic_ends = np.zeros(len(topics) + 1, np.int64)
@@ -151,7 +185,10 @@ class CommitLog:
         if property_ends is None:
             property_ends = np.zeros(count + 1, np.int64)
         self._check_sizes(messages, topics, property_ends)
-        most = count * (FIXED + 1 + max(map(len, topics), default=0)) + int(messages.body_ends[-1] + property_ends[-1])
+        if len(self._bytes):
+            self.segments.whole(self._base)
+        fixed = FIXED + 1 + self._seal
+        most = count * (fixed + max(map(len, topics), default=0)) + int(messages.body_ends[-1] + property_ends[-1])
         placed, done = np.empty((4, count), np.int64), 0
         try:
             while done < count:
@@ -163,7 +200,7 @@ class CommitLog:
                     self._bytes[: self._room], base, at, done, messages.queue_index,
                     np.frombuffer(b"".join(topics), np.uint8), topic_ends, ids, numbers,
                     messages.bodies, messages.body_ends, messages.properties, property_ends,
-                    head, now, time, kernels.CRC_TABLES, placed,
+                    head, now, time, kernels.CRC_TABLES, placed, self.sealing,
                 )  # fmt: skip
                 if done > before:
                     self._commit_many(queues, numbers, placed[:, before:done], time)
@@ -198,9 +235,18 @@ class CommitLog:
     def _check_sizes(self, messages: Messages, topics: list[bytes], property_ends: Ints) -> None:
         if not len(messages.queue_index):
             return
-        longest = max(map(len, topics)) + int(np.diff(messages.body_ends).max()) + int(np.diff(property_ends).max())
-        if longest + FIXED + 1 + BLANK > self.file_size:
-            self._too_large(longest + FIXED + 1)
+        properties = int(np.diff(property_ends).max())
+        longest = FIXED + 1 + max(map(len, topics)) + int(np.diff(messages.body_ends).max()) + properties + self._seal
+        if longest + BLANK > self.file_size:
+            self._too_large(longest)
+        if properties + self._seal > LONGEST_PROPERTIES:
+            self._too_long(properties)
+
+    def _too_long(self, properties: int) -> None:
+        raise Refused(
+            f"{properties} bytes of properties, expected at most {LONGEST_PROPERTIES - self._seal} beside the record's "
+            "checksum; put them into the body"
+        )
 
     def _too_large(self, size: int) -> None:
         raise Refused(
@@ -339,23 +385,22 @@ class CommitLog:
     # -- read --------------------------------------------------------------------------------------------------------
 
     def view(self, position: int) -> tuple[Bytes, int]:
-        """The bytes of the file that holds a position, and where it begins."""
+        """The bytes of the file that holds a position, and where it begins. Raises StoreError where it was cut off."""
         base = position // self.file_size * self.file_size
-        return self.segments.file(base).data, base
+        return self.segments.whole(base).data, base
 
     def at(self, position: int) -> Record:
-        """The record that begins at `position`. Raises Refused where none does, Damaged where its body is another."""
+        """The record that begins at `position`. Raises Refused where none does, Damaged where it is another."""
         if not self.start <= position < self.end:
             raise Refused(f"position {position}: expected one from {self.start} up to {self.end}, where the log lies")
         data, base = self.view(position)
-        found = decode(data, position - base)
-        if found is None or found.position != position:
+        how = kernels.judge(data, base, position - base, kernels.CRC_TABLES)
+        if how in WRONG or (how == kernels.UNSEALED and position >= self.sealed):
+            what = WRONG.get(how, "the record has lost the checksum that it was written with")
+            raise Damaged(f"{self.segments.place(position)}: {what}; restore the file")
+        found = decode(data, position - base) if how != kernels.NO_RECORD else None
+        if found is None:
             raise Refused(f"{self.segments.place(position)}: no record begins here")
-        at = position - base
-        if _crc32(found.body) & 0x7FFFFFFF != int.from_bytes(data[at + 8 : at + 12].tobytes(), "big"):
-            raise Damaged(
-                f"{self.segments.place(position)}: the body of the record has not its checksum; restore the file"
-            )
         return found
 
     def time_at(self, position: int) -> int:
@@ -366,17 +411,22 @@ class CommitLog:
 
     # -- found again -------------------------------------------------------------------------------------------------
 
-    def recover(self, position: int, doubted: int) -> int:
+    def recover(self, position: int, doubted: int, sealed: int = NOWHERE, safe: int = 0) -> int:
         """Find the end: step from the record at `position` to the first that is not whole; returns how many are.
 
-        `doubted`: as in `kernels.scan`. Nothing is written: `truncate` does that.
+        `doubted`, `sealed`, `safe`: as in `kernels.scan`. What was safe and without a checksum of itself moves
+        `self.sealed` behind it. Nothing is written: `truncate` does that.
         """
         at, count = position, 0
         self.flushed = position
-        self.newest = 0
+        self.newest, self.sealed = 0, sealed
         while at // self.file_size * self.file_size in self.segments.bases:
             data, base = self.view(at)
-            stop, why, passed, newest = kernels.scan(data, base, at - base, doubted, kernels.CRC_TABLES)
+            stop, why, passed, newest, bare = kernels.scan(
+                data, base, at - base, doubted, kernels.CRC_TABLES, sealed, safe
+            )
+            if bare > at - base:
+                self.sealed = max(self.sealed, base + bare)
             count, at, self.newest = count + passed, base + stop, max(self.newest, newest)
             if why != kernels.AT_BLANK:
                 break

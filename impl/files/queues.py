@@ -69,7 +69,7 @@ class ConsumeQueue:
         if is_new and self.segments.bases:  # the name of the one before is durable, and so there is never a hole
             asked(self.segments.file(base - length, write=True).sync, self.segments.path(base - length))
         is_first = is_new and not self.segments.bases
-        file = self.segments.create(base, durable=not is_first) if is_new else self.segments.file(base, write=True)
+        file = self.segments.create(base, durable=not is_first) if is_new else self.segments.whole(base, write=True)
         needed = (number + 1) * ENTRY_BYTES - base
         room = min(max(LEAST_ROOM, 1 << needed.bit_length()), length)
         self.segments.reserve(base, room)
@@ -95,7 +95,7 @@ class ConsumeQueue:
     def slots(self, low: int, high: int) -> Bytes:
         """uint8 [high - low, 20]: entries of one file, as they lie there."""
         base = self._base(low)
-        data = self.segments.file(base).data
+        data = self.segments.whole(base).data
         return data[low * ENTRY_BYTES - base : high * ENTRY_BYTES - base].reshape(-1, ENTRY_BYTES)
 
     def entries(self, low: int, high: int) -> npt.NDArray[np.void]:

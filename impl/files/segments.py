@@ -119,6 +119,15 @@ class Segments:
             self._used.add(base)
         return found
 
+    def whole(self, position: int, *, write: bool = False) -> File:
+        """As `file`, and its bytes may be touched. Raises StoreError where another program has cut it off."""
+        found = self.file(position, write=write)
+        try:
+            found.require_whole()
+        except OSError as error:
+            raise StoreError(f"{self.path(position // self.size * self.size)}: {error.strerror}; restore it") from error
+        return found
+
     def reserve(self, base: int, upto: int) -> None:
         """There is room on the disk for a file's bytes before `upto`. Raises DiskFull, StoreError."""
         known = self._rooms.get(base, 0)

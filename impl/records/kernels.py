@@ -41,12 +41,27 @@ SEAL = 20  # bytes of the checksum that properties may end with: its name, ten d
 # -- checksums and hashes --------------------------------------------------------------------------------------------
 
 
+LONGEST = 31  # bits of a length: no array that a checksum is of has 2 GiB
+
+
 def _crc_tables() -> Tables:
-    """Slicing-by-16 tables of the zlib CRC, from zlib itself: table k moves a byte past k zero bytes."""
-    tables = np.zeros((16, 256), np.uint32)
+    """Tables of the zlib CRC, from zlib itself, 256 words each.
+
+    The first 16 are for slicing: table k moves a byte past k zero bytes. Then come four for every power of two, one for
+    each byte of a checksum: together they move a checksum past so many zero bytes.
+    """
+    tables = np.zeros((16 + 4 * LONGEST, 256), np.uint32)
     for byte in range(256):
         for k in range(16):
             tables[k, byte] = zlib.crc32(bytes([byte]) + bytes(k)) ^ zlib.crc32(bytes(k + 1))
+    bits, past = np.arange(32), np.uint32(0xFFFFFFFF)
+    moved = np.array([zlib.crc32(b"\0", 1 << bit ^ 0xFFFFFFFF) for bit in range(32)], np.uint32) ^ past
+    for k in range(16, len(tables), 4):  # `moved`: what becomes of each bit of a checksum
+        for byte in range(4):
+            values = np.arange(256)[:, None] << 8 * byte
+            tables[k + byte] = np.bitwise_xor.reduce(np.where(values >> bits & 1, moved, np.uint32(0)), axis=1)
+        parts = [tables[k + byte, moved >> np.uint32(8 * byte) & np.uint32(255)] for byte in range(4)]
+        moved = np.bitwise_xor.reduce(np.array(parts), axis=0)
     return tables
 
 
@@ -54,9 +69,9 @@ CRC_TABLES = _crc_tables()
 
 
 @njit
-def crc32(b: Bytes, p: int, n: int, t: Tables) -> int:
-    """The zlib CRC of `n` bytes at `p`, its top bit dropped, as records carry it."""
-    c = uint32(0xFFFFFFFF)
+def crc_from(before: int, b: Bytes, p: int, n: int, t: Tables) -> int:
+    """The zlib CRC of what came before, of which it is `before`, and of `n` bytes at `p` behind that."""
+    c = uint32(before) ^ uint32(0xFFFFFFFF)
     e = p + n
     m = uint32(255)
     a = b.ctypes.data
@@ -70,10 +85,49 @@ def crc32(b: Bytes, p: int, n: int, t: Tables) -> int:
             ^ t[3, z & m] ^ t[2, (z >> uint32(8)) & m] ^ t[1, (z >> uint32(16)) & m] ^ t[0, z >> uint32(24)]
         )  # fmt: skip
         p += 16
+    if p + 8 <= e:
+        low = word_at(a + p)
+        w, x = c ^ uint32(low), uint32(low >> uint64(32))
+        c = (
+            t[7, w & m] ^ t[6, (w >> uint32(8)) & m] ^ t[5, (w >> uint32(16)) & m] ^ t[4, w >> uint32(24)]
+            ^ t[3, x & m] ^ t[2, (x >> uint32(8)) & m] ^ t[1, (x >> uint32(16)) & m] ^ t[0, x >> uint32(24)]
+        )  # fmt: skip
+        p += 8
+    if p + 4 <= e:
+        w = (
+            c
+            ^ uint32(b[p])
+            ^ uint32(b[p + 1]) << uint32(8)
+            ^ uint32(b[p + 2]) << uint32(16)
+            ^ uint32(b[p + 3]) << uint32(24)
+        )
+        c = t[3, w & m] ^ t[2, (w >> uint32(8)) & m] ^ t[1, (w >> uint32(16)) & m] ^ t[0, w >> uint32(24)]
+        p += 4
     while p < e:
         c = t[0, (c ^ uint32(b[p])) & m] ^ (c >> uint32(8))
         p += 1
-    return np.int64((c ^ uint32(0xFFFFFFFF)) & uint32(0x7FFFFFFF))
+    return np.int64(c ^ uint32(0xFFFFFFFF))
+
+
+@njit
+def crc32(b: Bytes, p: int, n: int, t: Tables) -> int:
+    """The zlib CRC of `n` bytes at `p`, its top bit dropped, as records carry it."""
+    return crc_from(0, b, p, n, t) & 0x7FFFFFFF
+
+
+@njit(cache=True)
+def joined(first: int, second: int, length: int, t: Tables) -> int:
+    """The zlib CRC of two runs of bytes, from the CRCs of the two; `length`: how many bytes the second one has.
+
+    A checksum is linear in the bytes: that of the first is moved past as many zeros (zlib's crc32_combine).
+    """
+    c, m, k = uint32(first), uint32(255), 16
+    while length > 0:
+        if length & 1:
+            c = t[k, c & m] ^ t[k + 1, (c >> 8) & m] ^ t[k + 2, (c >> 16) & m] ^ t[k + 3, c >> 24]
+        length >>= 1
+        k += 4
+    return np.int64(c ^ uint32(second))
 
 
 @njit
@@ -198,56 +252,90 @@ def has_checksum(b: Bytes, p: int, body: int, tables: Tables) -> bool:
     return crc32(b, body, i32_at(a + body - 4), tables) == i32_at(a + p + 8)
 
 
+NO_SEAL, SEALED, BROKEN = range(3)
+
+
 @njit
-def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bool:
+def seal_of(b: Bytes, p: int, properties: int, end: int, body: int, body_crc: int, tables: Tables) -> int:
     """Whether the record `p:end` has the checksum that its properties carry, if they carry one.
 
-    Its ten digits stand with the least significant first, and cover all that lies before the entry
-    (docs/rocketmq.md#property-crc).
+    `body`, `body_crc`: where its body begins, and the whole CRC of that, so that nothing is read twice. The ten digits
+    stand with the least significant first, and cover all that lies before the entry (docs/rocketmq.md#property-crc).
     """
     seal = end - SEAL
     if seal < properties or not starts_with(b, seal, end, SEAL_NAME):
-        return True
+        return NO_SEAL
     value = np.int64(0)
     for k in range(10):
         digit = np.int64(b[end - 2 - k]) - 48
         if not 0 <= digit <= 9:
-            return False
+            return BROKEN
         value = value * 10 + digit
-    return value == crc32(b, p, seal - p, tables)
+    length = np.int64(i32_at(b.ctypes.data + body - 4))
+    crc = joined(crc_from(0, b, p, body - p, tables), body_crc, length, tables)
+    crc = crc_from(crc, b, body + length, seal - body - length, tables)
+    return SEALED if b[end - 1] == 2 and value == crc & 0x7FFFFFFF else BROKEN
+
+
+@njit
+def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bool:
+    """Whether the record `p:end` has the checksum that its properties carry, if they carry one."""
+    body = parts_of(b, p, end - p)[0]
+    crc = crc_from(0, b, body, i32_at(b.ctypes.data + body - 4), tables)
+    return seal_of(b, p, properties, end, body, crc, tables) != BROKEN
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
+
+
+_SEAL_WORD = int.from_bytes(SEAL_NAME[:8].tobytes(), "big")
+
+
+@njit
+def _put_seal(to: int, value: int) -> None:
+    """The property that says a record's checksum is written at the address `to`."""
+    put_i64(to, _SEAL_WORD)
+    high, low = uint64(value) // uint64(100000), uint64(value) % uint64(100000)
+    first, second = uint64(0), uint64(0)  # digits, the last one on top
+    for _ in range(5):
+        first = first << uint64(8) | uint64(48) + low % uint64(10)
+        second = second << uint64(8) | uint64(48) + high % uint64(10)
+        low //= uint64(10)
+        high //= uint64(10)
+    put_i32(to + 8, np.int64(uint64(1) << uint64(24) | first >> uint64(16)))
+    put_i64(to + 12, np.int64(first << uint64(48) | second << uint64(8) | uint64(2)))
 
 
 @njit(nogil=True, cache=True)
 def encode_many(
     out: Bytes, base: int, at: int, low: int, queues: npt.NDArray[np.int32], topics: Bytes, topic_ends: Ints, ids: Ints,
     numbers: Ints, bodies: Bytes, body_ends: Ints, properties: Bytes, property_ends: Ints, head: Bytes, born: int,
-    time: int, tables: Tables, placed: Ints,
+    time: int, tables: Tables, placed: Ints, sealing: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Write messages `low…` into a file, until one finds no room; returns the next message and the next free byte.
 
     `out`: the file's bytes, which begins at `base` in the log; `at`: its first free byte · `queues`: `queue_index`
     of `Messages`; bodies and properties as there · `topics`, `topic_ends`, `ids`: of every queue · `numbers`: of every
     queue, the number that its next message takes; raised here · `head`: 88 bytes, a header with what all have in
-    common · `placed`: int64 [4, n]: each record's position, size, queue and number.
+    common · `placed`: int64 [4, n]: each record's position, size, queue and number · `sealing`: every record
+    carries a checksum of itself as its last property.
     """
-    i, start = low, out.ctypes.data
+    i, start, seal = low, out.ctypes.data, SEAL if sealing else 0
     while i < len(queues):
         q = queues[i]
         body, body_end = body_ends[i], body_ends[i + 1]
         topic, topic_end = topic_ends[q], topic_ends[q + 1]
         extra, extra_end = property_ends[i], property_ends[i + 1]
         wide = topic_end - topic > LONGEST_V1_TOPIC
-        size = FIXED + (body_end - body) + (topic_end - topic) + (extra_end - extra) + (1 if wide else 0)
+        size = FIXED + (body_end - body) + (topic_end - topic) + (extra_end - extra) + seal + (1 if wide else 0)
         if at + size + BLANK > len(out):
             break
         to = start + at
         copy_bytes(to, head.ctypes.data, 88)
         put_i32(to, size)
         put_i32(to + 4, V2 if wide else V1)
-        put_i32(to + 8, crc32(bodies, body, body_end - body, tables))
+        crc = crc_from(0, bodies, body, body_end - body, tables)
+        put_i32(to + 8, crc & 0x7FFFFFFF)
         put_i32(to + 12, ids[q])
         put_i64(to + 20, numbers[q])
         put_i64(to + 28, base + at)
@@ -262,9 +350,14 @@ def encode_many(
         out[p] = (topic_end - topic) & 0xFF
         copy_bytes(start + p + 1, topics.ctypes.data + topic, topic_end - topic)
         p += 1 + topic_end - topic
-        out[p] = (extra_end - extra) >> 8
-        out[p + 1] = (extra_end - extra) & 0xFF
+        out[p] = (extra_end - extra + seal) >> 8
+        out[p + 1] = (extra_end - extra + seal) & 0xFF
         copy_bytes(start + p + 2, properties.ctypes.data + extra, extra_end - extra)
+        if sealing:
+            crc = joined(crc_from(0, out, at, 88, tables), crc, body_end - body, tables)
+            p += 2 + extra_end - extra
+            tail = at + 88 + body_end - body
+            _put_seal(start + p, crc_from(crc, out, tail, p - tail, tables) & 0x7FFFFFFF)
         placed[0, i] = base + at
         placed[1, i] = size
         placed[2, i] = q
@@ -282,40 +375,82 @@ AT_END, AT_BLANK, AT_ZEROS, AT_OTHER = range(4)
 
 
 @njit(nogil=True, cache=True)
-def scan(b: Bytes, base: int, at: int, doubted: int, tables: Tables) -> tuple[int, int, int, int]:
+def scan(
+    b: Bytes, base: int, at: int, doubted: int, tables: Tables, sealed: int, safe: int
+) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Step from record to record, from byte `at` of a file on, until something is none; all checksums are computed.
 
     `base`: where the file begins in the log · `doubted`: ms; of a record stored at that time or later it is not known
     that it was ever safe, so a NUL in its topic or its properties says that it is torn: no writer puts one there, and
-    what a disk forgot is zeros. Older records are taken as a broker takes them. Returns the byte at which the scan
-    stopped, why, how many records it passed, and the latest store time of any of them, in ms.
+    what a disk forgot is zeros. Older records are taken as a broker takes them · `sealed`, `safe`: positions; a record
+    that begins between the two is none without a checksum of itself, and a blank there is none before other bytes than
+    zeros. Returns the byte at which the scan stopped, why, how many records it passed, the latest store time of any of
+    them, in ms, and behind which byte they all carry checksums of themselves.
     """
-    count, newest = 0, np.int64(0)
+    count, newest, bare = 0, np.int64(0), at
     a, e = b.ctypes.data, len(b)
     while at + BLANK <= e:
         size, magic = i32_at(a + at), i32_at(a + at + 4)
+        strict = sealed <= base + at < safe
         if magic == BLANK_MARK and size == e - at:
-            return at, AT_BLANK, count, newest
+            return at, AT_OTHER if strict and not _are_zeros(b, at + BLANK) else AT_BLANK, count, newest, bare
         if size == 0 and magic == 0:
-            return at, AT_ZEROS, count, newest
-        known = magic in (V1, V2) and size >= FIXED and at + size <= e
-        if not known or not _is_whole(b, at, size, base, doubted, tables):
-            return at, AT_OTHER, count, newest
-        newest = max(newest, time_of(b, at))
+            return at, AT_ZEROS, count, newest, bare
+        how = judge(b, base, at, tables)
+        if how not in (WHOLE, UNSEALED) or (how == UNSEALED and strict):
+            return at, AT_OTHER, count, newest, bare
+        time = time_of(b, at)
+        if time >= doubted and _has_zeros(b, at, size):
+            return at, AT_OTHER, count, newest, bare
+        newest = max(newest, time)
         count += 1
         at += size
-    return at, AT_END, count, newest
+        if how == UNSEALED:
+            bare = at
+    return at, AT_END, count, newest, bare
 
 
 @njit
-def _is_whole(b: Bytes, at: int, size: int, base: int, doubted: int, tables: Tables) -> bool:
-    """Whether the record is the one that was written here, as far as it says so itself."""
-    body, topic, topic_end = parts_of(b, at, size)
-    if body == 0 or i64_at(b.ctypes.data + at + 28) != base + at or not has_checksum(b, at, body, tables):
-        return False
-    end = at + size
-    if time_of(b, at) >= doubted:
-        for k in range(topic, end):
-            if b[k] == 0 and not topic_end <= k < topic_end + 2:  # in between lies the length of the properties
-                return False
-    return is_sealed(b, at, topic_end + 2, end, tables)
+def _are_zeros(b: Bytes, at: int) -> bool:
+    """Whether nothing but zeros follows."""
+    for k in range(at, len(b)):
+        if b[k] != 0:
+            return False
+    return True
+
+
+@njit
+def _has_zeros(b: Bytes, at: int, size: int) -> bool:
+    """Whether a NUL is in the topic or the properties of the record, which is whole."""
+    _, topic, topic_end = parts_of(b, at, size)
+    for k in range(topic, at + size):
+        if b[k] == 0 and not topic_end <= k < topic_end + 2:  # in between lies the length of the properties
+            return True
+    return False
+
+
+# What lies at a place: a record that is whole, and carries a checksum of itself or none; no record of this place; one
+# whose body is another than was written, or anything else in it.
+WHOLE, UNSEALED, NO_RECORD, OTHER_BODY, OTHER_BYTES = range(5)
+
+
+@njit(nogil=True, cache=True)
+def judge(b: Bytes, base: int, at: int, tables: Tables) -> int:
+    """What lies at byte `at` of a file that begins at `base` in the log, as far as it says so itself.
+
+    Both checksums are computed, and no byte is read twice for that.
+    """
+    a, e = b.ctypes.data, len(b)
+    if at + FIXED > e:
+        return NO_RECORD
+    size, magic = i32_at(a + at), i32_at(a + at + 4)
+    if magic not in (V1, V2) or size < FIXED or at + size > e or i64_at(a + at + 28) != base + at:
+        return NO_RECORD
+    body, _, topic_end = parts_of(b, at, size)
+    if body == 0:
+        return NO_RECORD
+    crc = crc_from(0, b, body, i32_at(a + body - 4), tables)
+    if crc & 0x7FFFFFFF != i32_at(a + at + 8):
+        return OTHER_BODY
+    seal = seal_of(b, at, topic_end + 2, at + size, body, crc, tables)
+    return WHOLE if seal == SEALED else UNSEALED if seal == NO_SEAL else OTHER_BYTES

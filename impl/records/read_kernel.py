@@ -40,13 +40,14 @@ def extent(slots: Bytes, base: int, size: int) -> tuple[int, int]:
 
 @njit(nogil=True, cache=True)
 def gather(
-    b: Bytes, base: int, slots: Bytes, queue: int, prefix: Bytes, light: bool, tables: kernels.Tables, rows: Ints,
-    bodies: Bytes, rests: Bytes, tags: Bytes,
+    b: Bytes, base: int, slots: Bytes, queue: int, prefix: Bytes, light: bool, sealed: int, tables: kernels.Tables,
+    rows: Ints, bodies: Bytes, rests: Bytes, tags: Bytes,
 ) -> int:  # fmt: skip
     """Copy the messages at which entries point, up to one that is not sound; returns how many are.
 
     `b`: the log file that begins at `base` · `queue`, `prefix`: the queue's id and topic, as its records have them ·
-    `light`: records may be other queues' · `rows`: int64 [ROWS, n + 1]; in it, the entries' numbers stand already ·
+    `light`: records may be other queues' · `sealed`: a record from this position on is not sound without a checksum of
+    itself · `rows`: int64 [ROWS, n + 1]; in it, the entries' numbers stand already ·
     `bodies`, `rests`, `tags`: room for all; a rest is a record without its body, and each tag ends with `PROPERTY_END`.
     """
     a, start = b.ctypes.data, slots.ctypes.data
@@ -77,6 +78,8 @@ def gather(
         if kernels.crc32(bodies, body_end, length, tables) != i32_at(rest + 8):
             return k
         if not kernels.is_sealed(b, p, topic_end + 2, p + size, tables):
+            return k
+        if position >= sealed and not kernels.starts_with(b, p + size - kernels.SEAL, p + size, kernels.SEAL_NAME):
             return k
         properties = rest_end + head + topic_end + 2 - after
         from_tag, to_tag = value_of(rests, properties, rest_end + head + tail, kernels.TAGS)

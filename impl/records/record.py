@@ -232,14 +232,15 @@ def _is_text(part: object) -> bool:
 
 
 _SEPARATORS = {"\0", "\x01", "\x02"}
-RESERVED = ("__CRC32#", "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
+CHECKSUM = "__CRC32#"
+RESERVED = (CHECKSUM, "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
 """Properties that say something of the record, and which readers hold it to: they are the broker's to write."""
 
 
 def read_properties(data: bytes) -> dict[str, str]:
-    """The properties of a record; what is empty is left out, as brokers do."""
+    """The properties of a record but its checksum; what is empty is left out, as brokers do."""
     pairs = (pair.partition("\x01") for pair in data.decode(errors="backslashreplace").split("\x02"))
-    return {name: value for name, _, value in pairs if name and value}
+    return {name: value for name, _, value in pairs if name and value and name != CHECKSUM}
 
 
 def tag_code(tag: str) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,14 @@ from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.pool import rebuild
 from gapless.impl.environment.real import Disk
 from gapless.impl.files import folder
+from gapless.impl.files.checkpoint import NOWHERE, CheckpointFile
+from gapless.impl.files.kept import NAMES, KeptSettings, agreed, read_kept, write_kept
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import FOLDER, MAPPED, ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
-from gapless.impl.records.record import DELAYS, MAGIC_V1, MAGIC_V2, Ints, Messages
+from gapless.impl.records.record import MAGIC_V1, MAGIC_V2, Ints, Messages
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
@@ -33,11 +35,14 @@ SLACK = 3000  # ms: a broker's own distance from the times in its checkpoint
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a store is laid out, and how it works. What is None is as the files are, or as a broker has it by default."""
+    """How a store is laid out, and how it works.
+
+    What is None is as it is kept with the store, and for a new store as a broker has it by default.
+    """
 
     file_size: int | None = None  # bytes of every log file; 1 GiB for a new store
     queue_file_size: int | None = None  # bytes of every queue file; 6,000,000 for a new store
-    synchronous: bool = False  # whether a message counts as taken only once it is on disk
+    synchronous: bool | None = None  # whether a message counts as taken only once it is on disk
     flush_interval: int = 500  # ms between two flushes of the log, where it is not synchronous
     flush_pages: int = 4  # of 4096 bytes: less than that waits for a thorough flush, every 10 s
     queue_flush_interval: int = 1000  # ms between two flushes of the queues
@@ -47,8 +52,11 @@ class Settings:
     in_flight: int = 8  # batches; more wait until these are done
     overlap: bool = True  # whether two workers may be at one queue
     pre_allocate: bool = True  # whether the next log file is made before it is needed
-    delays: tuple[int, ...] = DELAYS  # ms of each delay level, from level 1 on
-    reserved_hours: int = 72  # what was stored before that expires
+    delays: tuple[int, ...] | None = None  # ms of each delay level, from level 1 on
+    reserved_hours: int | None = None  # what was stored before that expires; 72 for a new store
+    checksums: bool | None = None  # whether each record carries a checksum of itself; True for a new store
+    change: bool = False  # whether what is said here is kept from now on, though the store was made otherwise
+    verify: bool = False  # whether the whole log is stepped through, and all its checksums computed, to open it
     salvage: bool = False  # whether a log that lost what was safe is opened nevertheless, cut off there
     rebuild: bool = False  # whether all queues are built anew from the log, as far as it reaches back
 
@@ -56,11 +64,12 @@ class Settings:
         least = dict.fromkeys(
             ("flush_interval", "queue_flush_interval", "batch_bytes", "batch_records", "in_flight"), 1
         )
-        for name, low in {**least, "file_size": 1, "queue_file_size": 1, "workers": 0, "flush_pages": 0}.items():
+        sizes, counts = ("file_size", "queue_file_size"), ("workers", "flush_pages", "reserved_hours")
+        for name, low in {**least, **dict.fromkeys(sizes, 1), **dict.fromkeys(counts, 0)}.items():
             given = getattr(self, name)
             if given is not None and (not isinstance(given, int) or given < low):
                 raise Refused(f"settings: {name}={given!r}, expected a whole number from {low} on")
-        if not self.delays:
+        if self.delays is not None and not len(self.delays):
             raise Refused("settings: delays is empty, expected the ms of at least one delay level")
 
 
@@ -69,12 +78,13 @@ class Core:
 
     def __init__(self, disk: Disk, settings: Settings, recorder: Recorder | None) -> None:
         self.disk = disk
-        self.settings = settings
+        self.settings = settings  # once it is open, none is None that is kept with the store
+        self.kept: KeptSettings
         self.recorder = recorder
         self.log: CommitLog
         self.queues: ConsumeQueues
         self.dispatch: Dispatch
-        self.checkpoint = folder.CheckpointFile()
+        self.checkpoint = CheckpointFile()
         self.acknowledged = 0  # exclusive end of what was acknowledged to producers
         self.recovered = 0  # records that were stepped through when the store was opened
         self._marks: deque[tuple[int, int]] = deque()  # ends of the log that were flushed, and the newest times there
@@ -87,7 +97,7 @@ class Core:
     def open(cls, disk: Disk, settings: Settings | None = None, recorder: Recorder | None = None) -> Core:
         """A store, new or found: after a crash, what was flushed is there, and every message has its entry.
 
-        Raises NotAStore, InUse, WrongFileSize, Damaged, DiskFull, StoreError; nothing is open then.
+        Raises NotAStore, InUse, WrongFileSize, Refused, Damaged, DiskFull, StoreError; nothing is open then.
         """
         folder.require_a_store(disk)
         core = cls(disk, settings or Settings(), recorder)
@@ -105,21 +115,25 @@ class Core:
     # -- found again -------------------------------------------------------------------------------------------------
 
     def _find(self) -> None:
-        sizes = folder.file_sizes(self.disk, self.settings.file_size, self.settings.queue_file_size)
-        clean, self.checkpoint = folder.is_clean(self.disk), folder.CheckpointFile.read(self.disk)
+        clean, self.checkpoint = folder.is_clean(self.disk), CheckpointFile.read(self.disk)
         self._light = folder.has_light_queues(self.disk)
-        self.log = CommitLog(Segments.load(self.disk, folder.LOG, sizes[0]))
-        self.queues = ConsumeQueues(self.disk, sizes[1])
+        self._agree()
+        segments = Segments.load(self.disk, folder.LOG, self.kept.file_size)
+        self.log = CommitLog(segments, sealing=self.kept.checksums)
+        self.queues = ConsumeQueues(self.disk, self.kept.queue_file_size)
         self.queues.load()
         doubted = NEVER if clean else self.checkpoint.log
         begin = self._last_file() if clean else self._last_safe_file()
         anew = self.settings.rebuild or self._queues_are_unsound()
         if anew:
             begin = self.log.start
-        self.recovered = self.log.recover(begin, doubted)
+        self._recover(begin, doubted)
         self._require_no_loss(clean=clean)
+        if self.log.end < begin:  # found by stepping through what comes before, and to be cut off there
+            begin = self.log.start
         folder.mark_running(self.disk)
         try:
+            write_kept(self.disk, self.kept)
             self.log.truncate()
             if anew:
                 self.queues.clear()
@@ -130,11 +144,31 @@ class Core:
                     folder.mark_stopped(self.disk)
             raise
         self.acknowledged = self.log.end
-        self.checkpoint = replace(self.checkpoint, log=0, queues=0, index=0)  # of what was lost, nothing is safe
+        self.checkpoint = replace(self.checkpoint, log=0, queues=0, index=0, built=0)  # of what was lost, none is safe
         self._flushed(self.log.end, self.log.newest)
         self.flush_queues()
         self._begin_recording()
         self.write_checkpoint(self.log.newest)
+
+    def _agree(self) -> None:
+        """The settings are complete. Raises Refused where one is another than the store was made with."""
+        said, kept = {name: getattr(self.settings, name) for name in NAMES}, read_kept(self.disk)
+        usual = kept.get("file_size", folder.LOG_FILE), kept.get("queue_file_size", folder.QUEUE_FILE)
+        sizes = folder.file_sizes(self.disk, said["file_size"], said["queue_file_size"], usual=usual)
+        said["file_size"], said["queue_file_size"] = sizes
+        carried = self.checkpoint.sealed != NOWHERE or not asked(lambda: self.disk.names(folder.LOG), folder.LOG)
+        known = {} if self.settings.change else {n: v for n, v in kept.items() if not n.endswith("file_size")}
+        self.kept = agreed(known, said, {"checksums": carried, **kept})
+        self.settings = replace(self.settings, **asdict(self.kept))
+
+    def _recover(self, begin: int, doubted: int) -> None:
+        """The log's end is found, from the record at `begin` on, and from which position on all of it is our own."""
+        known = self.checkpoint
+        strict = (NOWHERE, 0) if self.settings.salvage else (known.sealed, known.flushed)
+        self.recovered = self.log.recover(self.log.start if self.settings.verify else begin, doubted, *strict)
+        self.log.flushed = min(begin, self.log.end)
+        ours = min(max(self.log.sealed, known.sealed), self.log.end)
+        self.log.sealed = ours if self.log.sealing else NOWHERE
 
     def _queues_are_unsound(self) -> bool:
         """There are none, or one begins late though the log has its first messages: they are built anew."""
@@ -148,10 +182,15 @@ class Core:
         )
 
     def _last_safe_file(self) -> int:
-        """The newest file before which every record and its entry was on disk, as the checkpoint says."""
+        """The newest file before which every record and its entry was on disk, as the checkpoint says.
+
+        Its own first record was, too: of a log that is scanned from there on, a time is always known.
+        """
         safe = min(self.checkpoint.log, self.checkpoint.queues) - SLACK
         for base in reversed(self.log.segments.bases):
-            if self._begins_with_a_record(base) and self.log.time_at(base) <= safe:
+            if not self._begins_with_a_record(base):
+                continue
+            if base < self.checkpoint.built or self.log.time_at(base) <= safe:
                 return base
         return self.log.start
 
@@ -175,6 +214,11 @@ class Core:
                 f"{place}: no whole record begins here, and the checkpoint says that records stored up to "
                 f"{self.checkpoint.log} ms were on disk, while the last one left is of {self.log.newest} ms: either "
                 f"the log has lost its end, or the file `checkpoint` is damaged; {advice}"
+            )
+        if end < self.checkpoint.flushed:
+            raise Damaged(
+                f"{place}: no whole record begins here, and the checkpoint says that the log was on disk up to "
+                f"{self.checkpoint.flushed}: it is damaged here, or has lost its end; {advice}"
             )
         if clean or not self.log.segments.bases:
             later = [base for base in self.log.segments.bases if end <= base and self._begins_with_a_record(base)]
@@ -221,7 +265,7 @@ class Core:
             in_flight=chosen.in_flight,
             overlap=chosen.overlap,
             lmq=self._light,
-            delays=chosen.delays,
+            delays=self.kept.delays,
             **how,
         )
 
@@ -236,8 +280,7 @@ class Core:
 
     def _begin_recording(self) -> None:
         if self.recorder is not None:
-            settings = self.settings
-            self.recorder.opened(self.log, self.queues.all, overlap=settings.overlap, delays=settings.delays)
+            self.recorder.opened(self.log, self.queues.all, overlap=self.settings.overlap, delays=self.kept.delays)
             self.log.recorder = self.recorder
             self.dispatch.recorder = self.recorder
 
@@ -272,10 +315,10 @@ class Core:
         self._know_safe(log=newest)
         self._marks.append((end, newest))
 
-    def _know_safe(self, **times: int) -> None:
-        """The checkpoint's times move on. The log and the queues may be flushed by two threads at once."""
+    def _know_safe(self, **known: int) -> None:
+        """The checkpoint moves on. The log and the queues may be flushed by two threads at once."""
         with self._checking:
-            later = {name: max(time, getattr(self.checkpoint, name)) for name, time in times.items()}
+            later = {name: max(value, getattr(self.checkpoint, name)) for name, value in known.items()}
             self.checkpoint = replace(self.checkpoint, **later)
 
     def acknowledge(self, to: int) -> None:
@@ -290,7 +333,7 @@ class Core:
     @property
     def limit(self) -> int:
         """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
-        return self.log.flushed if self.settings.synchronous else self.log.end
+        return self.log.flushed if self.kept.synchronous else self.log.end
 
     def scan(self) -> DispatchBatch | None:
         """The next batch is cut from the log: `Dispatch.scan`."""
@@ -304,14 +347,14 @@ class Core:
     def _flush_queues(self, safe: int, dispatched: int) -> None:
         self.dispatch.flush_all([queue for queue in self.queues.all if queue.flushed < queue.committed], safe)
         while self._marks and self._marks[0][0] <= min(safe, dispatched):
-            _, newest = self._marks.popleft()
-            self._know_safe(queues=newest, index=newest)
+            end, newest = self._marks.popleft()
+            self._know_safe(queues=newest, index=newest, built=end)
 
     def write_checkpoint(self, now: int) -> None:
         """The file says what is safe by now, and new queues are written down for brokers. `now`: ms."""
         with self._writing:
             self._write_new_topics(now)
-            checkpoint = self.checkpoint
+            checkpoint = replace(self.checkpoint, flushed=self.log.flushed, sealed=self.log.sealed)
             checkpoint.write(self.disk)
             if self.recorder is not None:
                 self.recorder.checkpointed(checkpoint.log)

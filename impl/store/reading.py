@@ -90,7 +90,8 @@ class QueueReading:
             or magic != MAGIC_V1 or kind & _SIX or after + 2 > size or length < 0
             or crc32(body) & 0x7FFFFFFF != crc or raw[end:after] != prefix
             or after + 2 + (raw[after] << 8 | raw[after + 1]) != size
-            or (raw[-kernels.SEAL] == _UNDERSCORE and not _is_sealed(raw))
+            or ((raw[-kernels.SEAL] == _UNDERSCORE or position >= self._log.sealed) and not _is_sealed(raw))
+            or (position >= self._log.sealed and not raw.startswith(_SEAL_NAME, size - kernels.SEAL))
         ):  # fmt: skip
             return self._one(topic, queue, number)  # it is of a rarer kind, or there is something to be told of it
         record: Record = _new(Record, (number, position, body, time, b"%b%b" % (raw[:88], raw[end:]), None))
@@ -193,7 +194,7 @@ class QueueReading:
         bodies, rests, tags = (np.empty(room, np.uint8) for room in (size, size, size + count))
         done = read_kernel.gather(
             read_only(data[:end]), base, read_only(slots[:count]), queue.id, np.frombuffer(queue.prefix, np.uint8),
-            queue.is_light, kernels.CRC_TABLES, rows, bodies, rests, tags,
+            queue.is_light, self._log.sealed, kernels.CRC_TABLES, rows, bodies, rests, tags,
         )  # fmt: skip
         if not done:
             self._message(queue, int(numbers[0]), position)
@@ -318,7 +319,7 @@ def _is_sealed(raw: bytes) -> bool:
     if not raw.startswith(_SEAL_NAME, len(raw) - kernels.SEAL):
         return True
     digits = raw[-2 : -2 - DIGITS : -1]  # the least significant stands first
-    return digits.isdigit() and int(digits) == crc32(raw[: -kernels.SEAL]) & 0x7FFFFFFF
+    return raw[-1] == 2 and digits.isdigit() and int(digits) == crc32(raw[: -kernels.SEAL]) & 0x7FFFFFFF
 
 
 def read_only(data: Bytes) -> Bytes:

@@ -92,7 +92,8 @@ class Store(Waiting):
         """The store in a folder, which is made if it is new.
 
         `where`: a folder, or a disk · `clock`: ms since 1970 · `recorder`: writes every step down. Raises NotAStore,
-        InUse, WrongFileSize, Damaged, DiskFull, StoreError.
+        InUse, WrongFileSize, Damaged, DiskFull, StoreError, and Refused where the settings contradict those that are
+        kept with the store.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
         store = None
@@ -376,11 +377,11 @@ class Store(Waiting):
     def expire(self, before: int | None = None) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
-        It is 72 hours ago, unless the settings or the caller say otherwise. Returns where the log begins now.
+        It is 72 hours ago, unless the caller or the settings say otherwise. Returns where the log begins now.
         """
         self._require_open()
         if before is None:
-            before = self.clock() - self.core.settings.reserved_hours * HOUR
+            before = self.clock() - self.core.kept.reserved_hours * HOUR
         errand = _Errand(partial(self._expire, before))
         self._errands.append(errand)
         self._housework.put(None)

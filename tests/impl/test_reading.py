@@ -3,6 +3,7 @@
 import threading
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,8 +106,8 @@ def test_what_is_not_there_is_refused(store: Store) -> None:
 
 DAMAGES = {
     "body": (90, "the body of the record has not its checksum"),
-    "number": (27, "message .* of orders/0 lies"),
-    "queue": (15, "message .* of orders/1 lies"),
+    "number": (27, "the record has not the checksum"),
+    "queue": (15, "the record has not the checksum"),
     "position": (35, "no record begins"),
     "size": (2, "no record begins"),
 }
@@ -145,7 +146,7 @@ def test_a_record_with_a_checksum_of_itself_is_held_to_it(tmp_path: Path) -> Non
         digits = b"%010d" % ((zlib.crc32(parts) & 0x7FFFFFFF) ^ flaw)
         log.append(queue, body, b"__CRC32#\x01" + digits[::-1] + b"\x02", 0, born=0)
 
-    with Store.open(tmp_path, SMALL, clock=lambda: 0) as store:
+    with Store.open(tmp_path, replace(SMALL, checksums=False), clock=lambda: 0) as store:
         for number in range(10):
             append(store, b"%d" % number)
         append(store, b"other", flaw=4)

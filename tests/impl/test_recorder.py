@@ -159,24 +159,24 @@ def test_every_step_is_told_where_it_took_effect() -> None:
         "commitlog log.open(position=0, file_size=400)",
         "commitlog log.flush(to=0)",
         "commitlog log.checkpoint(time=0)",
-        "commitlog log.append(position=0, size=110, claimed=0, known=1, fits=1, intact=1, sealed=1, time=7)",
-        "commitlog log.append(position=110, size=110, claimed=110, known=1, fits=1, intact=1, sealed=1, time=7)",
-        "commitlog log.flush(to=220)",
-        "commitlog log.acknowledge(to=220)",
-        "commitlog log.roll(position=220, size=180, marked=1)",
+        "commitlog log.append(position=0, size=130, claimed=0, known=1, fits=1, intact=1, sealed=1, time=7)",
+        "commitlog log.append(position=130, size=130, claimed=130, known=1, fits=1, intact=1, sealed=1, time=7)",
+        "commitlog log.flush(to=260)",
+        "commitlog log.acknowledge(to=260)",
+        "commitlog log.roll(position=260, size=140, marked=1)",
         "commitlog log.flush(to=400)",
-        "commitlog log.append(position=400, size=297, claimed=400, known=1, fits=1, intact=1, sealed=1, time=8)",
-        "commitlog log.flush(to=697)",
+        "commitlog log.append(position=400, size=317, claimed=400, known=1, fits=1, intact=1, sealed=1, time=8)",
+        "commitlog log.flush(to=717)",
         "commitlog log.checkpoint(time=8)",
         "commitlog log.end()",
         "orders/3 queue.open(number=0, start=0)",
-        "orders/3 queue.append(number=0, count=1, position=0, size=110, tag=108960)",
-        "orders/3 queue.append(number=1, count=1, position=110, size=110, tag=108960)",
-        "orders/3 queue.index(number=0, position=0, size=110, tag=108960)",
-        "orders/3 queue.index(number=1, position=110, size=110, tag=108960)",
-        "orders/3 queue.append(number=2, count=1, position=400, size=297, tag=0)",
-        "orders/3 queue.index(number=2, position=400, size=297, tag=0)",
-        "orders/3 queue.settle(upto=697)",
+        "orders/3 queue.append(number=0, count=1, position=0, size=130, tag=108960)",
+        "orders/3 queue.append(number=1, count=1, position=130, size=130, tag=108960)",
+        "orders/3 queue.index(number=0, position=0, size=130, tag=108960)",
+        "orders/3 queue.index(number=1, position=130, size=130, tag=108960)",
+        "orders/3 queue.append(number=2, count=1, position=400, size=317, tag=0)",
+        "orders/3 queue.index(number=2, position=400, size=317, tag=0)",
+        "orders/3 queue.settle(upto=717)",
         "orders/3 queue.end()",
         "orders/3 dispatch.open(number=0, overlap=1)",
         "orders/3 dispatch.scan(number=0)",
@@ -223,14 +223,14 @@ def test_a_later_life_goes_on_where_the_crash_left_off() -> None:
     core.append(core.queues.named("orders", 0), b"later", b"", 8)
     core.close(9)
     lines = story(taken)
-    assert "commitlog log.crash(kept=101)" in lines
+    assert "commitlog log.crash(kept=121)" in lines
     assert [line for line in lines if line.startswith("orders/0+2 ")] == [
         "orders/0+2 queue.open(number=0, start=0)",
-        "orders/0+2 queue.append(number=0, count=1, position=0, size=101, tag=0)",
-        "orders/0+2 queue.index(number=0, position=0, size=101, tag=0)",
-        "orders/0+2 queue.append(number=1, count=1, position=101, size=102, tag=0)",
-        "orders/0+2 queue.index(number=1, position=101, size=102, tag=0)",
-        "orders/0+2 queue.settle(upto=203)",
+        "orders/0+2 queue.append(number=0, count=1, position=0, size=121, tag=0)",
+        "orders/0+2 queue.index(number=0, position=0, size=121, tag=0)",
+        "orders/0+2 queue.append(number=1, count=1, position=121, size=122, tag=0)",
+        "orders/0+2 queue.index(number=1, position=121, size=122, tag=0)",
+        "orders/0+2 queue.settle(upto=243)",
         "orders/0+2 queue.end()",
     ]
     built = [line.removeprefix("orders/0 dispatch.") for line in lines if line.startswith("orders/0 dispatch.")]
@@ -253,7 +253,7 @@ def test_a_blank_that_was_in_flight_is_inferred() -> None:
         core.append(core.queues.named("orders", 0), bytes(200), b"", 8)
     core = Core.open(disk.kill(), replace(SMALL, file_size=400), taken)
     assert [line for line in story(taken) if "roll" in line or "crash(kept=400)" in line] == [
-        "commitlog log.roll(position=297, size=103, marked=1) inferred",
+        "commitlog log.roll(position=317, size=83, marked=1) inferred",
         "commitlog log.crash(kept=400)",
     ]
 

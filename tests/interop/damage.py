@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.interop.written import Written
-from tests.support.rocketmq.stores import ENTRY, Queue, encode, fields, queue_files
+from tests.support.rocketmq.stores import ENTRY, Queue, Record, encode, fields, queue_files
 
 WHERE = 30  # the number of the message that is hit: in the first log file, which no recovery reads after a clean stop
-NUMBER = 20  # where a record has its number
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ def plant(store: Path, written: Written) -> list[Planted]:
     _drop_entry(queue_files(store, dropped), WHERE)
     _flip(queue_files(store, tag)[0], _first_of_its_tag(written, tag) * ENTRY.size + 19)
     log = store / "commitlog" / f"{0:020}"
-    _flip(log, written.queues[number][WHERE].position + NUMBER + 7)
-    _replace_body(log, written.queues[body][WHERE].position)
+    _replace(log, written.queues[number][WHERE].position, lambda record: replace(record, number=record.number ^ 1))
+    _replace(log, written.queues[body][WHERE].position, lambda record: replace(record, body=bytes(len(record.body))))
     return [
         Planted("an entry points one byte off", entry, "no record"),
         Planted("an entry is missing", dropped, f"number of message {WHERE} was written as {WHERE}"),
@@ -49,11 +49,11 @@ def _flip(file: Path, at: int) -> None:
         opened.write(bytes([byte ^ 1]))
 
 
-def _replace_body(log: Path, position: int) -> None:
-    """Its checksum is right."""
+def _replace(log: Path, position: int, change: Callable[[Record], Record]) -> None:
+    """A record is another one, and its checksums are right."""
     data = bytearray(log.read_bytes())
     record, end = fields(bytes(data), position)
-    data[position:end] = encode(replace(record, body=bytes(len(record.body))))
+    data[position:end] = encode(change(record))
     log.write_bytes(data)
 
 

@@ -8,9 +8,11 @@ from itertools import zip_longest
 
 from tests.interop.remoting import Consumed
 from tests.support.rocketmq.stores import Queue, Record
+from tests.support.rocketmq.transactions import CHECKSUM
 
 BROKER = "the broker hands out"
 FROM_BROKER = frozenset({"CLUSTER", "MSG_REGION", "TRACE_ON"})  # properties that it adds to what it is sent
+NOT_SENT = FROM_BROKER | {CHECKSUM}  # the last one is our implementation's to add; brokers hand it out with the others
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def differences(queue: Queue, messages: list[Message], consumed: Consumed, who: 
 
 def _difference(queue: Queue, number: int, message: Message, record: Record, who: str) -> Iterator[str]:
     """The first thing, if any, in which what is handed out as `number` is not the message."""
-    properties = {name: value for name, value in record.property_map.items() if name not in FROM_BROKER}
+    properties = {name: value for name, value in record.property_map.items() if name not in NOT_SENT}
     pairs = (
         ("queue", queue, (record.topic, record.queue)),
         ("number", number, record.number),

@@ -46,6 +46,9 @@ class MemoryFile:
         self.data: Bytes = np.zeros(length, np.uint8)
         self.synced: Bytes | None = None
 
+    def require_whole(self) -> None:
+        """It is."""
+
     def reserve(self, low: int, high: int) -> None:
         """There is room for all of it."""
         assert 0 <= low < high <= len(self.data)

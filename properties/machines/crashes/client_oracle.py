@@ -18,6 +18,7 @@ from gapless.spec.catalog import SPECS
 from gapless.spec.language import Number, Position, Refused, replace
 
 HEADER = 91  # bytes of a record with neither body, topic nor properties (docs/rocketmq.md#record)
+CHECKSUM = 20  # bytes of its checksum, where it carries one (docs/rocketmq.md#property-crc)
 
 Name = tuple[str, int]
 """A topic and the number of one of its queues."""
@@ -61,7 +62,8 @@ class ClientOracle:
     `shown`: of every queue, the exclusive end of what consumers saw.
     """
 
-    def __init__(self, file_size: int) -> None:
+    def __init__(self, file_size: int, *, checksums: bool) -> None:
+        self.header = HEADER + (CHECKSUM if checksums else 0)
         self.log = log_spec.open(log_spec.INITIAL, Position(0), file_size)
         self.queues: dict[Name, queue_spec.State] = {}
         self.sent: list[SentMessage] = []
@@ -74,7 +76,7 @@ class ClientOracle:
 
     def begin(self, messages: Sequence[NewMessage], now: int) -> bool:
         """These messages are about to be appended; False if one fits into no file: then all must be refused."""
-        sizes = [HEADER + len(m.queue[0].encode()) + len(m.body) + len(m.packed) for m in messages]
+        sizes = [self.header + len(m.queue[0].encode()) + len(m.body) + len(m.packed) for m in messages]
         if any(size + log_spec.BLANK > self.log.file_size for size in sizes):
             return False
         numbers: dict[Name, int] = {}

@@ -37,11 +37,12 @@ class CrashRun(StoreClient):
             synchronous=bool(self.choose(2)),
             workers=1,
             batch_records=(64, 1, 5)[self.choose(3)],
+            checksums=entries != ENTRIES[0],  # no choice of its own, so that cases that were kept stay what they are
         )
         self.disk = SimulatedDisk(page=(4096, 2048, 512)[self.choose(3)])
         self.faulty = self.choose(3) == 1
         self.alike = self.choose(3) > 1  # all messages are of one size: what was lost could come back in its place
-        self.oracle = ClientOracle(file_size)
+        self.oracle = ClientOracle(file_size, checksums=bool(self.settings.checksums))
         self.tell(
             "files of {} bytes, queues of {} entries a file, {}, pages of {} bytes",
             file_size, entries, "synchronous" if self.settings.synchronous else "asynchronous", self.disk.page,

@@ -282,7 +282,7 @@ class StoreClient:
         queue = self.core.queues.all[index]
         name = queue.topic, queue.id
         new = queue.entries(self.oracle.queue(name).indexed, queue.committed).tolist()
-        self.oracle.entries(name, queue.committed, new, safe=self.settings.synchronous)
+        self.oracle.entries(name, queue.committed, new, safe=bool(self.settings.synchronous))
 
     def _must_be_armed(self, error: StoreError) -> None:
         if not self.armed:

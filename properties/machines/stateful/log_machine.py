@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from gapless.impl.environment.choices import Choices
 from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.files.checkpoint import NOWHERE
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.records import kernels
 from gapless.impl.records.errors import StoreError
@@ -35,6 +36,7 @@ BODIES = st.integers(0, 450)  # bytes: some fit into no file, most do
 AWAY = st.sampled_from((0,) * 8 + (1, 8))  # bytes behind the position that is due
 TICKS = st.integers(-500, 3000)  # ms: the clock may step back
 FLAWS = st.sampled_from(("",) * 9 + ("claimed", "known", "fits", "intact", "sealed"))
+RECORD = 92 + 20  # bytes of a record beside its body, with a topic of one letter and its checksum
 CHOICES = st.lists(st.integers(0, 11), max_size=8)
 
 
@@ -63,7 +65,7 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, body: int, tick: int, away: int, flaw: str) -> None:
         """A record is written at the log's end; or a record with a flaw lies there when the log is found again."""
         self.now += tick
-        size, s = 92 + body, self.model
+        size, s = RECORD + body, self.model
         if s.end + size + log.BLANK > s.base + s.file_size and size + log.BLANK <= s.file_size:
             self.roll()
         s, time = self.model, max(self.now, self.model.newest)
@@ -185,7 +187,7 @@ class LogMachine(RuleBasedStateMachine):
         record = _flawed(flaw, encode("x", 0, 0, end, bytes(body), store_time=time))
         room = data[at - base : at - base + len(record)]
         room[:] = np.frombuffer(record, np.uint8)[: len(room)]
-        stopped, *_ = kernels.scan(data, base, end - base, 0, kernels.CRC_TABLES)
+        stopped, *_ = kernels.scan(data, base, end - base, 0, kernels.CRC_TABLES, NOWHERE, 0)
         if stopped != end - base:
             raise Mismatch(f"a record that must be refused ({flaw or 'elsewhere'}) is taken for one, at {at}")
         raise StoreError("no record begins here")

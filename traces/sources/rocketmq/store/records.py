@@ -141,17 +141,35 @@ SEAL = 20  # bytes: the property CRC with its name and both separators
 def seal_holds(b: Bytes, p: int, size: int, tables: npt.NDArray[np.uint32]) -> int:
     """1 where the record ends in its CRC, 0 where in another number, -1 where in none.
 
+    Where one bit of the entry's name is another, and the number is the record's CRC, the name was damaged.
+
     Source: docs/rocketmq.md#property-crc.
     """
     at = p + size - SEAL
-    if not is_name(b, at, at + 8, _SEAL_NAME) or b[at + 8] != 1:
+    flips = _flips(b[at + 8], 1)
+    for i in range(8):
+        flips += _flips(b[at + i], _SEAL_NAME[i])
+    if flips > 1:
         return np.int64(-1)
     value = np.int64(0)
     for i in range(9, -1, -1):  # least significant digit first
         if not 48 <= b[at + 9 + i] <= 57:
-            return np.int64(0)
+            return np.int64(-flips)
         value = value * 10 + np.int64(b[at + 9 + i] - 48)
-    return np.int64(value == crc31(b, p, size - SEAL, tables))
+    holds = value == crc31(b, p, size - SEAL, tables)
+    if flips:
+        return np.int64(0 if holds else -1)
+    return np.int64(holds and b[at + 19] == 2)
+
+
+@njit
+def _flips(found: int, expected: int) -> int:
+    """In how many bits two bytes differ."""
+    x, count = np.int64(found) ^ np.int64(expected), np.int64(0)
+    while x:
+        x &= x - 1
+        count += 1
+    return count
 
 
 _KEY_NAME = as_bytes(UNIQ_KEY)
