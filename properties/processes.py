@@ -4,6 +4,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 
-def workers(jobs: int) -> ProcessPoolExecutor:
-    """A pool of so many new processes."""
-    return ProcessPoolExecutor(jobs, get_context("spawn"))
+def workers(jobs: int, tasks: int | None = None) -> ProcessPoolExecutor:
+    """A pool of so many new processes. `tasks`: after so many a process is replaced, and all that it remembers goes."""
+    return ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=tasks)

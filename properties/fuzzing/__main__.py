@@ -13,6 +13,7 @@ from gapless.properties.fuzzing.second_opinion import FuzzTally, chunk, unseen
 from gapless.properties.processes import workers
 
 CHUNK = 250  # specs that one task judges
+TASKS = 8  # of one process: what it has read of a spec, it keeps
 
 
 def main() -> int:
@@ -24,11 +25,11 @@ def main() -> int:
     asked = parser.parse_args()
     chunks = range(asked.first, asked.first + -(-asked.specs // CHUNK))
     began, seen = time.monotonic(), FuzzTally()
-    with workers(asked.jobs) as pool:
+    with workers(asked.jobs, TASKS) as pool:
         for tally in pool.map(chunk, chunks, [min(CHUNK, asked.specs)] * len(chunks)):
             seen.add(tally)
             if tally.failed:
-                print(f"\n{tally.failed}")  # noqa: T201 - a command
+                print(f"\n{tally.failed}", flush=True)  # noqa: T201 - a command
     minutes = (time.monotonic() - began) / 60
     print(f"{seen.specs:,} specs in {minutes:.1f} minutes")  # noqa: T201
     for what, times in sorted(seen.seen.items()):
