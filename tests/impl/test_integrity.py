@@ -323,7 +323,7 @@ store = Store.open(folder, Settings(file_size=1 << 20, queue_file_size=400_000, 
 for number in range(3000):
     appended = store.core.append(store.core.queues.named("orders", 0), b"%d" % number * 20, b"", 0)
 store.flush()
-assert store.wait_for("orders", 0, 2999)
+assert store.wait_for("orders", 0, 2999, 60)
 store.core.flush_queues()
 os.truncate(os.path.join(folder, name), int(length))
 try:
@@ -336,9 +336,9 @@ try:
     else:
         from gapless.impl.records.record import Messages
         store.append_batch(Messages.of_list([("orders", 0, b"new", {})]))
-    print("done")
+    print("done", flush=True)
 except StoreError as error:
-    print(type(error).__name__, error)
+    print(type(error).__name__, error, flush=True)
 store.abandon()
 os._exit(0)
 """
