@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import tempfile
 
-from gapless.impl.records.record import Messages
-from gapless.impl.store.store import Store
+from gapless.impl.environment.real import RealDisk
+from gapless.impl.store.store import use_everything
 
 
 def main() -> None:
-    """Append, build, flush, read, find everything again, and view it."""
+    """Use a store in a folder as programs do."""
     with tempfile.TemporaryDirectory() as folder:
-        with Store.open(folder) as store:
-            store.append("orders", 0, b"one", tag="new")
-            store.append_batch(Messages.of_list([("orders", 0, b"many", {})]))
-            store.wait_for("orders", 0, 1)
-            store.flush()
-            store.read_batch("orders", 0, 0)
-            list(store.find("orders", 0, "key"))
-        Store.open(folder).close()
-        with Store.open_read_only(folder) as view:
-            view.read_batch("orders", 0, 0)
+        use_everything(RealDisk(folder))
 
 
 if __name__ == "__main__":

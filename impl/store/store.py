@@ -17,14 +17,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool, Turn
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
-from gapless.impl.files.log import PAGE
+from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.files.log import LARGE, PAGE
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import DiskFull, Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Messages, properties_bytes
@@ -96,6 +97,11 @@ class Store(Waiting):
         kept with the store.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
+        load_native_code()
+        return cls._open(disk, settings, clock, recorder)
+
+    @classmethod
+    def _open(cls, disk: Disk, settings: Settings | None, clock: Clock, recorder: Recorder | None) -> Self:
         store = None
         try:
             store = cls(Core.open(disk, settings, recorder), clock)
@@ -447,3 +453,46 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
+
+
+def use_everything(disk: Disk) -> None:
+    """Append, build, flush, read, find everything again, and view it: all native code is loaded, or compiled, then."""
+    small = Settings(file_size=1 << 16, queue_file_size=4000, workers=1)
+    with Store._open(disk, small, wall_clock, None) as store:  # noqa: SLF001 - `open` would wait for this
+        store.append("orders", 0, b"one", tag="new")
+        store.append("orders", 0, bytes(LARGE), tag="large")
+        store.append_batch(Messages.of_list([("orders", 0, b"many", {})]))
+        store.wait_for("orders", 0, 2)
+        store.flush()
+        store.read_batch("orders", 0, 0)
+        store.get("orders", 0, 1)
+        store.at(0)
+        list(store.find("orders", 0, "key"))
+    Store._open(disk, small, wall_clock, None).close()  # noqa: SLF001
+    with StoreView.open(disk) as view:
+        view.read_batch("orders", 0, 0)
+
+
+_LOADING = Lock()
+"""Taken for good by the first who has native code loaded."""
+_loaded: list[bool] = []
+"""Not empty once it is."""
+
+
+def load_native_code() -> None:
+    """Returns once all native code that stores use is in memory; the first call in a process sees to that.
+
+    It is done by a thread of its own, for signals are met by the main thread alone: Ctrl-C while code is being loaded
+    leaves a loader that ends the process later (found by the black-box machine).
+    """
+
+    def load() -> None:
+        try:
+            use_everything(SimulatedDisk())
+        finally:
+            _loaded.append(True)
+
+    if not _loaded and _LOADING.acquire(blocking=False):
+        start_new_thread(load, ())
+    while not _loaded:
+        sleep(0.002)
