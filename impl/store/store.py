@@ -192,7 +192,8 @@ class Store(Waiting):
         with self._appending:
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
-            return self.core.append_many(messages, self.clock())
+            placed = self.core.append_many(messages, self.clock())
+        return placed  # noqa: RET504 - within, an interrupt that comes between the two leaves the lock taken
 
     def _meet(self, topic: str, queue: int) -> ConsumeQueue:
         found = self.core.queues.named(topic, queue)
