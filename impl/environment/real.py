@@ -183,10 +183,10 @@ class RealDisk:
                 file.sync()
             return
         mapped = [file for file in files if isinstance(file, MappedFile)]
-        for file in mapped:
-            file.require()
         if LIBC.syncfs(self._whole):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(self.folder))
+        for file in mapped:  # behind it, as in `MappedFile.sync`: what was cut off meanwhile is not promised either
+            file.require()
         self._named.update(file.path for file in mapped)
 
     def delete(self, path: str) -> None:

@@ -194,11 +194,14 @@ class Core:
                 return base
         return self.log.start
 
-    def _begins_with_a_record(self, position: int) -> bool:
+    def _begins_with_a_record(self, base: int) -> bool:
+        if not asked(self.log.segments.file(base).used, self.log.segments.path(base)):
+            return False  # zeros; where they have no room on the disk yet, tmpfs needs some for whoever reads them
+        return self._is_a_record(base)
+
+    def _is_a_record(self, position: int) -> bool:
         data, base = self.log.view(position)
         at = position - base
-        if asked(self.log.segments.file(position).used, self.log.segments.path(base)) <= at:
-            return False  # zeros; where they have no room on the disk yet, tmpfs needs some for whoever reads them
         names = int.from_bytes(data[at + 28 : at + 36].tobytes(), "big") == position
         return names and int.from_bytes(data[at + 4 : at + 8].tobytes(), "big") in (MAGIC_V1, MAGIC_V2)
 
@@ -271,7 +274,7 @@ class Core:
 
     def _stands(self, number: int, position: int, size: int) -> bool:
         """Whether the log has, at `position`, a record of `size` bytes that carries `number`."""
-        if not self.log.start <= position < self.log.end or not self._begins_with_a_record(position):
+        if not self.log.start <= position < self.log.end or not self._is_a_record(position):
             return False
         data, base = self.log.view(position)
         at = position - base
