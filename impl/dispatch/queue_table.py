@@ -63,8 +63,7 @@ class QueueTable:
         row = self.columns[queue.index]
         row[s.BATCH] = -1
         if queue.first < queue.committed:
-            newest = queue.slots(queue.committed - 1, queue.committed)[0, :8]
-            row[s.NEWEST] = int.from_bytes(newest.tobytes(), "big", signed=True)
+            row[s.NEWEST] = queue.last_position()
         self.widen(queue)
 
     def has(self, queue: ConsumeQueue) -> bool:
