@@ -1,0 +1,101 @@
+"""The thread that does what nobody waits for (flushing queues, the checkpoint, the next file), and errands for callers.
+
+The thread that flushes the log has no part in it, so that none of this delays who waits for the disk.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from time import monotonic
+
+from gapless.impl.environment.real import Clock
+from gapless.impl.records.errors import DiskFull
+from gapless.impl.store.core import Core
+from gapless.impl.store.groups import GroupCursors
+
+CHECKPOINT_INTERVAL = 1000  # ms
+
+
+class Errand:
+    """What the store's own thread does for somebody who waits, and may be interrupted meanwhile."""
+
+    def __init__(self, what: Callable[[], int]) -> None:
+        self._what = what
+        self.answer = 0
+        self.error: BaseException | None = None
+        self.is_done = False
+
+    def do(self) -> None:
+        """It is done: there is an answer or an error."""
+        try:
+            self.answer = self._what()
+        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for the answer
+            self.error = error
+        self.is_done = True
+
+
+class Housekeeper:
+    """What the thread does in turn: `keep_house`.
+
+    `is_over`: asked whether the store closes, or has stopped · `answer`: called when an errand is done.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        cursors: GroupCursors,
+        clock: Clock,
+        *,
+        is_over: Callable[[], bool],
+        answer: Callable[[], None],
+    ) -> None:
+        self._core = core
+        self._cursors = cursors
+        self._clock = clock
+        self._is_over = is_over
+        self._answer = answer
+        self._called: SimpleQueue[None] = SimpleQueue()  # there is an errand, a file is filling, or the store closes
+        self._errands: deque[Errand] = deque()
+
+    def call(self) -> None:
+        """It looks at once."""
+        self._called.put(None)
+
+    def ask(self, what: Callable[[], int]) -> Errand:
+        """An errand, to be done soon."""
+        errand = Errand(what)
+        self._errands.append(errand)
+        self.call()
+        return errand
+
+    def keep_house(self) -> None:
+        """Goes on until the store closes. Raises what keeps it from going on."""
+        settings, queues, written = self._core.settings, monotonic(), monotonic()
+        pause = min(settings.flush_interval, settings.queue_flush_interval) / 1000
+        while True:
+            with suppress(Empty):
+                self._called.get(timeout=pause)
+            if self._is_over():
+                return
+            now = monotonic()
+            while self._errands:
+                self._errands.popleft().do()
+                self._answer()
+            if 1000 * (now - queues) >= settings.queue_flush_interval:
+                self._core.flush_queues()
+                queues = now
+            if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
+                with suppress(DiskFull):  # the next time, perhaps
+                    self._core.write_checkpoint(self._clock())
+                    self._cursors.write()
+                written = now
+            self._make_ready()
+
+    def _make_ready(self) -> None:
+        """The next log file is there before it is needed. A full disk is reported to whoever needs the file."""
+        if self._core.settings.pre_allocate:
+            with suppress(DiskFull):
+                self._core.log.make_ready()
