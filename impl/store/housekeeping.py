@@ -9,14 +9,17 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from threading import Lock
 from time import monotonic
 
 from gapless.impl.environment.real import Clock
 from gapless.impl.records.errors import DiskFull
 from gapless.impl.store.core import Core
 from gapless.impl.store.groups import GroupCursors
+from gapless.impl.store.retention import Retention
 
 CHECKPOINT_INTERVAL = 1000  # ms
+LONG = 1 << 31  # ms, longer than any pause
 
 
 class Errand:
@@ -40,6 +43,8 @@ class Errand:
 class Housekeeper:
     """What the thread does in turn: `keep_house`.
 
+    `copying`: held while a backup is made; meanwhile no file is deleted, and errands, which delete files, wait.
+
     `is_over`: asked whether the store closes, or has stopped · `answer`: called when an errand is done.
     """
 
@@ -47,6 +52,7 @@ class Housekeeper:
         self,
         core: Core,
         cursors: GroupCursors,
+        retention: Retention,
         clock: Clock,
         *,
         is_over: Callable[[], bool],
@@ -54,11 +60,13 @@ class Housekeeper:
     ) -> None:
         self._core = core
         self._cursors = cursors
+        self._retention = retention
         self._clock = clock
         self._is_over = is_over
         self._answer = answer
         self._called: SimpleQueue[None] = SimpleQueue()  # there is an errand, a file is filling, or the store closes
         self._errands: deque[Errand] = deque()
+        self.copying = Lock()
 
     def call(self) -> None:
         """It looks at once."""
@@ -74,16 +82,14 @@ class Housekeeper:
     def keep_house(self) -> None:
         """Goes on until the store closes. Raises what keeps it from going on."""
         settings, queues, written = self._core.settings, monotonic(), monotonic()
-        pause = min(settings.flush_interval, settings.queue_flush_interval) / 1000
+        pause = min(settings.flush_interval, settings.queue_flush_interval, settings.expire_interval or LONG) / 1000
         while True:
             with suppress(Empty):
                 self._called.get(timeout=pause)
             if self._is_over():
                 return
             now = monotonic()
-            while self._errands:
-                self._errands.popleft().do()
-                self._answer()
+            self._delete_files()
             if 1000 * (now - queues) >= settings.queue_flush_interval:
                 self._core.flush_queues()
                 queues = now
@@ -93,6 +99,17 @@ class Housekeeper:
                     self._cursors.write()
                 written = now
             self._make_ready()
+
+    def _delete_files(self) -> None:
+        """What somebody asked for, and what has expired, goes, unless a backup is being made."""
+        if self.copying.acquire(blocking=False):
+            try:
+                while self._errands:
+                    self._errands.popleft().do()
+                    self._answer()
+                self._retention.look()
+            finally:
+                self.copying.release()
 
     def _make_ready(self) -> None:
         """The next log file is there before it is needed. A full disk is reported to whoever needs the file."""

@@ -29,10 +29,11 @@ from gapless.impl.files.log import LARGE, PAGE
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Messages, properties_bytes
-from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.core import NEVER, Core, Settings
 from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
 from gapless.impl.store.placed import Appended
+from gapless.impl.store.retention import Retention
 from gapless.impl.store.view import StoreView
 from gapless.impl.store.waiting import Waiting
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
 
 THOROUGH = 10_000  # ms after which the log is flushed however little there is
-HOUR = 3_600_000  # ms
 
 
 @lru_cache(1 << 12)
@@ -78,7 +78,10 @@ class Store(Waiting):
         self._finishing = Lock()
         self._begin_reading(core.log, core.queues)
         self._cursors = GroupCursors(core.disk, core.queues.all)
-        self._house = Housekeeper(core, self._cursors, clock, is_over=self._is_over, answer=self._answer)
+        self._retention = Retention(core.kept, clock, self._expire)
+        self._house = Housekeeper(
+            core, self._cursors, self._retention, clock, is_over=self._is_over, answer=self._answer
+        )
 
     @classmethod
     def open(
@@ -361,12 +364,12 @@ class Store(Waiting):
     def expire(self, before: int | None = None) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
-        It is 72 hours ago, unless the caller or the settings say otherwise. Returns where the log begins now.
+        Without a time, what the settings do not reserve goes: what is older than `reserved_hours`, and the oldest files
+        of a log of more than `reserved_bytes`. A backup that is being made is waited for. Returns where the log begins
+        now. Raises Stopped, StoreError.
         """
         self._require_open()
-        if before is None:
-            before = self.clock() - self.core.kept.reserved_hours * HOUR
-        errand = self._house.ask(partial(self._expire, before))
+        errand = self._house.ask(self._retention.expire if before is None else partial(self._expire, before))
         self._wait_until(lambda: errand.is_done or self._kept)
         if not errand.is_done:
             self._raise_stopped()
@@ -374,10 +377,11 @@ class Store(Waiting):
             raise errand.error
         return errand.answer
 
-    def _expire(self, before: int) -> int:
-        with self._appending, self._pool.paused():
+    def _expire(self, before: int, most: int = NEVER) -> int:
+        try:
+            return self.core.expire(before, most, self._pool.paused)
+        finally:
             self._forget_files()
-            return self.core.expire(before)
 
     def close(self) -> None:
         """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it.
