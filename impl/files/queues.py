@@ -263,6 +263,10 @@ class ConsumeQueues:
         """The queue, if anybody met it."""
         return self._named.get((topic, queue_id))
 
+    def count_mapped(self) -> int:
+        """How many of their files are in memory, about."""
+        return self._mapped.count()
+
     def clear(self) -> None:
         """All entries are gone, to be built again from the log."""
         for queue in self.all:

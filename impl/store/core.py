@@ -25,7 +25,7 @@ from gapless.impl.files.queues import FOLDER, MAPPED, ConsumeQueue, ConsumeQueue
 from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
-from gapless.impl.records.record import MAGIC_V1, MAGIC_V2, Ints, Messages
+from gapless.impl.records.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, Ints, Messages
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
@@ -342,6 +342,15 @@ class Core:
     def limit(self) -> int:
         """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
         return self.log.flushed if self.kept.synchronous else self.log.end
+
+    def waiting_since(self) -> int | None:
+        """The store time, in ms, of the first message that consumers do not see yet; None where they see all."""
+        at = self.dispatch.dispatched
+        if at < self.log.end:
+            data, base = self.log.view(at)
+            if int.from_bytes(data[at - base + 4 : at - base + 8].tobytes(), "big") == MAGIC_BLANK:
+                at = base + self.log.file_size
+        return self.log.time_at(at) if at < self.log.end else None
 
     def scan(self) -> DispatchBatch | None:
         """The next batch is cut from the log: `Dispatch.scan`."""

@@ -17,6 +17,7 @@ from gapless.impl.records.errors import DiskFull
 from gapless.impl.store.core import Core
 from gapless.impl.store.groups import GroupCursors
 from gapless.impl.store.retention import Retention
+from gapless.impl.store.stats import Meter
 
 CHECKPOINT_INTERVAL = 1000  # ms
 LONG = 1 << 31  # ms, longer than any pause
@@ -45,6 +46,8 @@ class Housekeeper:
 
     `copying`: held while a backup is made; meanwhile no file is deleted, and errands, which delete files, wait.
 
+    `trouble`: what a full disk kept it from, the last time that was tried; by what that is.
+
     `is_over`: asked whether the store closes, or has stopped · `answer`: called when an errand is done.
     """
 
@@ -53,6 +56,7 @@ class Housekeeper:
         core: Core,
         cursors: GroupCursors,
         retention: Retention,
+        meter: Meter,
         clock: Clock,
         *,
         is_over: Callable[[], bool],
@@ -61,12 +65,14 @@ class Housekeeper:
         self._core = core
         self._cursors = cursors
         self._retention = retention
+        self._meter = meter
         self._clock = clock
         self._is_over = is_over
         self._answer = answer
         self._called: SimpleQueue[None] = SimpleQueue()  # there is an errand, a file is filling, or the store closes
         self._errands: deque[Errand] = deque()
         self.copying = Lock()
+        self.trouble: dict[str, DiskFull] = {}
 
     def call(self) -> None:
         """It looks at once."""
@@ -94,9 +100,8 @@ class Housekeeper:
                 self._core.flush_queues()
                 queues = now
             if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
-                with suppress(DiskFull):  # the next time, perhaps
-                    self._core.write_checkpoint(self._clock())
-                    self._cursors.write()
+                self._try("checkpoint", self._write_down)
+                self._meter.sample()
                 written = now
             self._make_ready()
 
@@ -111,8 +116,19 @@ class Housekeeper:
             finally:
                 self.copying.release()
 
+    def _write_down(self) -> None:
+        self._core.write_checkpoint(self._clock())
+        self._cursors.write()
+
     def _make_ready(self) -> None:
         """The next log file is there before it is needed. A full disk is reported to whoever needs the file."""
         if self._core.settings.pre_allocate:
-            with suppress(DiskFull):
-                self._core.log.make_ready()
+            self._try("next file", self._core.log.make_ready)
+
+    def _try(self, name: str, what: Callable[[], None]) -> None:
+        """This is done, or the next time, if the disk has room then."""
+        try:
+            what()
+            self.trouble.pop(name, None)
+        except DiskFull as error:
+            self.trouble[name] = error

@@ -34,6 +34,7 @@ from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
 from gapless.impl.store.placed import Appended
 from gapless.impl.store.retention import Retention
+from gapless.impl.store.stats import Meter, Stats
 from gapless.impl.store.view import StoreView
 from gapless.impl.store.waiting import Waiting
 
@@ -79,8 +80,9 @@ class Store(Waiting):
         self._begin_reading(core.log, core.queues)
         self._cursors = GroupCursors(core.disk, core.queues.all)
         self._retention = Retention(core.kept, clock, self._expire)
+        self._meter = Meter(core)
         self._house = Housekeeper(
-            core, self._cursors, self._retention, clock, is_over=self._is_over, answer=self._answer
+            core, self._cursors, self._retention, self._meter, clock, is_over=self._is_over, answer=self._answer
         )
 
     @classmethod
@@ -325,7 +327,10 @@ class Store(Waiting):
         with self._appending:  # so that the end and the time that go together are read together
             log.settle()
             newest, end = log.newest, log.end
+        before, began = log.flushed, monotonic()
         self.core.flush_up_to(end, newest)
+        if log.flushed > before:
+            self._meter.flushed(1000 * (monotonic() - began))
         self._answer()
         self._pool.nudge()
         if log.is_filling:
@@ -382,6 +387,19 @@ class Store(Waiting):
             return self.core.expire(before, most, self._pool.paused)
         finally:
             self._forget_files()
+
+    def stats(self) -> Stats:
+        """How the store is doing. It takes about a millisecond for a thousand queues, and no lock.
+
+        Raises Stopped where the store is closed; of one that has stopped otherwise it tells why. Raises StoreError
+        where another program has cut off a log file.
+        """
+        self._require_open()
+        error = self._error or self.core.dispatch.error or self._pool.trouble
+        trouble = error or next(iter(self._house.trouble.copy().values()), None)
+        return self._meter.stats(
+            self.clock(), expiry_time=self._retention.looked, expiry_error=self._retention.error, trouble=trouble
+        )
 
     def close(self) -> None:
         """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it.
