@@ -13,7 +13,7 @@ from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -29,14 +29,14 @@ from gapless.impl.files.log import LARGE, PAGE
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Messages, properties_bytes
-from gapless.impl.store.core import NEVER, Core, Settings
+from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
+from gapless.impl.store.keeping import Keeping
 from gapless.impl.store.placed import Appended
 from gapless.impl.store.retention import Retention
-from gapless.impl.store.stats import Meter, Stats
+from gapless.impl.store.stats import Meter
 from gapless.impl.store.view import StoreView
-from gapless.impl.store.waiting import Waiting
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
@@ -50,7 +50,7 @@ def _with_tag(tag: str) -> bytes:
     return properties_bytes({"TAGS": tag}) if tag else b""
 
 
-class Store(Waiting):
+class Store(Keeping):
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
     Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
@@ -321,12 +321,16 @@ class Store(Waiting):
         enough = waiting >= settings.flush_pages * PAGE
         return waiting > 0 and since >= (settings.flush_interval if enough or settings.synchronous else THOROUGH)
 
+    def _end(self) -> tuple[int, int]:
+        """The log's end, and the time that goes with it."""
+        with self._appending:
+            self.core.log.settle()
+            return self.core.log.end, self.core.log.newest
+
     def _flush_once(self) -> None:
         """One flush for all who wait: whoever appended before it began is served by it."""
         log = self.core.log
-        with self._appending:  # so that the end and the time that go together are read together
-            log.settle()
-            newest, end = log.newest, log.end
+        end, newest = self._end()
         before, began = log.flushed, monotonic()
         self.core.flush_up_to(end, newest)
         if log.flushed > before:
@@ -365,41 +369,6 @@ class Store(Waiting):
         """A consumer group, whose cursors survive a crash. Raises Refused, Damaged, StoreError."""
         self._require_open()
         return Group(name, self, self._cursors)
-
-    def expire(self, before: int | None = None) -> int:
-        """Whole log files go, and their entries, if all in them was stored before that time, in ms.
-
-        Without a time, what the settings do not reserve goes: what is older than `reserved_hours`, and the oldest files
-        of a log of more than `reserved_bytes`. A backup that is being made is waited for. Returns where the log begins
-        now. Raises Stopped, StoreError.
-        """
-        self._require_open()
-        errand = self._house.ask(self._retention.expire if before is None else partial(self._expire, before))
-        self._wait_until(lambda: errand.is_done or self._kept)
-        if not errand.is_done:
-            self._raise_stopped()
-        if errand.error is not None:
-            raise errand.error
-        return errand.answer
-
-    def _expire(self, before: int, most: int = NEVER) -> int:
-        try:
-            return self.core.expire(before, most, self._pool.paused)
-        finally:
-            self._forget_files()
-
-    def stats(self) -> Stats:
-        """How the store is doing. It takes about a millisecond for a thousand queues, and no lock.
-
-        Raises Stopped where the store is closed; of one that has stopped otherwise it tells why. Raises StoreError
-        where another program has cut off a log file.
-        """
-        self._require_open()
-        error = self._error or self.core.dispatch.error or self._pool.trouble
-        trouble = error or next(iter(self._house.trouble.copy().values()), None)
-        return self._meter.stats(
-            self.clock(), expiry_time=self._retention.looked, expiry_error=self._retention.error, trouble=trouble
-        )
 
     def close(self) -> None:
         """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it.
