@@ -163,7 +163,7 @@ def into_new_folder(where: Path, source: Disk, copy: Callable[[RealDisk, str], S
         copied.write_checkpoint()  # after it the folder's names are synced
         asked(partial(_rename, unfinished, where), str(where))
     except DiskFull as error:
-        raise DiskFull(f"{where}: no room for the copy, nothing is left of it; make room, and try again") from error
+        raise DiskFull(f"{where}: there is no copy, and nothing is left of it: {error}") from error
     finally:
         disk.unlock()
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -254,7 +254,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         with monkeypatch.context() as patched:
             patched.setattr(mapped, "_reserve", reserve)
             if room < 60:
-                with pytest.raises(DiskFull, match="copy: no room for the copy"):
+                with pytest.raises(DiskFull, match="copy: there is no copy, .* no room on the disk"):
                     store.backup(tmp_path / "copy")
                 assert no_more_than(tmp_path, "store")
         assert store.backup(tmp_path / "copy") == store.core.log.end
@@ -338,6 +338,7 @@ def test_a_copy_onto_a_simulated_disk_survives_the_loss_of_power(tmp_path: Path)
         copy.copy_messages(end, newest, 1000)
         copy.write_checkpoint()
         found = disk.crash()
+        assert found.files() == disk.files()
         with Store.open(found) as copied:
             assert bodies(copied) == before
         full = SimulatedDisk(capacity=10_000)

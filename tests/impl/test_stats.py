@@ -133,13 +133,13 @@ def test_what_stops_or_hinders_a_store_is_told() -> None:
         assert store.stats().trouble is None
 
 
-def test_a_forked_child_is_told_nothing(tmp_path: Path) -> None:
+def test_a_forked_child_is_told_nothing_and_copies_nothing(tmp_path: Path) -> None:
     with Store.open(tmp_path, SMALL) as store:
         store.append("orders", 0, b"x")
         heard, told = os.pipe()
         if not (child := os.fork()):
             answers = []
-            for ask in (store.stats,):
+            for ask in (store.stats, lambda: store.backup(tmp_path.parent / "copy")):
                 try:
                     ask()
                     answers.append("done")
@@ -148,6 +148,7 @@ def test_a_forked_child_is_told_nothing(tmp_path: Path) -> None:
             os.write(told, " ".join(answers).encode())
             os._exit(0)
         os.waitpid(child, 0)
-        assert os.read(heard, 99) == b"Stopped"
+        assert os.read(heard, 99) == b"Stopped Stopped"
+        assert not (tmp_path.parent / "copy").exists()
         os.close(heard)
         os.close(told)
