@@ -145,11 +145,11 @@ class StoreCopy:
 
 
 def into_new_folder(where: Path, source: Disk, copy: Callable[[RealDisk, str], StoreCopy]) -> StoreCopy:
-    """The folder is there with a copy in it, durable; or it is not there. An interrupt may come after either.
+    """The folder is there with a copy in it, durable; or something raises, and it is not there, nor anything else.
 
     `copy`: called with a disk and the name of the log's folder, for all but the checkpoint. Until everything is copied,
     no program takes the folder for a store; it has another name, which begins with a dot and ends with `.unfinished`,
-    and stays if the process is killed. Raises Refused, DiskFull, StoreError.
+    and stays if the process is killed. For threads that no signal interrupts. Raises Refused, DiskFull, StoreError.
     """
     where = Path(os.path.abspath(where))  # noqa: PTH100 - a link that stands there already is not followed
     _require_free(where, source)

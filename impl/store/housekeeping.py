@@ -20,25 +20,49 @@ from gapless.impl.store.retention import Retention
 from gapless.impl.store.stats import Meter
 
 CHECKPOINT_INTERVAL = 1000  # ms
+PATIENCE = 0.05  # seconds
 LONG = 1 << 31  # ms, longer than any pause
 
 
 class Errand:
-    """What the store's own thread does for somebody who waits, and may be interrupted meanwhile."""
+    """What a thread of the store does for somebody who waits, and may be interrupted meanwhile."""
 
     def __init__(self, what: Callable[[], int]) -> None:
         self._what = what
+        self._begun, self._lock = Lock(), Lock()
+        self._lock.acquire()
+        self._is_over = False
         self.answer = 0
         self.error: BaseException | None = None
         self.is_done = False
 
     def do(self) -> None:
-        """It is done: there is an answer or an error."""
+        """It is done: there is an answer or an error. Unless somebody has called it off."""
+        if not self.call_off():
+            return
         try:
             self.answer = self._what()
         except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for the answer
             self.error = error
         self.is_done = True
+        self.end()
+
+    def call_off(self) -> bool:
+        """Nobody begins with it any more; False where somebody has begun."""
+        return self._begun.acquire(blocking=False)
+
+    def end(self) -> None:
+        """Nobody goes on with it: whoever waits is told."""
+        self._is_over = True
+        self._lock.release()
+
+    def wait(self) -> None:
+        """Returns when it is done, or nobody goes on with it.
+
+        It looks up now and then: a signal that comes just before a thread falls asleep does not wake it.
+        """
+        while not self._is_over:
+            self._lock.acquire(timeout=PATIENCE)
 
 
 class Housekeeper:
@@ -48,7 +72,7 @@ class Housekeeper:
 
     `trouble`: what a full disk kept it from, the last time that was tried; by what that is.
 
-    `is_over`: asked whether the store closes, or has stopped · `answer`: called when an errand is done.
+    `is_over`: asked whether the store closes, or has stopped.
     """
 
     def __init__(
@@ -60,7 +84,6 @@ class Housekeeper:
         clock: Clock,
         *,
         is_over: Callable[[], bool],
-        answer: Callable[[], None],
     ) -> None:
         self._core = core
         self._cursors = cursors
@@ -68,7 +91,6 @@ class Housekeeper:
         self._meter = meter
         self._clock = clock
         self._is_over = is_over
-        self._answer = answer
         self._called: SimpleQueue[None] = SimpleQueue()  # there is an errand, a file is filling, or the store closes
         self._errands: deque[Errand] = deque()
         self.copying = Lock()
@@ -84,6 +106,11 @@ class Housekeeper:
         self._errands.append(errand)
         self.call()
         return errand
+
+    def end_errands(self) -> None:
+        """What is left of them is not done any more."""
+        while self._errands:
+            self._errands.popleft().end()
 
     def keep_house(self) -> None:
         """Goes on until the store closes. Raises what keeps it from going on."""
@@ -111,7 +138,6 @@ class Housekeeper:
             try:
                 while self._errands:
                     self._errands.popleft().do()
-                    self._answer()
                 self._retention.look()
             finally:
                 self.copying.release()

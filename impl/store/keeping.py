@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from _thread import start_new_thread
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from gapless.impl.environment.real import Clock, Disk
+from gapless.impl.records.errors import Stopped
 from gapless.impl.store.backup import StoreCopy, into_new_folder
 from gapless.impl.store.core import NEVER
 from gapless.impl.store.groups import GroupCursors
-from gapless.impl.store.housekeeping import Housekeeper
+from gapless.impl.store.housekeeping import Errand, Housekeeper
 from gapless.impl.store.retention import Retention
 from gapless.impl.store.stats import Meter, Stats
 from gapless.impl.store.waiting import Waiting
+
+PATIENCE = 0.05  # seconds between two looks whether there is use in waiting for another backup
 
 
 class Keeping(Waiting):
@@ -27,9 +31,6 @@ class Keeping(Waiting):
     _cursors: GroupCursors
     _kept: bool
     _error: BaseException | None
-
-    def _wait_until(self, done: Callable[[], bool]) -> None:
-        raise NotImplementedError
 
     def _raise_stopped(self) -> NoReturn:
         raise NotImplementedError
@@ -46,7 +47,9 @@ class Keeping(Waiting):
         """
         self._require_open()
         errand = self._house.ask(self._retention.expire if before is None else partial(self._expire, before))
-        self._wait_until(lambda: errand.is_done or self._kept)
+        if self._kept:
+            self._house.end_errands()
+        errand.wait()
         if not errand.is_done:
             self._raise_stopped()
         if errand.error is not None:
@@ -68,15 +71,40 @@ class Keeping(Waiting):
         in the store; DiskFull, Stopped, StoreError.
         """
         self._require_open()
-        with self._house.copying:
-            self._require_open()
-            made = into_new_folder(Path(where), self.core.disk, self._copy_to)
-        self._house.call()  # for those who wait to delete files
-        return made.end
+        given_up: list[bool] = []
+        errand = Errand(partial(self._backup, Path(where), given_up))
+        try:
+            start_new_thread(errand.do, ())
+            errand.wait()
+        except BaseException:
+            given_up.append(True)
+            if not errand.call_off():
+                errand.wait()
+            raise
+        if errand.error is not None:
+            raise errand.error
+        return errand.answer
 
-    def _copy_to(self, disk: Disk, log: str) -> StoreCopy:
+    def _backup(self, where: Path, given_up: Sequence[bool]) -> int:
+        """What a thread of its own does for `backup`, so that no interrupt keeps it from tidying up."""
+
+        def go_on() -> None:
+            self._require_open()
+            if given_up:
+                raise Stopped(f"{where}: the backup was interrupted")
+
+        while not self._house.copying.acquire(timeout=PATIENCE):
+            go_on()
+        try:
+            return into_new_folder(where, self.core.disk, partial(self._copy_to, go_on)).end
+        finally:
+            self._house.copying.release()
+            self._house.call()  # for those who wait to delete files
+
+    def _copy_to(self, go_on: Callable[[], None], disk: Disk, log: str) -> StoreCopy:
         """A copy whose log is in that folder, and that lacks but the checkpoint."""
-        copy = StoreCopy(self.core, disk, self._require_open, log=log)
+        go_on()
+        copy = StoreCopy(self.core, disk, go_on, log=log)
         self._cursors.write()
         copy.copy_others()  # before the end is known: no cursor is beyond it
         copy.copy_messages(*self._end_of_what_is_visible(), self.clock())

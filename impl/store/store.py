@@ -81,9 +81,7 @@ class Store(Keeping):
         self._cursors = GroupCursors(core.disk, core.queues.all)
         self._retention = Retention(core.kept, clock, self._expire)
         self._meter = Meter(core)
-        self._house = Housekeeper(
-            core, self._cursors, self._retention, self._meter, clock, is_over=self._is_over, answer=self._answer
-        )
+        self._house = Housekeeper(core, self._cursors, self._retention, self._meter, clock, is_over=self._is_over)
 
     @classmethod
     def open(
@@ -283,8 +281,8 @@ class Store(Keeping):
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
             self._error = error
         self._kept = True
+        self._house.end_errands()
         self._wanted.put(None)
-        self._answer()
 
     def _finish(self) -> None:
         """All is let go, after a clean stop if that is wanted and can be had."""

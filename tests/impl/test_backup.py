@@ -4,11 +4,13 @@ import errno
 import itertools
 import os
 import shutil
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, Self
 
 import pytest
@@ -254,7 +256,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         with monkeypatch.context() as patched:
             patched.setattr(mapped, "_reserve", reserve)
             if room < 60:
-                with pytest.raises(DiskFull, match="copy: there is no copy, .* no room on the disk"):
+                with pytest.raises(DiskFull, match=r"copy: there is no copy, .* no room on the disk"):
                     store.backup(tmp_path / "copy")
                 assert no_more_than(tmp_path, "store")
         assert store.backup(tmp_path / "copy") == store.core.log.end
@@ -276,6 +278,74 @@ def test_a_store_that_closes_ends_the_copy(tmp_path: Path, monkeypatch: pytest.M
         store.backup(tmp_path / "copy")
     assert no_more_than(tmp_path, "store")
     assert conforms(tmp_path / "store")
+
+
+@pytest.mark.parametrize("files", [1, 4, 12])
+def test_an_interrupted_backup_leaves_nothing_and_the_store_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    """Ctrl-C comes when the copy is at its so many-th file."""
+    before, left = signal.signal(signal.SIGINT, signal.default_int_handler), [files]
+
+    def filling(copy: StoreCopy, *of: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            deadline = monotonic() + 20
+            while monotonic() < deadline:
+                copy._go_on()  # until it says that nobody wants it any more
+        return fill(copy, *of)
+
+    fill = StoreCopy._fill
+    try:
+        with Store.open(tmp_path / "store", SMALL) as store:
+            for number in range(300):
+                store.append("orders", number % 3, b"%d" % number * 9)
+            with monkeypatch.context() as patched:
+                patched.setattr(StoreCopy, "_fill", filling)
+                with pytest.raises(KeyboardInterrupt):
+                    store.backup(tmp_path / "copy")
+            assert no_more_than(tmp_path, "store")
+            assert store.expire(0) == 0
+            store.backup(tmp_path / "copy")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert conforms(tmp_path / "copy")
+
+
+def test_who_wants_files_deleted_waits_for_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And does not keep the thread that flushes the log busy meanwhile."""
+    gate, begun = threading.Event(), threading.Event()
+
+    def held(copy: StoreCopy, *of: Any) -> Any:
+        begun.set()
+        assert gate.wait(20)
+        return fill(copy, *of)
+
+    fill = StoreCopy._fill
+    with Store.open(tmp_path / "store", SMALL, clock=itertools.count(1000).__next__) as store:
+        for number in range(300):
+            store.append("orders", number % 3, b"%d" % number * 9)
+        monkeypatch.setattr(StoreCopy, "_fill", held)
+        flushes: list[int] = []
+        copying = threading.Thread(target=store.backup, args=(tmp_path / "copy",))
+        expiring = threading.Thread(target=store.expire, args=(10**9,))
+        copying.start()
+        assert begun.wait(20)
+        monkeypatch.setattr(store.core.log, "flush", lambda: flushes.append(1))
+        expiring.start()
+        store._house.call()
+        expiring.join(0.1)
+        assert expiring.is_alive()
+        assert store.core.log.start == 0
+        assert len(flushes) < 3
+        monkeypatch.undo()
+        gate.set()
+        copying.join()
+        expiring.join()
+        assert store.core.log.start > 0
+    with Store.open(tmp_path / "copy") as copy:
+        assert copy.range("orders", 0) == (0, 100)
 
 
 def test_no_copy_that_was_killed_is_taken_for_a_store(tmp_path: Path) -> None:
