@@ -22,6 +22,7 @@ from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.cursors import CURSORS
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import DiskFull, NotAStore, Refused, Stopped, StoreError
+from gapless.impl.records.record import Messages
 from gapless.impl.store.backup import StoreCopy
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
@@ -71,6 +72,14 @@ def test_a_copy_has_all_that_the_store_has_and_goes_its_own_way(tmp_path: Path) 
     assert conforms(tmp_path / "copies" / "first")
     assert conforms(tmp_path / "copies" / "second")
     assert conforms(tmp_path / "store")
+
+
+def test_what_has_no_entry_yet_is_waited_for(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store", replace(SMALL, batch_records=10, workers=1)) as store:
+        store.append_batch(Messages.of_list([("orders", number % 3, b"%d" % number * 9, {}) for number in range(3000)]))
+        store.backup(tmp_path / "copy")
+    assert not (tmp_path / "copy" / "abort").exists()
+    assert conforms(tmp_path / "copy")
 
 
 def test_a_copy_takes_room_for_what_is_in_it(tmp_path: Path) -> None:
