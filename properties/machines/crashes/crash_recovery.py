@@ -139,6 +139,10 @@ class CrashRun(StoreClient):
             return False
         self.oracle.flushed(self.core.log.end)
         self.tell("closed")
+        for name, s in self.oracle.queues.items():
+            found = self.core.queues.known(*name)
+            if found is not None and found.committed < s.end:
+                raise Mismatch(f"{found.name} has entries up to {found.committed} after a clean stop, expected {s.end}")
         return True
 
     # -- what is found -----------------------------------------------------------------------------------------------
