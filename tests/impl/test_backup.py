@@ -215,6 +215,7 @@ def test_a_store_without_workers_or_messages_is_copied_too(tmp_path: Path) -> No
         for number in range(200):
             store.append("orders", 0, b"%d" % number * 9)
         assert store.backup(tmp_path / "unbuilt") == store.core.log.end
+    assert (tmp_path / "unbuilt" / "abort").exists(), "the next start is told that entries are missing"
     with Store.open(tmp_path / "empty") as copy:
         assert copy.append("orders", 0, b"x").number == 0
     with Store.open(tmp_path / "unbuilt") as copy:
