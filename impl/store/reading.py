@@ -287,7 +287,7 @@ class QueueReading:
         """The first number whose message was stored at `time`, in ms, or later; the end where none was."""
         self._require_open()
         start = self._log.start
-        low, high = self.range(topic, queue)
+        low, high = first, _ = self.range(topic, queue)
         found = self._all_queues.known(topic, queue)
         try:
             while found is not None and low < high:
@@ -297,7 +297,7 @@ class QueueReading:
                 else:
                     high = middle
         except StoreError:
-            if self._log.start == start:
+            if self._log.start == start and self.range(topic, queue)[0] == first:
                 raise
             return self.number_at(topic, queue, time)  # files have expired meanwhile
         return low
