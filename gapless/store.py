@@ -2,12 +2,12 @@
 
 A store is a folder. Messages are appended to the queues of a topic, and each queue gives them numbers from 0 on:
 
->>> from gapless.store import Messages, Refused, Settings, Store
+>>> from gapless.store import Refused, Settings, Store
 >>> store = Store.open("data", Settings(synchronous=True))
 >>> store.append("orders", 0, b"paid", tag="new", properties={"KEYS": "a17 b4"}).number
 0
 >>> positions, numbers = store.append_batch(
-...     Messages.of_list([("orders", 0, b"%d" % number, {"TAGS": "odd"} if number % 2 else {}) for number in range(6)])
+...     [("orders", 0, b"%d" % number, {"TAGS": "odd"} if number % 2 else {}) for number in range(6)]
 ... )
 >>> numbers.tolist()
 [1, 2, 3, 4, 5, 6]

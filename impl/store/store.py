@@ -28,7 +28,7 @@ from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.log import LARGE, PAGE
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused, Stopped, StoreError
-from gapless.impl.records.record import Ints, Messages, properties_bytes
+from gapless.impl.records.record import Ints, Listed, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
@@ -176,8 +176,8 @@ class Store(Keeping):
             self._pool.nudge()
         return Appended(position, number, size)
 
-    def append_batch(self, messages: Messages) -> tuple[Ints, Ints]:
-        """Many messages at once: positions and numbers, int64 [n] each. Raises as `append` does.
+    def append_batch(self, messages: Messages | Listed) -> tuple[Ints, Ints]:
+        """Many messages at once, in columns or as a list: positions and numbers, int64 [n] each. Raises as `append`.
 
         A batch may span files of the log, and goes in file by file: where an error ends it, `StoreError.appended` says
         which messages are in the log, and so does a note of the exception, whatever that is.
@@ -187,8 +187,10 @@ class Store(Keeping):
             self.wait(int(placed[0, -1] + placed[1, -1]))
         return placed[0], placed[3]
 
-    def _put_many(self, messages: Messages) -> Ints:
+    def _put_many(self, messages: Messages | Listed) -> Ints:
         """They are in the log: `CommitLog.append_many`."""
+        if not isinstance(messages, Messages):
+            messages = Messages.of_list(messages)
         with self._appending:
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
