@@ -16,14 +16,14 @@ from functools import partial
 
 from gapless.impl.dispatch.batches import WRITTEN, DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
-from gapless.impl.environment.choices import Choose, plainest
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.records import errors
 from gapless.impl.store.core import Settings
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.ground_truth import ENTRY, GroundTruth
 from gapless.properties.machines.mismatch import Mismatch, expect
+from gapless.properties.simulation.choices import Choose, plainest
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.spec import dispatch as spec
 from gapless.spec.catalog import END, SPECS
 from gapless.spec.language import Number, Refused

@@ -9,10 +9,10 @@ from collections import Counter
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.records.record import properties_bytes, tag_code
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines.mismatch import expect
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 if TYPE_CHECKING:
     from gapless.impl.dispatch.batches import DispatchBatch

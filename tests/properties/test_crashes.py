@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gapless.impl.environment.choices import Choices
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.faults import dispatch_faults, implementation
@@ -18,6 +16,8 @@ from gapless.properties.machines.crashes.crash_cases import answers, by_chance, 
 from gapless.properties.machines.crashes.crash_recovery import CrashRun
 from gapless.properties.machines.crashes.store_client import CrashTally
 from gapless.properties.machines.recorded_conformance import CONFORMS, NotConforming, require_conformance
+from gapless.properties.simulation.choices import Choices
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.traces.check import check
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless import check
-from gapless.impl.environment.schedules import by, chosen, uniform
 from gapless.impl.recorder.recorder import Recorder
 from gapless.properties.faults.dispatch_faults import FAULTS
 from gapless.properties.faults.implementation import search
@@ -31,6 +30,7 @@ from gapless.properties.machines.interleavings.schedule_cases import (
 )
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.stateful.dispatch_machine import OUTSIDE_THE_SPEC, DispatchMachine
+from gapless.properties.simulation.schedules import by, chosen, uniform
 from gapless.spec import dispatch as spec
 
 pytestmark = pytest.mark.slow

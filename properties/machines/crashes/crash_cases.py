@@ -11,7 +11,7 @@ sector by sector; the power may also fail during recovery. Then the store is ope
 
 A disk that fails or is full makes steps refuse, and loses nothing of that.
 
-A case is a value: it follows from the answers to *of so many ways, which?* (`impl/environment/choices.py`), and is
+A case is a value: it follows from the answers to *of so many ways, which?* (`properties/simulation/choices.py`), and is
 printed as a seed or as these answers. A case can be recorded through all its lives; the recording must conform.
 """
 
@@ -22,13 +22,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from gapless.impl.environment.choices import Choices, Choose
-from gapless.impl.environment.simulated import PowerLost
 from gapless.impl.recorder.recorder import Recorder
 from gapless.properties.machines.crashes.crash_recovery import CrashRun
 from gapless.properties.machines.crashes.store_client import CrashTally
 from gapless.properties.machines.recorded_conformance import require_conformance
 from gapless.properties.processes import workers
+from gapless.properties.simulation.choices import Choices, Choose
+from gapless.properties.simulation.simulated_disk import PowerLost
 
 
 def answers(case: str) -> Choices:

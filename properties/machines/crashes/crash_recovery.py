@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.records.errors import Refused as NotTaken
 from gapless.impl.records.errors import StoreError
 from gapless.impl.store.core import Core, Settings
@@ -12,6 +11,7 @@ from gapless.properties.machines import as_spec
 from gapless.properties.machines.crashes.client_oracle import ClientOracle
 from gapless.properties.machines.crashes.store_client import CrashTally, StoreClient
 from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.spec import queue as queue_spec
 from gapless.spec.language import Position
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.pool import rebuild
-from gapless.impl.environment.choices import Choose
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.records.errors import Refused as NotTaken
 from gapless.impl.records.errors import Stopped, StoreError
@@ -23,6 +21,8 @@ from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.crashes.client_oracle import ClientOracle, Name, NewMessage
 from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.simulation.choices import Choose
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.spec.language import replace
 
 QUEUES: tuple[Name, ...] = (("orders", 0), ("orders", 1), ("bills", 0), ("Ünïcode", 7))

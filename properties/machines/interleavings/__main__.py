@@ -10,8 +10,8 @@ import argparse
 import sys
 import time
 
-from gapless.impl.environment.schedules import DoesNotFit
 from gapless.properties.machines.interleavings import schedule_cases
+from gapless.properties.simulation.schedules import DoesNotFit
 
 
 def main() -> int:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from gapless.impl.dispatch.batches import DispatchBatch
-from gapless.impl.environment.schedules import Actor
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
 from gapless.properties.machines.dispatch_refinement import DispatchRefinement
 from gapless.properties.machines.ground_truth import ENTRY
 from gapless.properties.machines.mismatch import expect
+from gapless.properties.simulation.schedules import Actor
 
 
 @dataclass(frozen=True, slots=True)

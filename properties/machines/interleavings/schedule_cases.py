@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from hashlib import blake2b
 
-from gapless.impl.environment import schedules
 from gapless.impl.recorder.recorder import Recorder
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS
 from gapless.properties.machines.interleavings.actors import Plan, Simulation
 from gapless.properties.machines.mismatch import expect
 from gapless.properties.processes import workers
+from gapless.properties.simulation import schedules
 from gapless.spec import dispatch as spec
 from gapless.traces.replay.notation import changes, told
 

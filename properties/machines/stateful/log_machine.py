@@ -16,8 +16,6 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from gapless.impl.environment.choices import Choices
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.checkpoint import NOWHERE
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.records import kernels
@@ -27,6 +25,8 @@ from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.simulation.choices import Choices
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.spec import log
 from gapless.spec.language import Position, Refused, replace
 

@@ -14,7 +14,6 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.queues import BLANK_SLOT, ConsumeQueue
 from gapless.impl.recorder.recorder import ROW, Recorder
 from gapless.impl.records.errors import StoreError
@@ -23,6 +22,7 @@ from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.spec import queue
 from gapless.spec.deviations import queue as deviations
 from gapless.spec.language import Number, Position, Refused
