@@ -109,8 +109,25 @@ def test_no_way_leads_from_the_black_box_machine_to_the_implementation() -> None
     )
 
 
+def test_no_way_leads_from_the_machines_of_subjects_to_the_implementation() -> None:
+    """Ours is a subject to them, told by name, like any other. The machine of interrupts is for ours alone."""
+    own = ("blackbox", "interrupts")
+    machines = [m.name for m in modules("properties") if "machines" in m.path.parts and not {*own} & {*m.path.parts}]
+    assert {f"gapless.properties.machines.{name}" for name in SUBJECTS_MACHINES} <= {*machines}
+    found = [way for name in (*machines, "gapless.properties.subject") for way in ways(name, "impl")]
+    assert not found, listed(
+        [f"{way}: what holds any store against its model may reach no implementation" for way in found]
+    )
+
+
+SUBJECTS_MACHINES = (
+    *("stateful.log_machine", "stateful.queue_machine", "stateful.dispatch_machine"),
+    *("crashes.crash_cases", "crashes.__main__", "interleavings.schedule_cases", "interleavings.__main__"),
+)
+
+
 def test_a_detour_to_the_implementation_is_caught() -> None:
-    detour = ["gapless.properties.machines.as_spec", "gapless.impl.store.core"]
+    detour = ["gapless.properties.ours.our_store", "gapless.impl.store.core"]
     assert " → ".join(detour) in ways(detour[0], "impl")
 
 
