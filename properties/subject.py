@@ -3,7 +3,7 @@
 Whoever has a log and queues of their own writes one class that derives from `Subject`. The machines of
 `gapless.properties.machines` call its verbs in whatever order they like, on a disk that they lose and break as they
 like, and compare it with `gapless.spec` after every step: `as_log`, `as_queue` and `as_dispatch` say what its state
-means there.
+means there. docs/your-own-store.md is a page to follow.
 
 It is called by one thread, in the machine's own process. The subjects of the black-box machine are others: processes,
 which are asked over pipes and killed (docs/black-box.md).
@@ -140,8 +140,8 @@ class SubjectErrors(NamedTuple):
     """What the verbs raise, and nothing else.
 
     `any`: the class of them all · `refused`: it cannot be done as it was asked for, and nothing has changed ·
-    `stopped`: the disk or a worker failed, and nothing is appended or dispatched any more · `damaged`: what lies in
-    the log is not what belongs there; says in which file, and of which queue.
+    `stopped`: the disk failed, and nothing is appended any more; or a worker did, and nothing is dispatched any more ·
+    `damaged`: what lies in the log is not what belongs there; says in which file, and of which queue.
     """
 
     any: type[Exception]
@@ -166,7 +166,8 @@ and `overlap` that several workers are at one queue."""
 class Subject(Protocol):
     """A store, open or not. It is made by calling its class without arguments, and used for one run.
 
-    `errors`: what its verbs raise · `files`: patterns of its files on the disk, of the `log` and of the `queues` ·
+    `errors`: what its verbs raise · `files`: patterns of its files on the disk, of the `log`, and of the `queues` if
+    they have any ·
     `absent`: which of `OPTIONAL` it has not, and why · `flawless`: which flaws (`flawed` names them) its records cannot
     have, and why. A machine leaves out what needs them, and says so.
 

@@ -68,6 +68,7 @@ class ClientOracle:
                 s = log_spec.roll(s, s.end, following - s.end, marked=True)
                 self._begun.append(AppendStage(s, len(self._coming)))
                 s = log_spec.flush(s, following)
+                self._begun.append(AppendStage(s, len(self._coming)))
             number = numbers.get(message.queue, self.queue(message.queue).end)
             numbers[message.queue] = number + 1
             self._coming.append(SentMessage(message, s.end, size, number, time))
@@ -85,13 +86,14 @@ class ClientOracle:
             raise Mismatch(f"the messages were to be at (position, size, number) {expected}, the store says {said}")
         self._go(self._begun[-1])
 
-    def failed(self, end: int, *, stopped: bool) -> None:
-        """The store could not append all; it says that the log ends at `end`.
+    def failed(self, end: int, flushed: int, *, stopped: bool) -> None:
+        """The store could not append all; it says that the log ends at `end`, and is on disk up to `flushed`.
 
         If it has `stopped`, it may have written more than that, and never appends again.
         """
         stages, coming = self._begun, self._coming
-        found = next((stage for stage in stages if stage.state.end == end), None)
+        likely = [stage for stage in stages if stage.state.end == end]
+        found = next((stage for stage in likely if stage.state.flushed == flushed), next(iter(likely), None))
         if found is None:
             raise Mismatch(f"after an append that failed, the log ends at {end}, which is no end of a record")
         self._go(found)

@@ -154,7 +154,8 @@ class StoreClient:
             return
         except self.subject.errors.any as error:
             stopped = isinstance(error, self.subject.errors.stopped)
-            self.oracle.failed(self.subject.as_log().end, stopped=stopped)
+            s = self.subject.as_log()
+            self.oracle.failed(s.end, s.flushed, stopped=stopped)
             self.stopped |= stopped
             raise
         self.tell("append {} messages: (position, size, number) {}", len(messages), [(*one,) for one in told])

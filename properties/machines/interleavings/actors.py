@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from gapless.properties.machines.dispatch_refinement import DispatchRefinement
+from gapless.properties.machines.dispatch_refinement import BEGIN_AGAIN, DispatchRefinement
 from gapless.properties.machines.mismatch import expect
 from gapless.properties.simulation.schedules import Actor
 from gapless.properties.subject import ENDLESS, Subject, SubjectBatch, SubjectLayout
@@ -88,11 +88,9 @@ class Simulation:
 
     def __init__(self, make: Callable[[], Subject], plan: Plan) -> None:
         subject, layout = make(), plan.layout()
-        self.plan = plan if "failed" not in subject.absent else replace(plan, fails=())
         layout = layout if "roll" not in subject.absent else replace(layout, file_size=ENDLESS)
         self.pair = DispatchRefinement(subject, layout, 1 + max(plan.queues))
-        if plan.fails:
-            self.pair.has("failed")  # which counts it, where it is left out
+        self.plan = self._possible(plan)
         self.steps = 0
         self.builds = 0
         self.crashes = 0
@@ -103,6 +101,12 @@ class Simulation:
         self._unsettled: set[int] = set()  # queues that were written to since their last commit
         self._tried: dict[str, Hashable] = {}  # the situation in which an actor found nothing to do
         self.actors = self._actors()
+
+    def _possible(self, plan: Plan) -> Plan:
+        """The plan without what the subject has no verb for; that is counted."""
+        fails = plan.fails if not plan.fails or self.pair.has("failed") else ()
+        ends = tuple(how for how in plan.crashes if how not in BEGIN_AGAIN or self.pair.has("restart"))
+        return replace(plan, fails=fails, crashes=ends)
 
     def _actors(self) -> list[Actor]:
         return [

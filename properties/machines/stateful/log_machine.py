@@ -101,7 +101,7 @@ class LogMachine(SubjectMachine):
     def crash(self, choices: list[int], power: bool) -> None:  # noqa: FBT001 - Hypothesis gives all by name.
         """The page cache is lost, or the process alone; the log is found again, and all of it is safe then."""
         given = iter(choices)
-        choose = Choices(lambda ways: min(next(given, 0), ways - 1))
+        choose = Choices(lambda ways: next(given, 0) % ways)
         self.subject.die()
         self.disk = self.disk.crash(choose) if power else self.disk.kill(choose)
         self.subject.open(self.disk, self.layout)
