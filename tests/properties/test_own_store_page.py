@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from markdown_it import MarkdownIt
 
 from tests.support.command_line import ROOT
@@ -30,6 +31,7 @@ def test_the_page_shows_what_is_in_the_example() -> None:
         assert content in EXAMPLE.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
     for info, content in blocks():
         kind, _, name = info.partition(" ")

@@ -28,13 +28,15 @@ from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.machines.subject_by_name import left_out, subject_by_name
 from gapless.properties.ours.our_store import OurStore
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
-from gapless.properties.subject import ENDLESS, Subject, SubjectLayout, require_all_told
+from gapless.properties.subject import ENDLESS, OPTIONAL, Subject, SubjectLayout, require_all_told
 from gapless.spec import log
 
 MACHINES = (LogMachine, QueueMachine, DispatchMachine)
 NAMED = "examples.naive_subject:NaiveSubject"
 
 FAULTS = Faults()
+
+FirstFailure = Callable[[Callable[[], Subject], int], tuple[int, str] | None]
 
 
 # All machines, and nothing is found
@@ -59,15 +61,14 @@ def test_a_naive_store_is_its_model_in_every_order() -> None:
         assert schedule_cases.in_every_way(NaiveSubject, plan).states > 50
 
 
-class OneFile(NaiveSubject):
-    """A naive store of one file: it has no steps that another one would need."""
+class LeastSubject(NaiveSubject):
+    """A naive store of one file, with none of the verbs that it may do without."""
 
-    absent = {**NaiveSubject.absent, "roll": "the log has one file", "expire": "the log has one file"}  # noqa: RUF012
+    absent = dict.fromkeys(OPTIONAL, "it does as little as it can")
 
     def open(self, disk: SimulatedDisk, layout: SubjectLayout) -> None:
         """The file is as long as any run needs it."""
-        if layout.file_size != ENDLESS:
-            raise AssertionError(layout)
+        assert (layout.file_size, layout.overlap) == (ENDLESS, False)
         super().open(disk, replace(layout, file_size=1 << 20))
 
     def as_log(self) -> log.State:
@@ -76,11 +77,23 @@ class OneFile(NaiveSubject):
         return replace(s, file_size=ENDLESS) if s.file_size else s
 
 
-def test_a_log_may_have_one_file() -> None:
+def test_a_subject_may_have_no_optional_verb() -> None:
     for machine in MACHINES:
-        _run(machine, OneFile, examples=15)
-    assert crash_cases.first_failure(OneFile, 20) is None
-    assert schedule_cases.first_failure(OneFile, 50) is None
+        _run(machine, LeastSubject, examples=15)
+    assert crash_cases.first_failure(LeastSubject, 20) is None
+    assert schedule_cases.first_failure(LeastSubject, 50) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "first_failure"),
+    [
+        ("flushed before the disk has answered", crash_cases.first_failure),
+        ("an entry comes before its record", schedule_cases.first_failure),
+    ],
+)
+def test_with_no_optional_verb_faults_are_found(name: str, first_failure: FirstFailure) -> None:
+    with planted(name):
+        assert first_failure(LeastSubject, 600) is not None
 
 
 # What is left out is said
@@ -214,7 +227,7 @@ def _drop(_store: NaiveStore, part: Part, _why: Exception) -> bool:
     return part.state == "waiting"
 
 
-FOUND_BY: dict[str, tuple[Callable[[Callable[[], Subject], int], tuple[int, str] | None], str]] = {
+FOUND_BY: dict[str, tuple[FirstFailure, str]] = {
     "the commit position passes a gap": (
         schedule_cases.first_failure,
         "the model needs: every entry before the commit position is written",

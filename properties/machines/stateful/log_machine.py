@@ -170,7 +170,7 @@ class LogMachine(SubjectMachine):
         return why is None
 
     def _open(self, file_size: int) -> None:
-        layout = SubjectLayout(file_size=file_size)
+        layout = SubjectLayout(file_size=file_size, overlap=self.has("overlap"))
         self.subject.open(self.disk, layout)
         self.layout = layout
 
