@@ -112,8 +112,14 @@ class NaiveStore:
         self.newest = max((message.time for message in self.messages.values()), default=0)
 
     def close(self) -> None:
-        """A clean stop."""
+        """A clean stop: all is on disk, and consumers see all."""
         self.flush()
+        while part := self.take() or (self.scan() and self.take()):
+            self.build(part)
+            self.wrote(part)
+            for name in names(part):
+                self.commit(self.queues[name])
+        self.flush_queues()
         self.disk.unlock()
 
     # -- the log -----------------------------------------------------------------------------------------------------

@@ -191,7 +191,7 @@ class Subject(Protocol):
 
     @abstractmethod
     def close(self, now: int) -> None:
-        """A clean stop. `now`: ms."""
+        """A clean stop: all is on disk, and every message has its entry, visible. `now`: ms."""
 
     @abstractmethod
     def die(self) -> None:

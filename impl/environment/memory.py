@@ -27,6 +27,9 @@ class FileInMemory:
     def rest(self) -> None:
         """It has nothing to let go."""
 
+    def expect_sparse_use(self) -> None:
+        """It is in memory whole."""
+
     def sync(self) -> None:
         """It is as durable as it will ever be."""
 
@@ -73,6 +76,9 @@ class MemoryDisk:
 
     def sync(self, files: Sequence[File]) -> None:
         """They are as durable as they will ever be."""
+
+    def sync_all(self) -> None:
+        """As `sync` of all."""
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there."""

@@ -149,6 +149,7 @@ class Segments:
         self._open[base] = file
         if self.mapped is not None:
             file.rest()
+            file.expect_sparse_use()
             if before is None:
                 self.mapped.add(self, base)
         elif before is not None:

@@ -75,11 +75,11 @@ def gather(
             return k
         if not light and not kernels.starts_with(rests, rest_end + head, rest_end + head + tail, prefix):
             return k
-        if kernels.crc32(bodies, body_end, length, tables) != i32_at(rest + 8):
+        crc = kernels.crc_from(0, bodies, body_end, length, tables)
+        if crc & 0x7FFFFFFF != i32_at(rest + 8):
             return k
-        if not kernels.is_sealed(b, p, topic_end + 2, p + size, tables):
-            return k
-        if position >= sealed and not kernels.starts_with(b, p + size - kernels.SEAL, p + size, kernels.SEAL_NAME):
+        seal = kernels.seal_of(b, p, topic_end + 2, p + size, body, crc, tables)
+        if seal == kernels.BROKEN or (position >= sealed and seal == kernels.NO_SEAL):
             return k
         properties = rest_end + head + topic_end + 2 - after
         from_tag, to_tag = value_of(rests, properties, rest_end + head + tail, kernels.TAGS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from gapless.impl.files import folder
 from gapless.impl.files.checkpoint import NOWHERE, CheckpointFile
 from gapless.impl.files.kept import NAMES, KeptSettings, agreed, read_kept, write_kept
 from gapless.impl.files.log import CommitLog
-from gapless.impl.files.queues import FOLDER, MAPPED, ConsumeQueue, ConsumeQueues
+from gapless.impl.files.queues import FOLDER, ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
@@ -128,9 +127,10 @@ class Core:
         if anew:
             begin = self.log.start
         self._recover(begin, doubted)
-        self._require_no_loss(clean=clean)
         if self.log.end < begin:  # found by stepping through what comes before, and to be cut off there
             begin = self.log.start
+        self._recover_queues(self.log.end if clean and not anew else begin)
+        self._require_no_loss(clean=clean)
         folder.mark_running(self.disk)
         try:
             write_kept(self.disk, self.kept)
@@ -138,6 +138,7 @@ class Core:
             if anew:
                 self.queues.clear()
             self._build_queues(begin, self.log.end if clean and not anew else begin)
+            self._cut_queues(certain=clean and not anew)
         except StoreError:
             if clean and not anew:  # the log is as it was, and what was built is what is built the next time
                 with suppress(StoreError):
@@ -170,6 +171,11 @@ class Core:
         ours = min(max(self.log.sealed, known.sealed), self.log.end)
         self.log.sealed = ours if self.log.sealing else NOWHERE
 
+    def _recover_queues(self, trusted: int) -> None:
+        """How far the entries reach is known, those of messages before `trusted`, if the log has these."""
+        for queue in self.queues.all:
+            queue.recover(self.log.start, trusted, self._stands)
+
     def _queues_are_unsound(self) -> bool:
         """There are none, or one begins late though the log has its first messages: they are built anew."""
         first = [queue.segments.bases[0] for queue in self.queues.all if queue.segments.bases]
@@ -194,11 +200,14 @@ class Core:
                 return base
         return self.log.start
 
-    def _begins_with_a_record(self, position: int) -> bool:
+    def _begins_with_a_record(self, base: int) -> bool:
+        if not asked(self.log.segments.file(base).used, self.log.segments.path(base)):
+            return False  # zeros; where they have no room on the disk yet, tmpfs needs some for whoever reads them
+        return self._is_a_record(base)
+
+    def _is_a_record(self, position: int) -> bool:
         data, base = self.log.view(position)
         at = position - base
-        if asked(self.log.segments.file(position).used, self.log.segments.path(base)) <= at:
-            return False  # zeros; where they have no room on the disk yet, tmpfs needs some for whoever reads them
         names = int.from_bytes(data[at + 28 : at + 36].tobytes(), "big") == position
         return names and int.from_bytes(data[at + 4 : at + 8].tobytes(), "big") in (MAGIC_V1, MAGIC_V2)
 
@@ -222,34 +231,41 @@ class Core:
             )
         if clean or not self.log.segments.bases:
             later = [base for base in self.log.segments.bases if end <= base and self._begins_with_a_record(base)]
-            named = max((queue.reach() for queue in self.queues.all), default=0)
+            named = max((queue.reach for queue in self.queues.all), default=0)
             if later or end < named:
                 raise Damaged(f"{place}: no whole record begins here, but the log went on behind it; {advice}")
 
     def _build_queues(self, begin: int, trusted: int) -> None:
         """Every message from `begin` on has its entry; if one before it has none, all are built from the log's start.
 
-        Entries of messages before `trusted` stay as they are, if the log has these.
+        Entries of messages before `trusted` were recovered.
         """
         try:
-            self._dispatch_from(begin, trusted)
+            self._dispatch_from(begin)
         except Damaged:
             if begin == self.log.start == trusted:
                 raise
-            self._dispatch_from(self.log.start, self.log.start, verify=True)
-        for some in range(0, len(self.queues.all), MAPPED):
-            files = [file for queue in self.queues.all[some : some + MAPPED] for file in queue.truncate()]
-            asked(partial(self.disk.sync, files), FOLDER)  # zeros count: no flush of entries would take them along
+            self._recover_queues(self.log.start)
+            self._dispatch_from(self.log.start, verify=True)
         for queue in self.queues.all:
-            queue.forget_below(self.log.start)
+            if queue.committed != queue.recovered:
+                queue.forget_below(self.log.start)
             queue.next = queue.found = queue.scanned
         if asked(lambda: self.disk.read(folder.TOPICS), folder.TOPICS) is None:  # no broker knows of any: all are new
             for queue in self.queues.all:
                 queue.found = 0
 
-    def _dispatch_from(self, begin: int, trusted: int, *, verify: bool = False) -> None:
-        for queue in self.queues.all:
-            queue.recover(self.log.start, trusted, self._stands)
+    def _cut_queues(self, *, certain: bool) -> None:
+        """No queue has anything behind its entries, and all of that is durable; `certain`: it was, as it was found.
+
+        What a process that was killed has written may be on the disk or not, and so may the zeros of one that was
+        killed while it opened the store.
+        """
+        followed = [queue.truncate() for queue in self.queues.all]
+        if any(followed) or not certain:
+            asked(self.disk.sync_all, FOLDER)
+
+    def _dispatch_from(self, begin: int, *, verify: bool = False) -> None:
         self.dispatch = self.new_dispatch(begin, verify=verify)
         rebuild(self.dispatch, self.log.end, workers=self.settings.workers)
 
@@ -271,7 +287,7 @@ class Core:
 
     def _stands(self, number: int, position: int, size: int) -> bool:
         """Whether the log has, at `position`, a record of `size` bytes that carries `number`."""
-        if not self.log.start <= position < self.log.end or not self._begins_with_a_record(position):
+        if not self.log.start <= position < self.log.end or not self._is_a_record(position):
             return False
         data, base = self.log.view(position)
         at = position - base

@@ -12,12 +12,13 @@ from zlib import crc32
 
 import numpy as np
 
+from gapless.impl.dispatch.queue_table import read_only
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ENTRY, ConsumeQueue, ConsumeQueues
 from gapless.impl.records import kernels, read_kernel
 from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
-from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, MAGIC_V1, STORE_V6, Bytes, Ints, Record, tag_code
+from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, MAGIC_V1, STORE_V6, Ints, Record, tag_code
 
 FEW = 4  # so many are read one by one sooner than in a native pass
 AT_ONCE = 1 << 14  # messages of one pass, at most: memory is asked for in pieces
@@ -218,10 +219,6 @@ class QueueReading:
                 f"{place}, where message {found.number} of {found.topic}/{found.queue} lies; open the store with "
                 "rebuild=True"
             )
-        data, base = self._log.view(position)
-        at, end = position - base, position - base + found.size
-        if not kernels.is_sealed(read_only(data), at, end - len(found.packed), end, kernels.CRC_TABLES):
-            raise Damaged(f"{place}, where a record has not the checksum that its properties carry; restore the file")
         return found if not queue.is_light else found._replace(number=number)
 
     def _place(self, queue: ConsumeQueue, number: int, position: int) -> str:
@@ -320,10 +317,3 @@ def _is_sealed(raw: bytes) -> bool:
         return True
     digits = raw[-2 : -2 - DIGITS : -1]  # the least significant stands first
     return raw[-1] == 2 and digits.isdigit() and int(digits) == crc32(raw[: -kernels.SEAL]) & 0x7FFFFFFF
-
-
-def read_only(data: Bytes) -> Bytes:
-    """The same bytes, not to be written to: so a kernel is compiled once, whatever file they come from."""
-    view = data.view()
-    view.flags.writeable = False
-    return view

@@ -181,9 +181,7 @@ class Store(Waiting):
         which messages are in the log, and so does a note of the exception, whatever that is.
         """
         placed = self._put_many(messages)
-        if not self.core.settings.synchronous:
-            self._pool.nudge()
-        elif placed.shape[1]:
+        if self.core.settings.synchronous and placed.shape[1]:
             self.wait(int(placed[0, -1] + placed[1, -1]))
         return placed[0], placed[3]
 
@@ -193,7 +191,9 @@ class Store(Waiting):
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
             placed = self.core.append_many(messages, self.clock())
-        return placed  # noqa: RET504 - within, an interrupt that comes between the two leaves the lock taken
+        if not self.core.settings.synchronous:
+            self._pool.nudge()
+        return placed
 
     def _meet(self, topic: str, queue: int) -> ConsumeQueue:
         found = self.core.queues.named(topic, queue)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import tempfile
 import time
 import zlib
 from _thread import _count as threads
@@ -24,7 +23,7 @@ from gapless.impl.environment.real import wall_clock
 from gapless.impl.records.errors import DiskFull, InUse, Refused, StoreError
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
-from gapless.impl.store.store import Store
+from gapless.impl.store.store import Store, load_native_code
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -213,18 +212,7 @@ class SpeakingStore:
     def _load(self) -> None:
         """All native code is loaded, and no thread is left but those of this subject: a fork would lose them."""
         before = threads()
-        with tempfile.TemporaryDirectory() as folder:
-            self.open({"folder": folder, "settings": {"file_size": 1 << 14, "synchronous": True}})
-            names = {"topic": "orders", "queue": 0}
-            self.append({"messages": [["orders", 0, "one", 9]]})
-            self.append({"messages": [["orders", 0, "one", 9]] * 3})
-            self.wait({**names, "number": 3, "timeout": 20})
-            self.read({**names, "number": 0, "count": 9})
-            self.close({})
-            self.open({"folder": folder, "settings": {"file_size": 1 << 14, "synchronous": True}})
-            self.expire({})
-            self.store.abandon()
-            del self.store
+        load_native_code()
         while threads() > before:
             time.sleep(0.001)
 

@@ -110,6 +110,9 @@ class SimulatedFile:
     def rest(self) -> None:
         """It can be synced as before."""
 
+    def expect_sparse_use(self) -> None:
+        """All of it is in memory."""
+
     def sync(self) -> None:
         """Everything written so far is durable. Raises OSError, PowerLost."""
         if self._disk is None:
@@ -287,6 +290,11 @@ class SimulatedDisk:
         """As `sync` of each file, one after the other. Raises OSError, PowerLost."""
         for file in files:
             file.sync()
+
+    def sync_all(self) -> None:
+        """As `File.sync` of all files, in the order of their names. Raises OSError, PowerLost."""
+        for path, content in self.tree.files():
+            self.sync_one(path, content)
 
     def delete(self, path: str) -> None:
         """The file is gone, and so is its folder if nothing else was in it. Raises OSError, PowerLost."""

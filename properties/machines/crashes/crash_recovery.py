@@ -136,6 +136,10 @@ class CrashRun(StoreClient):
             return False
         self.oracle.flushed(self.subject.as_log().end)
         self.tell("closed")
+        for name, s in self.oracle.queues.items():
+            committed = self.subject.reach(name).committed if name in self.subject.queues() else s.end
+            if committed < s.end:
+                raise Mismatch(f"{path_of(name)} has entries up to {committed} after a clean stop, expected {s.end}")
         return True
 
     # -- what is found -----------------------------------------------------------------------------------------------
