@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -163,24 +164,51 @@ class Messages:
     @classmethod
     def of_list(cls, messages: Sequence[tuple[str, int, bytes, Mapping[str, str]]]) -> Messages:
         """Columns from (topic, queue id, body, properties) one by one. Raises Refused."""
-        pairs = list(dict.fromkeys((topic, queue) for topic, queue, _, _ in messages))
-        index = {pair: number for number, pair in enumerate(pairs)}
-        bodies = [body for _, _, body, _ in messages]
-        properties = [properties_bytes(given) for _, _, _, given in messages]
+        try:
+            topics, ids, bodies, given = zip(*messages, strict=True) if messages else ((), (), (), ())
+            pairs = list(zip(topics, ids, strict=True))
+            index = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+            properties, property_ends = _packed(given)
+            data = b"".join(bodies)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise Refused(f"expected messages as (topic, queue id, body, properties): {error}") from error
         return cls(
-            pairs,
-            np.array([index[topic, queue] for topic, queue, _, _ in messages], np.int32),
-            np.frombuffer(b"".join(bodies), np.uint8),
+            list(index),
+            np.fromiter(map(index.__getitem__, pairs), np.int32, len(pairs)),
+            np.frombuffer(data, np.uint8),
             _ends(bodies),
-            np.frombuffer(b"".join(properties), np.uint8),
-            _ends(properties),
+            np.frombuffer(properties, np.uint8),
+            property_ends,
         )
 
 
-def _ends(parts: Sequence[bytes]) -> Ints:
-    ends = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=ends[1:])
+def _packed(given: Sequence[Mapping[str, str]]) -> tuple[bytes, Ints]:
+    """The properties of many messages, one after the other, and where those of each end. Raises Refused.
+
+    What all of them are is looked at as a whole, and one by one only where there is something to be told of one.
+    """
+    names = list(chain.from_iterable(given))
+    values = list(chain.from_iterable([properties.values() for properties in given]))
+    if set(map(type, names)) | set(map(type, values)) <= {str}:
+        text = "".join(chain.from_iterable(zip(names, repeat("\x01"), values, repeat("\x02"), strict=False)))
+        is_plain = text.isascii() and "\0" not in text and text.count("\x01") == text.count("\x02") == len(names)
+        if is_plain and all(names) and all(values) and not set(names).intersection(RESERVED):
+            lengths = np.fromiter(map(len, names), np.int64, len(names)) + 2
+            lengths += np.fromiter(map(len, values), np.int64, len(values))
+            return text.encode(), _sums(lengths)[_sums(np.fromiter(map(len, given), np.int64, len(given)))]
+    packed = [properties_bytes(properties) for properties in given]
+    return b"".join(packed), _ends(packed)
+
+
+def _sums(lengths: Ints) -> Ints:
+    """Where each of them ends, and a 0 before."""
+    ends = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=ends[1:])
     return ends
+
+
+def _ends(parts: Sequence[bytes]) -> Ints:
+    return _sums(np.fromiter(map(len, parts), np.int64, len(parts)))
 
 
 # -- names and properties --------------------------------------------------------------------------------------------

@@ -135,6 +135,8 @@ class GroundTruth:
         """A consumer reads the entries before a commit position that it was told in this life."""
         found = self.subject.entries(self.names[q], 0, upto)
         sent = [message.entry for message in self.by_queue[q][:upto]]
+        if found == sent:
+            return
         for number, (there, entry) in enumerate(zip(found, sent, strict=False)):
             expect(
                 tuple(there) == entry,
