@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool, Turn
+from gapless.impl.environment.memory import MemoryDisk
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.log import LARGE, PAGE
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused, Stopped, StoreError
@@ -437,7 +437,7 @@ def load_native_code() -> None:
 
     def load() -> None:
         try:
-            use_everything(SimulatedDisk())
+            use_everything(MemoryDisk())
         finally:
             _loaded.append(True)
 

@@ -18,7 +18,6 @@ import pytest
 from gapless import check
 from gapless.impl.environment import mapped
 from gapless.impl.environment.real import RealDisk
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.cursors import CURSORS
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import DiskFull, NotAStore, Refused, Stopped, StoreError
@@ -26,6 +25,7 @@ from gapless.impl.records.record import Messages
 from gapless.impl.store.backup import StoreCopy
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from tests.support.rocketmq.recordings import LAB, recording
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)

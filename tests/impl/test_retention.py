@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from gapless import check
-from gapless.impl.environment.simulated import SimulatedDisk, SteppedClock
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused
 from gapless.impl.store.core import NEVER, Core, Settings
 from gapless.impl.store.retention import HOUR
 from gapless.impl.store.store import Store
+from gapless.properties.simulation.simulated_disk import SimulatedDisk, SteppedClock
 
 FILE = 8192
 SMALL = Settings(file_size=FILE, queue_file_size=400, pre_allocate=False)
