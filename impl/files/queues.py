@@ -186,10 +186,17 @@ class ConsumeQueue:
 
         Once no message of a queue is left, its next number is known from its last entry alone.
         """
-        for base in self.segments.bases[:-1]:
-            end = (base + self.segments.size) // ENTRY_BYTES
-            if end <= self.first and end < self.flushed:
-                self.segments.delete(base)
+        for base in [base for base in self.segments.bases[:-1] if self._has_expired(base)]:
+            self.segments.delete(base)
+
+    @property
+    def has_expired_files(self) -> bool:
+        """Whether `delete_expired` has anything to do."""
+        return len(self.segments.bases) > 1 and self._has_expired(self.segments.bases[0])
+
+    def _has_expired(self, base: int) -> bool:
+        end = (base + self.segments.size) // ENTRY_BYTES
+        return end <= self.first and end < self.flushed
 
 
 def names_of_queues(disk: Disk) -> Iterator[tuple[str, str]]:
@@ -263,6 +270,10 @@ class ConsumeQueues:
     def known(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, if anybody met it."""
         return self._named.get((topic, queue_id))
+
+    def count_mapped(self) -> int:
+        """How many of their files are in memory, about."""
+        return self._mapped.count()
 
     def clear(self) -> None:
         """All entries are gone, to be built again from the log."""

@@ -6,7 +6,8 @@ Whoever calls chooses the order: `store.py` with threads, `properties/` with a s
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,17 @@ from gapless.impl.files.queues import FOLDER, ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
-from gapless.impl.records.record import MAGIC_V1, MAGIC_V2, Ints, Messages
+from gapless.impl.records.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, Ints, Messages
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
 
-NEVER = 1 << 62  # ms: later than any time
+NEVER = 1 << 62  # ms, or bytes: later than any time, and more than any log has
 SLACK = 3000  # ms: a broker's own distance from the times in its checkpoint
+PORTION = 32  # queues that are looked at, or lose files, while dispatch pauses
+
+Paused = Callable[[], AbstractContextManager[None]]
+"""Makes what keeps dispatch from taking a step while it is entered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Settings:
     pre_allocate: bool = True  # whether the next log file is made before it is needed
     delays: tuple[int, ...] | None = None  # ms of each delay level, from level 1 on
     reserved_hours: int | None = None  # what was stored before that expires; 72 for a new store
+    reserved_bytes: int | None = None  # of the log: its oldest files expire where it has more; 0, any, for a new store
+    expire_interval: int | None = None  # ms after which the store lets go what has expired; 0, never, for a new store
     checksums: bool | None = None  # whether each record carries a checksum of itself; True for a new store
     change: bool = False  # whether what is said here is kept from now on, though the store was made otherwise
     verify: bool = False  # whether the whole log is stepped through, and all its checksums computed, to open it
@@ -63,7 +70,8 @@ class Settings:
         least = dict.fromkeys(
             ("flush_interval", "queue_flush_interval", "batch_bytes", "batch_records", "in_flight"), 1
         )
-        sizes, counts = ("file_size", "queue_file_size"), ("workers", "flush_pages", "reserved_hours")
+        sizes = ("file_size", "queue_file_size")
+        counts = ("workers", "flush_pages", "reserved_hours", "reserved_bytes", "expire_interval")
         for name, low in {**least, **dict.fromkeys(sizes, 1), **dict.fromkeys(counts, 0)}.items():
             given = getattr(self, name)
             if given is not None and (not isinstance(given, int) or given < low):
@@ -351,6 +359,15 @@ class Core:
         """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
         return self.log.flushed if self.kept.synchronous else self.log.end
 
+    def waiting_since(self) -> int | None:
+        """The store time, in ms, of the first message that consumers do not see yet; None where they see all."""
+        at = self.dispatch.dispatched
+        if at < self.log.end:
+            data, base = self.log.view(at)
+            if int.from_bytes(data[at - base + 4 : at - base + 8].tobytes(), "big") == MAGIC_BLANK:
+                at = base + self.log.file_size
+        return self.log.time_at(at) if at < self.log.end else None
+
     def scan(self) -> DispatchBatch | None:
         """The next batch is cut from the log: `Dispatch.scan`."""
         return self.dispatch.scan(self.limit)
@@ -381,31 +398,41 @@ class Core:
             folder.write_topics(self.disk, [(queue.topic, queue.id) for queue in new], now)
             self._listed |= {queue.index for queue in new}
 
-    def expire(self, before: int) -> int:
+    def expire(self, before: int, most: int = NEVER, paused: Paused = nullcontext) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
-        What is not in its queue yet, or not on disk, stays, and so does a file with a record that is: a log that begins
-        with one that a crash could take would be found without any, and its times would be lost. Returns where the log
-        begins now. Raises Stopped, StoreError.
+        So do the oldest ones as long as the log has more than `most` bytes. What is not in its queue yet, or not on
+        disk, stays, and so does a file with a record that is: a log that begins with one that a crash could take would
+        be found without any, and its times would be lost. `paused`: while it is entered, no step of dispatch is taken;
+        it is entered for some queues at a time. Returns where the log begins now. Raises Stopped, StoreError.
         """
         self._require_open()
-        done, start = min(self.dispatch.dispatched, self.log.flushed), self.log.start
-        for base in self.log.segments.bases[1:]:
-            if base >= done or self.log.time_at(base) >= before:
-                break
-            start = base
+        start = self._beginning(before, most)
         if start > self.log.start:
             self.flush_queues()  # when its messages are gone, its next number is known from a queue's last entry alone
             self.log.start = start
-            for queue in self.queues.all:
-                queue.forget_below(start)
-            if self.recorder is not None:
-                self.recorder.expired(start, self.queues.all)
+            for some in _portions(self.queues.all):
+                with paused():
+                    for queue in some:
+                        queue.forget_below(start)
+                    if self.recorder is not None:
+                        self.recorder.expired(start, some)
         for base in [base for base in self.log.segments.bases if base < self.log.start]:  # some may be left from before
             self.log.segments.delete(base)
-        for queue in self.queues.all:
-            queue.delete_expired()
+        for some in _portions([queue for queue in self.queues.all if queue.has_expired_files]):
+            with paused():
+                for queue in some:
+                    queue.delete_expired()
         return self.log.start
+
+    def _beginning(self, before: int, most: int) -> int:
+        """Where the log is to begin: `expire`."""
+        done, start = min(self.dispatch.dispatched, self.log.flushed), self.log.start
+        for base in [base for base in self.log.segments.bases if base > start]:
+            if base >= done or (self.log.end - start <= most and self.log.time_at(base) >= before):
+                break
+            start = base
+        return start
 
     def close(self, now: int) -> None:
         """A clean stop: all is in its queue and on disk, and the next start need not look for it.
@@ -443,3 +470,8 @@ class Core:
     def _require_open(self) -> None:
         if not self._open:
             raise Stopped("the store is closed; open it again")
+
+
+def _portions(queues: Sequence[ConsumeQueue]) -> Iterator[Sequence[ConsumeQueue]]:
+    """All of these, some at a time."""
+    return (queues[low : low + PORTION] for low in range(0, len(queues), PORTION))

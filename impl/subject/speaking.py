@@ -33,7 +33,7 @@ READ = 1 << 16  # bytes of the input that are taken at once
 OUTLIVES = 60  # seconds that a forked child lives, where nobody ends it
 
 
-class Subject:
+class SpeakingStore:
     """One process that is asked. `source`, `answers`: descriptors, of what it reads and of what it writes."""
 
     def __init__(self, source: int, answers: int) -> None:
@@ -205,7 +205,7 @@ class Subject:
             try:
                 os.close(self._source)
                 os.close(self._answers)
-                Subject(os.open(request["input"], os.O_RDONLY), os.open(request["output"], os.O_WRONLY)).serve()
+                SpeakingStore(os.open(request["input"], os.O_RDONLY), os.open(request["output"], os.O_WRONLY)).serve()
             finally:
                 os._exit(1)
 

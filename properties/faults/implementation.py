@@ -21,6 +21,7 @@ from gapless.properties.faults import dispatch_faults, storage_faults
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
 from gapless.properties.machines.stateful import dispatch_machine
+from gapless.properties.ours.our_store import OurStore
 from gapless.properties.processes import workers
 
 MACHINES = {
@@ -53,7 +54,7 @@ def search(machine: str, name: str, cases: int = CASES) -> Detection:
     after, wrong = 0, ""
     with fault.planted():
         for tried, first_failure in enumerate(machines):
-            found = first_failure(cases)
+            found = first_failure(OurStore, cases)
             if found is not None:
                 after, wrong = tried * cases + found[0], found[1]
                 break

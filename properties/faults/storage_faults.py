@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from gapless.impl.dispatch.dispatch import Dispatch
-from gapless.impl.environment.simulated_files import Content
 from gapless.impl.files import folder
 from gapless.impl.files import log as log_module
 from gapless.impl.files import queues as queues_module
@@ -23,6 +22,7 @@ from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.record import FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from gapless.impl.store.core import NEVER, Core
 from gapless.properties.faults.planting import Faults, PlantedFault, replacing
+from gapless.properties.simulation.simulated_files import Content
 
 FAULTS = Faults()
 fault = FAULTS.plant
