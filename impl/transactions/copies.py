@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused
 from gapless.impl.records.record import Bytes, Ints, Messages, topic_bytes
 from gapless.impl.transactions import copy_kernel as k
-
-if TYPE_CHECKING:
-    from gapless.impl.files.queues import ConsumeQueue
-    from gapless.impl.transactions.transactions import Transactions
+from gapless.impl.transactions.state import TransactionState
 
 
-def append_copies(of: Transactions, numbers: Ints, how: int, now: int) -> Ints:
+def append_copies(of: TransactionState, numbers: Ints, how: int, now: int) -> Ints:
     """Copies of these halves are in the log: int64 [4, n], as `CommitLog.append_many`. Raises as that does."""
     positions, sizes = of.table.position[numbers - of.table.base], of.table.size[numbers - of.table.base]
     count, total = len(numbers), int(sizes.sum())
@@ -48,7 +45,7 @@ def append_copies(of: Transactions, numbers: Ints, how: int, now: int) -> Ints:
     return of.log.append_many(queues, messages, now, heads)
 
 
-def _runs(of: Transactions, numbers: Ints, positions: Ints, *, cached: bool) -> list[tuple[Bytes, Ints]]:
+def _runs(of: TransactionState, numbers: Ints, positions: Ints, *, cached: bool) -> list[tuple[Bytes, Ints]]:
     """The bytes in which the halves lie, in their order: files of the log, or what the cache has of them."""
     if cached and len(of.cache):
         taken = [of.cache.take(number) for number in numbers.tolist()]

@@ -6,8 +6,6 @@ said so: a rollback whose op is lost is undecided again (docs/rocketmq-transacti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gapless.impl.files.log import CommitLog
@@ -27,9 +25,7 @@ from gapless.impl.transactions.half_table import (
     WAITS,
     HalfTable,
 )
-
-if TYPE_CHECKING:
-    from gapless.impl.transactions.transactions import Transactions
+from gapless.impl.transactions.state import TransactionState
 
 
 def found_in(log: CommitLog, begin: int, end: int) -> Ints:
@@ -49,7 +45,7 @@ def found_in(log: CommitLog, begin: int, end: int) -> Ints:
     return np.concatenate([*parts, rows[:, :filled]], axis=1)
 
 
-def recover(of: Transactions) -> None:
+def recover(of: TransactionState) -> None:
     """The halves from the half cursor on are known, and what waits for an op."""
     halves, ops = of.halves_queue, of.ops_queue
     of.half_cursor = _cursor(of, halves)
@@ -71,7 +67,7 @@ def recover(of: Transactions) -> None:
             of.reaches[op] = min(reach, halves.next)
 
 
-def _cursor(of: Transactions, queue: ConsumeQueue) -> int:
+def _cursor(of: TransactionState, queue: ConsumeQueue) -> int:
     kept = of.cursors.get(names.CHECKING_GROUP, queue.topic, 0) or 0
     return max(queue.first, min(kept, queue.next))
 
@@ -85,7 +81,7 @@ def _greatest(keys: Ints, values: Ints) -> tuple[list[int], list[int]]:
     return keys[last].tolist(), values[last].tolist()
 
 
-def _fill(of: Transactions, rows: Ints) -> None:
+def _fill(of: TransactionState, rows: Ints) -> None:
     table = of.table
     halves = rows[:, rows[k.KIND] == k.HALF]
     if not halves.shape[1]:
@@ -143,7 +139,7 @@ def _halves_before(records: Ints) -> tuple[Ints, Ints]:
     return numbers[again], others[:, again]
 
 
-def _groups(of: Transactions, halves: Ints) -> Ints:
+def _groups(of: TransactionState, halves: Ints) -> Ints:
     """The group of each half's producer, as an index; -1 where it names none."""
     digests, first, inverse = np.unique(halves[k.GROUP], return_index=True, return_inverse=True)
     index = np.full(len(digests), -1, np.int64)

@@ -12,10 +12,9 @@ looked at before the next one, and what is there counts.
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from gapless.impl.transactions import names, scan_kernel
 from gapless.impl.transactions.copies import append_copies
 from gapless.impl.transactions.copy_kernel import AS_COPY, AS_FINAL, AS_VERSION
 from gapless.impl.transactions.finals import final_of, refusal
-from gapless.impl.transactions.half_cache import HalfCache
 from gapless.impl.transactions.half_table import (
     COMMITTED,
     GONE,
@@ -38,60 +36,24 @@ from gapless.impl.transactions.half_table import (
     ROLLED_BACK,
     UNDECIDED,
     WAITS,
-    HalfTable,
 )
 from gapless.impl.transactions.new_halves import half_of, halves_of, require_room
-from gapless.impl.transactions.op_batcher import OpBatcher
 from gapless.impl.transactions.recovery import found_in, recover
 from gapless.impl.transactions.settings import Committed, Prepared, TransactionCounts, TransactionSettings
+from gapless.impl.transactions.state import CursorKeeper, TransactionState
 
 AT_ONCE = 8192  # halves that are put back or set aside in one step, at most
 
 
-class Cursors(Protocol):
-    """Where groups are, in memory and in their file."""
-
-    def get(self, group: str, topic: str, queue: int) -> int | None:
-        """Where a group is; None where it has never been anywhere."""
-
-    def put(self, group: str, topic: str, queue: int, number: int) -> None:
-        """The group goes on with this number."""
-
-    def write(self) -> None:
-        """All that was put is durable. Raises DiskFull, StoreError."""
-
-
-class Transactions:
+class Transactions(TransactionState):
     """The transactions of one store. Created by `open`.
 
-    `half_cursor`, `op_cursor`: exclusive ends of the halves and of the ops that are done with. Both are saved in
-    `consumerOffset.json`, once what they rely on is on disk.
+    The cursors are saved in `consumerOffset.json`, once what they rely on is on disk.
     """
-
-    def __init__(
-        self, log: CommitLog, queues: ConsumeQueues, cursors: Cursors, settings: TransactionSettings | None = None
-    ) -> None:
-        self.log = log
-        self.settings = settings or TransactionSettings()
-        self.halves_queue = queues.named(names.HALF_TOPIC, 0)
-        self.ops_queue = queues.named(names.OP_TOPIC, 0)
-        self.copies_queue = queues.named(names.PARKED_TOPIC, 0)
-        self.queues = queues
-        self.cursors = cursors
-        self.batcher = OpBatcher(self.settings.op_batch_bytes, self.settings.op_batch_interval)
-        self.cache = HalfCache(self.settings.cache_capacity)
-        self.table = HalfTable(0)
-        self.half_cursor = self.op_cursor = 0
-        self.reaches: dict[int, int] = {}  # of each op from the op cursor on: exclusive end of the halves that it names
-        self.put_back_count = self.parked_count = 0
-        self.key_prefix = secrets.token_hex(8).upper()
-        self.keys = 0  # that were given
-        self._needed = 0  # exclusive end of what must be on disk before the cursors are saved
-        self._under_way: tuple[int, int, Callable[[Ints], None]] | None = None
 
     @classmethod
     def open(
-        cls, log: CommitLog, queues: ConsumeQueues, cursors: Cursors, settings: TransactionSettings | None = None
+        cls, log: CommitLog, queues: ConsumeQueues, cursors: CursorKeeper, settings: TransactionSettings | None = None
     ) -> Transactions:
         """The transactions that a log has, as a scan from the half cursor on finds them. Raises Damaged, StoreError.
 
@@ -348,10 +310,6 @@ class Transactions:
             lambda part: (table.status[part] == UNDECIDED) & (table.time[part] < latest) & (table.group[part] >= 0),
             self.half_cursor,
         )
-
-    def spent(self, numbers: Ints) -> Ints:
-        """Those among undecided halves whose checks are all spent: they are to be parked."""
-        return numbers[self.table.checks[numbers - self.table.base] >= self.settings.max_checks]
 
     def put_back(self, numbers: Ints, now: int) -> tuple[Ints, Ints]:
         """New versions of these halves are in the log, their counters raised: their producers are to be asked now.

@@ -1,7 +1,7 @@
 """A random walk over transactions: each step is taken by the implementation and by the models, or refused by both.
 
-All that may happen either way is asked of `choose`, so that a walk is a list of choices. Time is a number. The power may
-fail at any use of the disk; then the log that is left tells the models how far they are, and nothing that was
+All that may happen either way is asked of `choose`, so that a walk is a list of choices. Time is a number. The power
+may fail at any use of the disk; then the log that is left tells the models how far they are, and nothing that was
 acknowledged may be missing.
 """
 
@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapless.impl.environment.choices import Choose
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.records.errors import Refused as NotTaken
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import Messages, Record
@@ -23,10 +21,11 @@ from gapless.impl.store.groups import GroupCursors
 from gapless.impl.transactions import names
 from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
-from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch, expect
-from gapless.properties.machines.transactional.as_specs import compare, saved_cursors
-from gapless.properties.machines.transactional.models import Asked, TransactionModels, from_log, key_of
+from gapless.properties.ours.transactional.as_specs import compare, records, saved_cursors
+from gapless.properties.ours.transactional.models import AskedDecisions, TransactionModels, from_log, key_of
+from gapless.properties.simulation.choices import Choose
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.spec.language import Refused
 from gapless.spec.transaction import Phase
 
@@ -48,7 +47,7 @@ class TransactionWalk:
 
     def run(self) -> TransactionWalk:
         """All lives, and rest in the end. Raises Mismatch with the story so far."""
-        self.now, self.asked, self.told = START, Asked(), 0
+        self.now, self.asked, self.told = START, AskedDecisions(), 0
         self.op_bytes, self.capacity = (7, 20, 4096)[self.choose(3)], (3, 0, 1, 8000)[self.choose(4)]
         self.max_checks = 1 + self.choose(3)
         self.files = Settings(file_size=(4096, 2048)[self.choose(2)], queue_file_size=400, workers=1)
@@ -104,33 +103,33 @@ class TransactionWalk:
         """The process or the power is gone, and the store is found again."""
         self.story.append("power lost" if power else "process killed")
         self.tally["power" if power else "kill"] += 1
-        before = [record.position for record in as_spec.records(self.core)] if not power else []
+        before = [record.position for record in records(self.core)] if not power else []
         self.disk = self.disk.crash(self.choose) if power else self.disk.kill(self.choose)
         old, self.models = self.models, self._fresh()
         core = Core.open(self.disk, self.files)
-        records = list(as_spec.records(core))
+        found = list(records(core))
         expect(core.log.end >= self.told, f"the log ends at {core.log.end}, and producers know of {self.told}")
-        expect(before[: len(records)] == [r.position for r in records[: len(before)]], "a kill took records")
+        expect(before == [record.position for record in found][: len(before)], "a kill took records")
         core.abandon()
-        self._keep_names(old, records)
+        self._keep_names(old, found)
         self.models.tick(self.now)
         self.core = core
-        found = GroupCursors(self.disk, [])
+        cursors = GroupCursors(self.disk, core.queues.all)
         saved = (
-            found.get(names.CHECKING_GROUP, names.HALF_TOPIC, 0) or 0,
-            found.get(names.CHECKING_GROUP, names.OP_TOPIC, 0) or 0,
+            cursors.get(names.CHECKING_GROUP, names.HALF_TOPIC, 0) or 0,
+            cursors.get(names.CHECKING_GROUP, names.OP_TOPIC, 0) or 0,
         )
-        from_log(self.models, records, self.asked, saved)
+        from_log(self.models, found, self.asked, saved)
         self._open()
         self._compare()
         for key, phase in self.decided.items():
             state = self.models.halves.get(key)
             expect(state and state.phase == phase, f"{key} was {phase!r}, as its producer was told, and is {state}")
 
-    def _keep_names(self, old: TransactionModels, records: list[Record]) -> None:
+    def _keep_names(self, old: TransactionModels, found: list[Record]) -> None:
         """What the log says that nobody did is a mismatch: every half was prepared by somebody."""
         known = set(old.halves) | self.preparing
-        for record in records:
+        for record in found:
             if record.topic in (names.HALF_TOPIC, names.PARKED_TOPIC) or record.sys_flag & names.COMMITTED:
                 expect(key_of(record) in known, f"{record} is nobody's")
 
@@ -138,9 +137,9 @@ class TransactionWalk:
 
     def _step(self) -> None:
         steps: tuple[tuple[int, Callable[[], None]], ...] = (
-            (6, self._prepare), (2, self._prepare_many), (8, self._commit), (4, self._roll_back), (2, self._decide_many),
-            (3, self._tick), (3, self._check), (2, self._park), (2, self._write_op), (3, self._advance),
-            (3, self._flush), (2, self._save),
+            (6, self._prepare), (2, self._prepare_many), (8, self._commit), (4, self._roll_back),
+            (2, self._decide_many), (3, self._tick), (3, self._check), (2, self._park), (2, self._write_op),
+            (3, self._advance), (3, self._flush), (2, self._save),
         )  # fmt: skip
         ways = [step for weight, step in steps for _ in range(weight)]
         step = ways[self.choose(len(ways))]
@@ -150,13 +149,13 @@ class TransactionWalk:
         self._compare()
 
     def _compare(self) -> None:
-        compare(self.tx, list(as_spec.records(self.core)), self.models)
-        saved = saved_cursors(self.tx, self.disk)
+        compare(self.tx, list(records(self.core)), self.models)
+        saved = saved_cursors(self.disk)
         expect(saved == self.models.saved, f"the file says {saved}, expected {self.models.saved}")
 
     def _new(self, low: int) -> list[Record]:
         """The records from `low` on."""
-        return [record for record in as_spec.records(self.core) if record.position >= low]
+        return list(records(self.core, low))
 
     def _prepare(self) -> None:
         low, queue = self.core.log.end, self.choose(3)
@@ -176,7 +175,11 @@ class TransactionWalk:
 
     def _any(self) -> int:
         """A half, of whichever version, or none."""
-        return self.choose(self.tx.table.end + 2) if not self.choose(4) else self._open_one()
+        way = self.choose(6)
+        parked = [s.newest for s in self.models.halves.values() if s.phase == Phase.PARKED]
+        if way == 0 and parked:
+            return parked[self.choose(len(parked))]
+        return self.choose(self.tx.table.end + 2) if way == 1 else self._open_one()
 
     def _open_one(self) -> int:
         undecided = [s.newest for s in self.models.halves.values() if s.phase == Phase.PREPARED]
@@ -303,7 +306,7 @@ class TransactionWalk:
 
     def _park(self) -> None:
         low = self.core.log.end
-        self.tx.park(self.tx.spent(self.tx.due(self.now)), self.now)
+        self.tx.park(self.tx.due(self.now), self.now)
         for copy in self._new(low):
             self.models.park(copy)
 
@@ -315,17 +318,16 @@ class TransactionWalk:
         """All is on disk, and producers know of their decisions."""
         self.core.flush()
         self.core.acknowledge(self.core.log.end)
-        records = list(as_spec.records(self.core))
-        self.models.flush(records)
+        self.models.flush(records(self.core))
         self.told = self.core.log.end
         for key, s in self.models.halves.items():
-            if s.phase == Phase.COMMITTED or s.phase == Phase.PARKED or s.marks[s.newest]:
+            if s.phase in {Phase.COMMITTED, Phase.PARKED} or s.marks[s.newest]:
                 self.decided[key] = Phase(s.phase)
 
     def _save(self) -> None:
         """Both save the cursors, or both refuse."""
         flushed = self.core.log.flushed  # a file that is full was flushed, too
-        self.models.flush(record for record in as_spec.records(self.core) if record.position < flushed)
+        self.models.flush(record for record in records(self.core) if record.position < flushed)
         try:
             self.tx.save()
         except NotTaken:
@@ -353,6 +355,9 @@ class TransactionWalk:
             for half in new if answers < 2 else ():
                 self._decide(half.number, (Phase.COMMITTED, Phase.ROLLED_BACK)[answers])
             self._compare()
+        for number in range(self.tx.table.end):  # what is over is over
+            self._decide(number, (Phase.COMMITTED, Phase.ROLLED_BACK)[self.choose(2)])
+        self._compare()
         self._write_op()
         self._advance()
         self._flush()

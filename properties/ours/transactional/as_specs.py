@@ -1,18 +1,20 @@
-"""What the implementation's transactions mean, as states of the specs: from the bytes of the log, and from its table."""
+"""What the implementation's transactions mean, as states of the specs: by the bytes of the log, and by its table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import immutables
 
+from gapless.impl.environment.real import Disk
 from gapless.impl.files.cursors import CURSORS, read
-from gapless.impl.records.record import Record
+from gapless.impl.records.record import MAGIC_BLANK, Record
+from gapless.impl.store.core import Core
 from gapless.impl.transactions import half_table, names
 from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import expect
-from gapless.properties.machines.transactional.models import TransactionModels, key_of, named_by, times_of
+from gapless.properties.ours.transactional.models import TransactionModels, key_of, named_by, times_of
 from gapless.spec import transaction
 from gapless.spec.language import Map, Number, Position, replace
 from gapless.spec.transaction import Phase
@@ -25,8 +27,21 @@ _PHASES = {
 }
 
 
+def records(core: Core, low: int = 0) -> Iterator[Record]:
+    """Every record of the log from `low` on. Raises Refused where no record begins."""
+    at = max(low, core.log.start)
+    while at < core.log.end:
+        data, base = core.log.view(at)
+        if data[at - base + 4 : at - base + 8].tobytes() == MAGIC_BLANK.to_bytes(4, "big"):
+            at = base + core.log.file_size
+            continue
+        record = core.log.at(at)
+        yield record
+        at += record.size
+
+
 def transactions(
-    tx: Transactions, records: Sequence[Record], models: TransactionModels
+    tx: Transactions, whole_log: Sequence[Record], models: TransactionModels
 ) -> dict[str, transaction.State]:
     """Each transaction, by its key: what lies in the log, and what the table says has become of it.
 
@@ -35,7 +50,7 @@ def transactions(
     """
     found: dict[str, transaction.State] = {}
     versions: dict[int, str] = {}
-    for record in records:
+    for record in whole_log:
         key = key_of(record)
         if record.topic == names.HALF_TOPIC:
             number, position, times = Number(record.number), Position(record.position), times_of(record)
@@ -79,9 +94,9 @@ def _with_table(tx: Transactions, s: transaction.State, model: transaction.State
     return s
 
 
-def compare(tx: Transactions, records: Sequence[Record], models: TransactionModels) -> None:
+def compare(tx: Transactions, whole_log: Sequence[Record], models: TransactionModels) -> None:
     """The implementation is in the state of the models. Raises Mismatch."""
-    for key, state in transactions(tx, records, models).items():
+    for key, state in transactions(tx, whole_log, models).items():
         model = models.halves[key]
         expect(_plain(state) == _plain(model), f"transaction {key} is {state}, expected {model}")
     waiting, _ = tx.batcher.batch()
@@ -99,18 +114,18 @@ def compare(tx: Transactions, records: Sequence[Record], models: TransactionMode
 
 def _plain(s: transaction.State) -> transaction.State:
     """Maps without entries that say nothing."""
-    maps = {
+    maps: dict[str, Any] = {
         name: Map(default, immutables.Map({n: v for n, v in getattr(s, name).entries.items() if v != default}))
         for name, default in (
             ("positions", transaction.NOWHERE), ("times", 0), ("commits", 0), ("rollbacks", 0), ("marks", 0),
         )
     }  # fmt: skip
-    return cast("transaction.State", replace(s, **maps))
+    return replace(s, **maps)
 
 
-def saved_cursors(tx: Transactions, disk: object) -> tuple[int, int]:
+def saved_cursors(disk: Disk) -> tuple[int, int]:
     """The cursors as their file has them."""
-    table, _ = read(disk, CURSORS)  # type: ignore[arg-type]
+    table, _ = read(disk, CURSORS)
     return (
         table.get(f"{names.HALF_TOPIC}@{names.CHECKING_GROUP}", {}).get(0, 0),
         table.get(f"{names.OP_TOPIC}@{names.CHECKING_GROUP}", {}).get(0, 0),

@@ -47,7 +47,7 @@ def named_by(op: Record) -> list[int]:
 
 
 @dataclass
-class Asked:
+class AskedDecisions:
     """How often the producer of each half asked to commit it, and to roll it back: what a crash leaves untouched."""
 
     commits: dict[tuple[Key, int], int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class TransactionModels:
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    def ask(self, number: int, decision: Phase, asked: Asked) -> None:
+    def ask(self, number: int, decision: Phase, asked: AskedDecisions) -> None:
         """A producer asks to decide a half: its newest version counts."""
         key = self.keys[number]
         state, newest = self.halves[key], self.halves[key].newest
@@ -91,7 +91,7 @@ class TransactionModels:
             self.halves[key] = transaction.ask_to_roll_back(state, newest)
             asked.rollbacks[key, newest] = asked.rollbacks.get((key, newest), 0) + 1
 
-    def prepare(self, half: Record, asked: Asked, *, cached: bool = True) -> None:
+    def prepare(self, half: Record, asked: AskedDecisions, *, cached: bool = True) -> None:
         """A new half, or the version that a half was put back as."""
         key, number, position = key_of(half), Number(half.number), Position(half.position)
         state = self.halves.get(key)
@@ -204,7 +204,7 @@ class TransactionModels:
             stays = op == cursors.op_end or cursors.reaches[Number(op)] > half
             expect(stays, f"the op cursor stays at {op}, which is done with")
 
-    def _resolution(self, number: Number, named: Mapping[int, int]) -> tuple[How, Number] | None:
+    def _resolution(self, number: int, named: Mapping[int, int]) -> tuple[How, Number] | None:
         state = self.halves[self.keys[number]]
         if number in named:
             return How.OP, Number(named[number])
@@ -232,7 +232,9 @@ class TransactionModels:
         self.saved = (self.cursors.half_saved, self.cursors.op_saved)
 
 
-def from_log(fresh: TransactionModels, records: Sequence[Record], asked: Asked, saved: tuple[int, int]) -> None:
+def from_log(
+    fresh: TransactionModels, records: Sequence[Record], asked: AskedDecisions, saved: tuple[int, int]
+) -> None:
     """What is left after a crash, as the log tells it: every record is a step, and `fresh` has to take it.
 
     A rollback is known by its op alone. What was decided and has no op waits for one again.
@@ -272,4 +274,4 @@ def _replay_op(fresh: TransactionModels, op: Record, finals: Sequence[int]) -> N
     fresh.write_op(op)
 
 
-__all__ = ["NOBODY", "Asked", "Mismatch", "Phase", "Refused", "TransactionModels", "from_log", "key_of"]
+__all__ = ["NOBODY", "AskedDecisions", "Mismatch", "Phase", "Refused", "TransactionModels", "from_log", "key_of"]
