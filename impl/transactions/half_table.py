@@ -65,11 +65,10 @@ class HalfTable:
         """There is room for halves before `end`. Those between are gone until somebody says otherwise."""
         count, capacity = end - self.base, len(self.status)
         if count > capacity:
-            for name in _COLUMNS:
-                old = getattr(self, name)
-                new = np.zeros(max(count, 2 * capacity), old.dtype)
-                new[:capacity] = old
-                setattr(self, name, new)
+            columns = {name: np.zeros(max(count, 2 * capacity), kind) for name, kind in _COLUMNS.items()}
+            for name, column in columns.items():
+                column[:capacity] = getattr(self, name)
+            self.__dict__.update(columns)  # as one step: an interrupt finds all columns of one length
         if end > self.end:
             self.status[self.end - self.base : count] = GONE
             self.end = end
@@ -141,10 +140,8 @@ class HalfTable:
         count = cursor - self.kept - self.base
         if count <= max(self.kept // 8, 64):
             return
-        for name in _COLUMNS:
-            column = getattr(self, name)
-            rest = column[count : self.end - self.base].copy()
-            new = np.zeros(max(len(rest), 64), column.dtype)
-            new[: len(rest)] = rest
-            setattr(self, name, new)
-        self.base += count
+        left = self.end - self.base - count
+        columns = {name: np.zeros(max(left, 64), kind) for name, kind in _COLUMNS.items()}
+        for name, column in columns.items():
+            column[:left] = getattr(self, name)[count : count + left]
+        self.__dict__.update(columns, base=self.base + count)

@@ -377,6 +377,12 @@ class Transactions(TransactionState):
 
     # -- what is there -----------------------------------------------------------------------------------------------
 
+    def undecided(self, numbers: Ints) -> Ints:
+        """Those among these versions that nobody has decided yet."""
+        self._settle()
+        some: Ints = numbers[self.table.status[numbers - self.table.base] == UNDECIDED]
+        return some
+
     def half(self, number: int) -> Record:
         """The half itself, as it lies in the log, for whoever is to decide. Raises Refused."""
         self._settle()
