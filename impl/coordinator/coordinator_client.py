@@ -79,6 +79,7 @@ class CoordinatorClient:
         self._welcome = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._again: asyncio.Task[None] | None = None
+        self._delay = AGAIN_AFTER[0]
         self._wrong = "there is none yet"  # with the connection
         self._closed = False
 
@@ -197,11 +198,12 @@ class CoordinatorClient:
         self._set_timer()
 
     def _set_timer(self) -> None:
+        """One timer runs, for the eldest request; if that is answered, the timer finds a younger one."""
         due = self.permits.next_timeout()
-        if self._timer is not None and (due is None or self._timer.when() < due / 1000):
+        if self._closed and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if due is not None and self._timer is None:
+        elif due is not None and self._timer is None:
             self._timer = self._loop.call_at(max(due / 1000, self._loop.time() + 0.0005), self._time_out)
 
     def _now(self) -> int:
@@ -222,10 +224,9 @@ class CoordinatorClient:
             raise StoreError(f"no coordinator answers there: {self._wrong}")
 
     async def _connect_again(self) -> None:
-        delay, longest = AGAIN_AFTER
         while not self._closed:
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, longest)
+            await asyncio.sleep(self._delay)
+            self._delay = min(2 * self._delay, AGAIN_AFTER[1])
             try:
                 self._wire = await self._connect(self)
             except OSError as error:
@@ -240,6 +241,7 @@ class CoordinatorClient:
             case Welcome():
                 self._ready = True
                 self._welcome.set()
+                self._delay = AGAIN_AFTER[0]
                 for number in list(self.permits.held):
                     if self._wire is not None and number in self._calls:
                         self._wire.send(number, self._calls[number].content)

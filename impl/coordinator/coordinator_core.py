@@ -111,6 +111,8 @@ class CoordinatorCore:
         self.deadlines: dict[int, int] = {}  # of each open transaction: ms since 1970
         self.active = self.admitted = self.ignored = self.crowd = self.end = 0
         self.running = True
+        self.taken_back = 0
+        """Steps that could not be written."""
         self._next = 0  # the number that is given next
         self._heap: list[tuple[int, int]] = []  # deadlines and numbers; some are out of date
         self._asked: dict[bytes, dict[int, int]] = {}  # of a client's requests: the number given, or IGNORED
@@ -477,6 +479,7 @@ class CoordinatorCore:
                 case Finish():
                     found.ahead = Status.COMMITTING if found.ahead == Status.COMMITTED else Status.ABORTING
                     self._deciding[found.number] = None
+        self.taken_back += len(self._waiting)
         self._waiting.clear()
 
     def _needed(self) -> Iterator[Step]:

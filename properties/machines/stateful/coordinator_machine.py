@@ -1,0 +1,144 @@
+"""Hypothesis drives a coordinator and its model: every step is always offered, and both take it, or both refuse.
+
+The rules are the steps of `spec/coordinator.py`, under the names of those that the implementation takes (`COUNTERPARTS`).
+The states are compared inside each step (`coordination/coordinator_refinement.py`), the log by its bytes on disk. In the
+end everything comes to rest, and the checker replays what was recorded.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from gapless.impl.coordinator.coordinator_core import CoordinatorSettings
+from gapless.impl.coordinator.coordinator_recorder import StepTape
+from gapless.properties.machines.coordination.coordinator_refinement import CoordinatorRefinement
+from gapless.properties.machines.recorded_conformance import require_conformance
+
+COUNTERPARTS = {
+    "open": "start",
+    "admit": "ask",
+    "ignore": "ask",
+    "begin": "flush",
+    "burn": "flush_full",
+    "unload": "crash",
+    "load": "crash",
+    "recover": "crash",
+}
+"""Steps of the spec that are part of another one's rule. The coordinator itself says whom it admits and ignores."""
+
+OUTSIDE_THE_SPEC = {"wait": "time is an argument of the steps"}
+
+LIMITS = st.sampled_from((0, 1, 1, 2, 3, -1))
+NUMBERS = st.integers(-1, 12)
+LIVES = st.sampled_from((1, 99, 100, 5000))
+ENDS = st.sampled_from((None,) * 3 + ("close", "kill", "lose", "kill in a flush", "lose in a flush"))
+CHOICES = st.lists(st.integers(0, 11), max_size=6)
+
+
+class CoordinatorMachine(RuleBasedStateMachine):
+    """One coordinator on a simulated disk, and the model."""
+
+    recorded = True
+
+    @initialize(limit=LIMITS, keep=st.sampled_from((1, 2, 100)), size=st.sampled_from((256, 700, 1 << 14)))
+    def start(self, limit: int, keep: int, size: int) -> None:
+        """A new coordinator. Its files are so small that it begins another one now and then."""
+        self.tape = StepTape()
+        self.pair = CoordinatorRefinement(CoordinatorSettings(limit, keep, size), self.tape.coordinator())
+
+    @rule(which=st.integers(0, 15), life=LIVES)
+    def ask(self, which: int, life: int) -> None:
+        """A request to begin."""
+        self.pair.ask(which, life)
+
+    @rule(number=NUMBERS)
+    def hand(self, number: int) -> None:
+        """A client is given its transaction."""
+        self.pair.hand(number)
+
+    @rule(number=NUMBERS)
+    def add(self, number: int) -> None:
+        """Somebody takes part."""
+        self.pair.add(number)
+
+    @rule(number=NUMBERS, commit=st.booleans())
+    def decide(self, number: int, commit: bool) -> None:  # noqa: FBT001 - drawn by name
+        """A client ends its transaction."""
+        self.pair.decide(number, commit=commit)
+
+    @rule(number=NUMBERS)
+    def time_out(self, number: int) -> None:
+        """A transaction has had its time, or has not."""
+        self.pair.time_out(number)
+
+    @rule(number=NUMBERS)
+    def finish(self, number: int) -> None:
+        """All that take part know the outcome."""
+        self.pair.finish(number)
+
+    @rule(number=NUMBERS)
+    def acknowledge(self, number: int) -> None:
+        """A client is told the outcome."""
+        self.pair.acknowledge(number)
+
+    @rule()
+    def flush(self) -> None:
+        """What is on its way takes effect."""
+        self.pair.flush()
+
+    @rule()
+    def flush_full(self) -> None:
+        """The same, and the disk has no room for another file."""
+        self.pair.flush(full=True)
+
+    @rule(by=st.sampled_from((1, 50, 100, 5000)))
+    def wait(self, by: int) -> None:
+        """Time goes by."""
+        self.pair.now += by
+
+    @rule(end=ENDS, limit=LIMITS, choices=CHOICES)
+    def crash(self, end: str | None, limit: int, choices: list[int]) -> None:
+        """This life ends, perhaps, and another begins."""
+        if end is not None:
+            self.pair.crash(end, limit, lambda ways: choices.pop() % ways if choices else 0)
+
+    def teardown(self) -> None:
+        """Everything comes to rest, and what was recorded conforms."""
+        if hasattr(self, "pair") and sys.exc_info()[0] is None:  # otherwise the machine has failed already
+            self.pair.rest()
+            for what in +self.pair.sometimes:
+                event(what)
+            if self.recorded:
+                require_conformance(self.tape)
+
+
+def first_failure(cases: int, machine: type[RuleBasedStateMachine] = CoordinatorMachine) -> tuple[int, str] | None:
+    """How many programs it takes, always the same ones, until one fails, and what is wrong with that."""
+    begun = 0
+
+    class Counted(machine):  # type: ignore[misc,valid-type]
+        def __init__(self) -> None:
+            super().__init__()
+            nonlocal begun
+            begun += 1
+
+    without_shrinking = settings(
+        max_examples=cases,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        run_state_machine_as_test(Counted, settings=without_shrinking)
+    except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
+        return begun, f"{type(error).__name__}: {error}"
+    return None
+
+
