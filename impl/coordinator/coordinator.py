@@ -102,7 +102,7 @@ class Coordinator:
         async def connect(peer: Peer) -> Wire:
             if self._closing:
                 raise ConnectionRefusedError("the coordinator was closed")
-            return LocalWire.pair(peer, self._session)
+            return LocalWire.pair(peer, self.accept)
 
         client = CoordinatorClient(connect, permits=permits, timeout=timeout, observer=observer)
         try:
@@ -113,12 +113,13 @@ class Coordinator:
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
         """Clients may connect here; returns the address. `port` 0: any that is free. Raises OSError."""
-        server = await self._loop.create_server(lambda: SocketWire(self._session), host, port, backlog=1024)
+        server = await self._loop.create_server(lambda: SocketWire(self.accept), host, port, backlog=1024)
         self._servers.append(server)
         host, port = server.sockets[0].getsockname()[:2]
         return host, port
 
-    def _session(self, wire: Wire) -> Peer:
+    def accept(self, wire: Wire) -> Peer:
+        """A connection is there, over which a client may speak; returns who hears it."""
         session = _Session(self, wire)
         self._sessions[session] = None
         return session
@@ -128,14 +129,9 @@ class Coordinator:
         if self._closing:
             return
         self._closing = True
-        for server in self._servers:
-            server.close()
-        for session in list(self._sessions):
-            session.end()
+        self._let_go()
         for task in list(self._telling.values()):
             task.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
         if self._flushing is not None:
             await self._flushing
         with suppress(Stopped):
@@ -144,6 +140,25 @@ class Coordinator:
             self._apart.shutdown()
         if not self.failed.done():
             self.failed.cancel()
+
+    def abandon(self) -> None:
+        """As if the process had died here: nothing more is written, nobody told. The folder may be opened again."""
+        self._closing = True
+        for task in (self._flushing, *self._telling.values()):
+            if task is not None:
+                task.cancel()
+        self._let_go()
+        if self.core.running:
+            self.core.fail()
+
+    def _let_go(self) -> None:
+        """No client is heard any more, and no timer runs."""
+        for server in self._servers:
+            server.close()
+        for session in list(self._sessions):
+            session.end()
+        if self._timer is not None:
+            self._timer.cancel()
 
     # -- steps -------------------------------------------------------------------------------------------------------
 

@@ -59,22 +59,36 @@ class CoordinatorRefinement:
         """A request to begin; one that was made before is told from a new one."""
         key = Key(CLIENT, which)
         before = self.requests.get(key)
-        accepted = self.core.ask(key, life, self.now)
-        if before is not None:
-            fate = self.model.fates[before]
-            expect(accepted == (fate != spec.Fate.IGNORED), f"request {which} was {fate}, and is answered otherwise now")
-            self.core.replies()
+        if before is None:
+            self._ask_first(key, life)
         else:
-            s, request = self.model, Request(self.asked)
-            self.asked += 1
-            room = s.limit == 0 or s.active + s.admitted < s.limit
-            expect(accepted == room, f"{s.active} active and {s.admitted} admitted of {s.limit}: answered: {accepted}")
-            self.model = self._taken(spec.admit if accepted else spec.ignore, s, request)
-            self.requests[key] = request
-            if accepted:
-                number = max(self.core.table)
-                self.on_its_way.append(OnItsWay(spec.begin, (number, request, self.now, life)))
+            self._ask_again(key, before)
         self.compare()
+
+    def _ask_first(self, key: Key, life: int) -> None:
+        accepted = self.core.ask(key, life, self.now)
+        s, request = self.model, Request(self.asked)
+        self.asked += 1
+        room = s.limit == 0 or s.active + s.admitted < s.limit
+        expect(accepted == room, f"{s.active} active and {s.admitted} admitted of {s.limit}: answered: {accepted}")
+        self.model = self._taken(spec.admit if accepted else spec.ignore, s, request)
+        self.requests[key] = request
+        if accepted:
+            number = max(self.core.table)
+            self.on_its_way.append(OnItsWay(spec.begin, (number, request, self.now, life)))
+
+    def _ask_again(self, key: Key, request: Request) -> None:
+        """Nothing happens but that the same is told again: nothing, where it was nothing."""
+        fate = self.model.fates[request]
+        s = self.model
+        begun = [n for n in map(Number, range(s.first, s.end)) if s.begun[n] and s.owners[n] == request]
+        forgotten = any(self._is_forgotten(number) for number in begun)
+        told: list[bool] = []
+        self._both(lambda: told.append(self.core.ask(key, 1, self.now)), taken=not forgotten)
+        replies = self.core.replies()
+        expect(told == [fate != spec.Fate.IGNORED] or forgotten, f"{key} was {fate!r}, and hears otherwise now")
+        expect([reply.number for reply in replies] == ([] if forgotten else begun), f"{key}: {replies}")
+        self.sometimes["asked again"] += 1
 
     def hand(self, number: int) -> None:
         """The client of an active transaction is given it; told again, it is the same one."""
@@ -94,6 +108,10 @@ class CoordinatorRefinement:
         so_far = self._judged(number).log[Number(number)]
         if DECISIONS.get(so_far, so_far) == to:
             self._both(lambda: self.core.decide(number, commit=commit), taken=not self._is_forgotten(number))
+            told = [(reply.number, reply.status) for reply in self.core.replies()]
+            known = Status.COMMITTED <= so_far and so_far == self.model.log[Number(number)]
+            expected = [(number, so_far)] if known and not self._is_forgotten(number) else []
+            expect(told == expected, f"transaction {number} is {so_far!r}, and who asks again is told {told}")
             self.sometimes["decided again"] += 1
         else:
             self._offer(spec.decide, number, lambda: self.core.decide(number, commit=commit), int(to))

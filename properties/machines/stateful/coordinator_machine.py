@@ -8,6 +8,7 @@ end everything comes to rest, and the checker replays what was recorded.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
@@ -30,12 +31,16 @@ COUNTERPARTS = {
 }
 """Steps of the spec that are part of another one's rule. The coordinator itself says whom it admits and ignores."""
 
-OUTSIDE_THE_SPEC = {"wait": "time is an argument of the steps"}
+OUTSIDE_THE_SPEC = {
+    "wait": "time is an argument of the steps",
+    "live": "the steps of a client from its request up to some point, so that much is done in a program",
+}
 
 LIMITS = st.sampled_from((0, 1, 1, 2, 3, -1))
-NUMBERS = st.integers(-1, 12)
+NUMBERS = st.sampled_from((0, 0, 0, 1, 1, 2, 3, -1, 99))  # counted back from the newest transaction
+AGAIN = st.sampled_from((None, None, None, 0, 1, 2))  # a request is new, or was made so many requests ago
 LIVES = st.sampled_from((1, 99, 100, 5000))
-ENDS = st.sampled_from((None,) * 3 + ("close", "kill", "lose", "kill in a flush", "lose in a flush"))
+ENDS = st.sampled_from((None,) * 10 + ("close", "kill", "lose", "kill in a flush", "lose in a flush"))
 CHOICES = st.lists(st.integers(0, 11), max_size=6)
 
 
@@ -44,46 +49,49 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
     recorded = True
 
-    @initialize(limit=LIMITS, keep=st.sampled_from((1, 2, 100)), size=st.sampled_from((256, 700, 1 << 14)))
+    @initialize(limit=LIMITS, keep=st.sampled_from((1, 2, 100)), size=st.sampled_from((256, 256, 1 << 14)))
     def start(self, limit: int, keep: int, size: int) -> None:
         """A new coordinator. Its files are so small that it begins another one now and then."""
         self.tape = StepTape()
+        self.newest = -1
         self.pair = CoordinatorRefinement(CoordinatorSettings(limit, keep, size), self.tape.coordinator())
 
-    @rule(which=st.integers(0, 15), life=LIVES)
-    def ask(self, which: int, life: int) -> None:
+    @rule(again=AGAIN, life=LIVES)
+    def ask(self, again: int | None, life: int) -> None:
         """A request to begin."""
-        self.pair.ask(which, life)
+        if again is None:
+            self.newest += 1
+        self.pair.ask(max(self.newest - (again or 0), 0), life)
 
     @rule(number=NUMBERS)
     def hand(self, number: int) -> None:
         """A client is given its transaction."""
-        self.pair.hand(number)
+        self.pair.hand(self.newest_number - number)
 
     @rule(number=NUMBERS)
     def add(self, number: int) -> None:
         """Somebody takes part."""
-        self.pair.add(number)
+        self.pair.add(self.newest_number - number)
 
     @rule(number=NUMBERS, commit=st.booleans())
     def decide(self, number: int, commit: bool) -> None:  # noqa: FBT001 - drawn by name
         """A client ends its transaction."""
-        self.pair.decide(number, commit=commit)
+        self.pair.decide(self.newest_number - number, commit=commit)
 
     @rule(number=NUMBERS)
     def time_out(self, number: int) -> None:
         """A transaction has had its time, or has not."""
-        self.pair.time_out(number)
+        self.pair.time_out(self.newest_number - number)
 
     @rule(number=NUMBERS)
     def finish(self, number: int) -> None:
         """All that take part know the outcome."""
-        self.pair.finish(number)
+        self.pair.finish(self.newest_number - number)
 
     @rule(number=NUMBERS)
     def acknowledge(self, number: int) -> None:
         """A client is told the outcome."""
-        self.pair.acknowledge(number)
+        self.pair.acknowledge(self.newest_number - number)
 
     @rule()
     def flush(self) -> None:
@@ -95,6 +103,25 @@ class CoordinatorMachine(RuleBasedStateMachine):
         """The same, and the disk has no room for another file."""
         self.pair.flush(full=True)
 
+    @rule(upto=st.integers(2, 9), takes_part=st.booleans(), commit=st.booleans(), full=st.booleans())
+    def live(self, upto: int, takes_part: bool, commit: bool, full: bool) -> None:  # noqa: FBT001 - as above
+        """A client does what clients do, and stops somewhere."""
+        pair, newest = self.pair, lambda: self.newest_number
+        self.newest += 1
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: pair.ask(self.newest, 100),
+            lambda: pair.flush(full=full),
+            lambda: pair.hand(newest()),
+            lambda: pair.add(newest()) if takes_part else None,
+            lambda: pair.decide(newest(), commit=commit),
+            pair.flush,
+            lambda: pair.finish(newest()),
+            pair.flush,
+            lambda: pair.acknowledge(newest()),
+        )
+        for step in steps[:upto]:
+            step()
+
     @rule(by=st.sampled_from((1, 50, 100, 5000)))
     def wait(self, by: int) -> None:
         """Time goes by."""
@@ -105,6 +132,11 @@ class CoordinatorMachine(RuleBasedStateMachine):
         """This life ends, perhaps, and another begins."""
         if end is not None:
             self.pair.crash(end, limit, lambda ways: choices.pop() % ways if choices else 0)
+
+    @property
+    def newest_number(self) -> int:
+        """Of the transactions that have begun, or are about to."""
+        return max(self.pair.core.table, default=self.pair.core.end - 1)
 
     def teardown(self) -> None:
         """Everything comes to rest, and what was recorded conforms."""
