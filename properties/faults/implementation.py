@@ -17,14 +17,19 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from gapless.properties.faults import dispatch_faults, storage_faults
+from gapless.properties.faults import coordination_faults, dispatch_faults, storage_faults
+from gapless.properties.machines.coordination import coordination_cases
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
-from gapless.properties.machines.stateful import dispatch_machine
+from gapless.properties.machines.stateful import coordinator_machine, dispatch_machine, permits_machine
 from gapless.properties.processes import workers
 
 MACHINES = {
     "crashes": (storage_faults.FAULTS, (crash_cases.first_failure,)),
+    "coordination": (
+        coordination_faults.FAULTS,
+        (coordinator_machine.first_failure, permits_machine.first_failure, coordination_cases.first_failure),
+    ),
     "interleavings": (dispatch_faults.FAULTS, (schedule_cases.first_failure, dispatch_machine.first_failure)),
 }
 """By name: the faults, and the machines that look for them one after the other."""

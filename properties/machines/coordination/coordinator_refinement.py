@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import immutables
@@ -16,7 +17,7 @@ from gapless.impl.coordinator.coordinator_core import CoordinatorCore, Coordinat
 from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver
 from gapless.impl.coordinator.steps import Key
 from gapless.impl.environment.choices import Choose, plainest
-from gapless.impl.environment.simulated import SimulatedDisk
+from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.records.errors import Refused
 from gapless.properties.machines.coordination.log_on_disk import Logged, logged
 from gapless.properties.machines.mismatch import expect
@@ -168,20 +169,35 @@ class CoordinatorRefinement:
     def crash(self, how: str, limit: int, choose: Choose = plainest) -> None:
         """This life ends, and another begins with another limit.
 
-        `how`: close, or kill or lose (the power): between two steps, or `… in a flush`.
+        `how`: close; or kill or lose (the power), between two steps or `… in a flush`; `lose in a use`: of the disk.
         """
         if how == "close":
             self.core.close()
             self._take_effect()
         else:
-            if how.endswith("in a flush"):
-                self.core.begin_flush()
+            if how.endswith("in a use"):
+                self.disk.lose_power_at(self.disk.operations + 1 + choose(4))
+            if how.endswith("in a flush") or how.endswith("in a use"):
+                with suppress(PowerLost):
+                    self.core.begin_flush()
             self.disk = self.disk.kill(choose) if how.startswith("kill") else self.disk.crash(choose)
+            if choose(3) == 2:
+                self._lose_power_while_recovering(choose)
             if self._is_as(self._ahead(), logged(self.disk.files())):
                 self.sometimes["a group survived that nobody was told of"] += bool(self.on_its_way)
                 self._take_effect()
             self.on_its_way.clear()
         self.recover(limit)
+
+    def _lose_power_while_recovering(self, choose: Choose) -> None:
+        self.disk.lose_power_at(self.disk.operations + 1 + choose(3))
+        try:
+            CoordinatorCore(self.disk, self.settings).fail()
+        except PowerLost:
+            self.disk = self.disk.crash(choose)
+            self.sometimes["the power was lost while it was opened"] += 1
+        else:
+            self.disk = self.disk.crash(choose)
 
     def recover(self, limit: int) -> None:
         """The coordinator is opened again."""

@@ -40,7 +40,7 @@ LIMITS = st.sampled_from((0, 1, 1, 2, 3, -1))
 NUMBERS = st.sampled_from((0, 0, 0, 1, 1, 2, 3, -1, 99))  # counted back from the newest transaction
 AGAIN = st.sampled_from((None, None, None, 0, 1, 2))  # a request is new, or was made so many requests ago
 LIVES = st.sampled_from((1, 99, 100, 5000))
-ENDS = st.sampled_from((None,) * 10 + ("close", "kill", "lose", "kill in a flush", "lose in a flush"))
+ENDS = st.sampled_from((None,) * 10 + ("close", "kill", "lose", "kill in a flush", "lose in a flush", "lose in a use"))
 CHOICES = st.lists(st.integers(0, 11), max_size=6)
 
 

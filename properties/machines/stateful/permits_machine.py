@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from gapless.impl.coordinator.coordinator_recorder import StepTape
 from gapless.properties.machines.coordination.permits_refinement import PermitsRefinement
 from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.machines.stateful import coordinator_machine
 
 COUNTERPARTS = {"open": "start", "wait": "ask", "acquire": "ask", "late_reply": "reply"}
 """Steps of the spec that are part of another one's rule: the permits themselves say who waits and who is woken."""
@@ -68,3 +69,8 @@ class PermitsMachine(RuleBasedStateMachine):
             for what in +self.pair.sometimes:
                 event(what)
             require_conformance(self.tape)
+
+
+def first_failure(cases: int) -> tuple[int, str] | None:
+    """As `coordinator_machine.first_failure`."""
+    return coordinator_machine.first_failure(cases, PermitsMachine)
