@@ -55,8 +55,8 @@ class CoordinatorSettings:
     def __post_init__(self) -> None:
         if self.keep < 1:
             raise Refused(f"keep is {self.keep}, expected at least 1: who asks again is told the outcome")
-        if self.file_size < 256:
-            raise Refused(f"file_size is {self.file_size}, expected at least 256 bytes")
+        if self.file_size < 128:
+            raise Refused(f"file_size is {self.file_size}, expected at least 128 bytes")
 
 
 class Reply(NamedTuple):

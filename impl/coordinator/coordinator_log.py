@@ -80,7 +80,7 @@ class CoordinatorLog:
         """
         before, place = self._file, self.place + 1
         wanted = sum(len(content) + _GROUP.size for content in needed)
-        file = self._make(place, max(self._length, START + 4 * wanted), needed)
+        file = self._make(place, max(self._length, START + 2 * wanted), needed)
         self._file, self.place = file, place
         self.end = self.safe = START + wanted
         if before is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gapless.impl.coordinator import coordinator_log
 from gapless.impl.coordinator.coordinator import Coordinator
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient
@@ -16,19 +18,22 @@ from gapless.impl.records.errors import Refused, StoreError
 from gapless.properties.faults.planting import Faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gapless.impl.coordinator.frames import Content, Done
+    from gapless.impl.environment.mapped import Bytes
     from gapless.impl.environment.real import File
 
-FAULTS = Faults()
-fault = FAULTS.plant
+COORDINATOR, PERMITS = Faults(), Faults()
+"""Those of the coordinator and its log, and those of a client."""
+
+fault, permit_fault = COORDINATOR.plant, PERMITS.plant
 
 _ask, _apply, _needed, _begin = CoordinatorCore.ask, CoordinatorCore._apply, CoordinatorCore._needed, CoordinatorCore._begin
 _end_flush, _replay, _take_back = CoordinatorCore.end_flush, CoordinatorCore._replay, CoordinatorCore._take_back
 _time_out = CoordinatorCore.time_out
 _coordinator_ask = Coordinator.ask
-_roll, _put_safe = CoordinatorLog.roll, coordinator_log._put_safe
+_roll = CoordinatorLog.roll
 _reply, _permits_time_out, _due, _ask_permit = Permits.reply, Permits.time_out, Permits.due, Permits.ask
 _disconnect, _acquire, _answered = Permits.disconnect, Permits._acquire, CoordinatorClient._answered
 
@@ -193,17 +198,25 @@ def _not_synced(log: CoordinatorLog) -> None:
     log._mark_safe(log.end)
 
 
-@fault("a torn group counts", coordinator_log, "_check_group")
-def _anything_counts(content: bytes, at: int, _place: int) -> int:
+@fault("a torn group counts", coordinator_log, "_get")
+def _anything_counts(data: Bytes, at: int, _place: int) -> bytes | None:
     """What is read was never written."""
-    return (len(content) + at) % 1000 + 1
+    length = int.from_bytes(data[at : at + 4].tobytes(), "big")
+    return data[at + 8 : at + 8 + length].tobytes() if 0 < length <= len(data) - at - 8 else None
 
 
-@fault("a file is safe before it is whole", coordinator_log, "_put_safe")
-def _safe_too_late_to_matter(file: File, slot: int, to: int, place: int) -> None:
+@fault("a file is safe before it is whole", CoordinatorLog, "_make")
+def _safe_at_once(log: CoordinatorLog, place: int, length: int, groups: Sequence[bytes]) -> File:
     """A crash leaves a file that is believed, and does not tell all."""
-    _put_safe(file, slot, to, place)
-    _put_safe(file, 1 - slot, to + 64, place)
+    file = log._disk.create(coordinator_log._name(place), length)
+    head = coordinator_log._HEAD.pack(coordinator_log.MAGIC, coordinator_log.VERSION, place)
+    file.data[: len(head)] = np.frombuffer(head, np.uint8)
+    end = coordinator_log.START
+    for content in groups:
+        end = coordinator_log._put(file.data, end, content, place)
+    coordinator_log._put_safe(file, 0, end, place)
+    file.sync()
+    return file
 
 
 @fault("the file before goes first", CoordinatorLog, "roll")
@@ -223,7 +236,7 @@ def _numbers_again(core: CoordinatorCore) -> None:
 @fault("a new file does not say which number comes next", CoordinatorCore, "_needed", "P25")
 def _no_next(core: CoordinatorCore) -> Iterator[Step]:
     """Two transactions have one number."""
-    return (step for step in _needed(core) if not isinstance(step, Next))
+    return (Next(0) if isinstance(step, Next) else step for step in _needed(core))
 
 
 @fault("a new file does not say who takes part", CoordinatorCore, "_needed", "K11")
@@ -260,7 +273,7 @@ def _no_timers(core: CoordinatorCore) -> None:
 # -- permits -----------------------------------------------------------------------------------------------------------
 
 
-@fault("a timeout gives no permit back", Permits, "time_out", "P06")
+@permit_fault("a timeout gives no permit back", Permits, "time_out", "P06")
 def _leaks(permits: Permits, number: int, now: int) -> list[int]:
     """In the end every caller waits."""
     woken = _permits_time_out(permits, number, now)
@@ -269,16 +282,17 @@ def _leaks(permits: Permits, number: int, now: int) -> list[int]:
     return woken
 
 
-@fault("an error gives no permit back", CoordinatorClient, "_answered", "P06")
+@permit_fault("an error gives no permit back", CoordinatorClient, "_answered", "P06")
 def _leaks_on_errors(client: CoordinatorClient, request: int, answer: Done | StoreError) -> None:
     """In the end every caller waits."""
     if isinstance(answer, StoreError) and request in client._calls:
-        client._calls[request].answer.cancelled() or client._calls[request].answer.set_exception(answer)
+        client.permits.held[request] = 1 << 60  # nobody looks for it again
+        client._tell(request, answer, [])
         return
     _answered(client, request, answer)
 
 
-@fault("a late answer gives a permit back", Permits, "reply", "G07")
+@permit_fault("a late answer gives a permit back", Permits, "reply", "G07")
 def _twice(permits: Permits, number: int, now: int) -> list[int] | None:
     """There are more and more permits."""
     woken = _reply(permits, number, now)
@@ -286,7 +300,7 @@ def _twice(permits: Permits, number: int, now: int) -> list[int] | None:
     return woken
 
 
-@fault("an answer gives a permit back twice", Permits, "reply", "P07")
+@permit_fault("an answer gives a permit back twice", Permits, "reply", "P07")
 def _two_for_one(permits: Permits, number: int, now: int) -> list[int] | None:
     """There are more and more permits."""
     woken = _reply(permits, number, now)
@@ -294,7 +308,7 @@ def _two_for_one(permits: Permits, number: int, now: int) -> list[int] | None:
     return woken
 
 
-@fault("a timeout wakes nobody", Permits, "time_out", "P07")
+@permit_fault("a timeout wakes nobody", Permits, "time_out", "P07")
 def _wakes_nobody(permits: Permits, number: int, now: int) -> list[int]:
     """A caller waits for ever, and a permit is free."""
     waiting, permits.waiting = permits.waiting, deque()
@@ -303,7 +317,7 @@ def _wakes_nobody(permits: Permits, number: int, now: int) -> list[int]:
     return []
 
 
-@fault("an answer wakes nobody", Permits, "reply", "P03")
+@permit_fault("an answer wakes nobody", Permits, "reply", "P03")
 def _lost_wake_up(permits: Permits, number: int, now: int) -> list[int] | None:
     """A caller waits for ever, and a permit is free."""
     waiting, permits.waiting = permits.waiting, deque(n for n in permits.waiting if n == number)
@@ -313,27 +327,27 @@ def _lost_wake_up(permits: Permits, number: int, now: int) -> list[int] | None:
         permits.waiting = waiting
 
 
-@fault("a lost connection frees all permits", Permits, "disconnect")
+@permit_fault("a lost connection frees all permits", Permits, "disconnect")
 def _frees_all(permits: Permits) -> None:
     """A client doubles its requests whenever its connection is cut."""
     _disconnect(permits)
     permits.held.clear()
 
 
-@fault("a timer gives up another request", Permits, "due", "P08")
+@permit_fault("a timer gives up another request", Permits, "due", "P08")
 def _the_wrong_one(permits: Permits, now: int) -> list[int]:
     """A request fails that would have been answered at once."""
     return list(permits.held)[-1:] if _due(permits, now) else []
 
 
-@fault("the clock of a request starts before it has a permit", Permits, "_acquire")
+@permit_fault("the clock of a request starts before it has a permit", Permits, "_acquire")
 def _too_early(permits: Permits, number: int, now: int) -> None:
     """Requests that waited are given up at once, and a silent coordinator is asked the more."""
     _acquire(permits, number, now)
     permits.held[number] = max(0, now - permits.timeout // 2) if permits.cuts or len(permits.held) > 1 else now
 
 
-@fault("who comes later goes first", Permits, "ask")
+@permit_fault("who comes later goes first", Permits, "ask")
 def _barges_in(permits: Permits, now: int) -> tuple[int, bool]:
     """The limit on requests is passed."""
     number, has_permit = _ask_permit(permits, now)
@@ -343,7 +357,7 @@ def _barges_in(permits: Permits, now: int) -> tuple[int, bool]:
     return number, True
 
 
-@fault("a caller that was cancelled keeps its place", CoordinatorClient, "_send")
+@permit_fault("a caller that was cancelled keeps its place", CoordinatorClient, "_send")
 def _waits_for_nobody(client: CoordinatorClient, number: int) -> None:
     """A permit is lost with every caller that goes away."""
     call = client._calls[number]

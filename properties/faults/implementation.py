@@ -26,10 +26,11 @@ from gapless.properties.processes import workers
 
 MACHINES = {
     "crashes": (storage_faults.FAULTS, (crash_cases.first_failure,)),
-    "coordination": (
-        coordination_faults.FAULTS,
-        (coordinator_machine.first_failure, permits_machine.first_failure, coordination_cases.first_failure),
+    "coordinator": (
+        coordination_faults.COORDINATOR,
+        (coordinator_machine.first_failure, coordination_cases.first_failure),
     ),
+    "permits": (coordination_faults.PERMITS, (permits_machine.first_failure, coordination_cases.first_failure)),
     "interleavings": (dispatch_faults.FAULTS, (schedule_cases.first_failure, dispatch_machine.first_failure)),
 }
 """By name: the faults, and the machines that look for them one after the other."""

@@ -66,7 +66,7 @@ class CoordinationCase:
         self.sometimes: Counter[str] = Counter()
         self.tape = StepTape()
         self.watch = _Watched(self.tape, self.tape._trace("coordinator", "coordinator"))  # noqa: SLF001 - ours, as a class
-        self.disk = SimulatedDisk(page=1024)
+        self.disk = SimulatedDisk(page=64, sector=16)
         self.coordinator: Coordinator | None = None
         self.wires: list[SlowWire] = []
         self.given: dict[int, str] = {}  # of each transaction: the request that was given it

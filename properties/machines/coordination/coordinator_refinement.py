@@ -42,7 +42,7 @@ class CoordinatorRefinement:
 
     def __init__(self, settings: CoordinatorSettings, observer: CoordinatorObserver | None = None) -> None:
         self.settings = settings
-        self.disk = SimulatedDisk(page=1024)
+        self.disk = SimulatedDisk(page=64, sector=16)
         self.observer = observer
         self.now = 1_700_000_000_000
         self.requests: dict[Key, Request] = {}  # those of which the coordinator knows what became of them

@@ -33,14 +33,16 @@ COUNTERPARTS = {
 
 OUTSIDE_THE_SPEC = {
     "wait": "time is an argument of the steps",
+    "race": "a client and the clock ask for the end of one transaction at once",
     "live": "the steps of a client from its request up to some point, so that much is done in a program",
 }
 
-LIMITS = st.sampled_from((0, 1, 1, 2, 3, -1))
+LIMITS = st.sampled_from((3, 0, 1, 2, 3, 0, -1))
 NUMBERS = st.sampled_from((0, 0, 0, 1, 1, 2, 3, -1, 99))  # counted back from the newest transaction
-AGAIN = st.sampled_from((None, None, None, 0, 1, 2))  # a request is new, or was made so many requests ago
+AGAIN = st.sampled_from((None, None, None, 0, 1, 2, 4))  # a request is new, or was made so many requests ago
 LIVES = st.sampled_from((1, 99, 100, 5000))
-ENDS = st.sampled_from((None,) * 10 + ("close", "kill", "lose", "kill in a flush", "lose in a flush", "lose in a use"))
+ENDS = st.sampled_from((None,) * 2 + ("close", "kill", "lose", "kill in a flush", "lose in a flush", "lose in a use"))
+WAYS = ("takes part", "hurry", "full")  # how a client and its disk may be
 CHOICES = st.lists(st.integers(0, 11), max_size=6)
 
 
@@ -49,7 +51,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
 
     recorded = True
 
-    @initialize(limit=LIMITS, keep=st.sampled_from((1, 2, 100)), size=st.sampled_from((256, 256, 1 << 14)))
+    @initialize(limit=LIMITS, keep=st.sampled_from((1, 1, 2, 100)), size=st.sampled_from((128, 128, 1 << 14)))
     def start(self, limit: int, keep: int, size: int) -> None:
         """A new coordinator. Its files are so small that it begins another one now and then."""
         self.tape = StepTape()
@@ -68,10 +70,12 @@ class CoordinatorMachine(RuleBasedStateMachine):
         """A client is given its transaction."""
         self.pair.hand(self.newest_number - number)
 
-    @rule(number=NUMBERS)
-    def add(self, number: int) -> None:
+    @rule(number=NUMBERS, flush=st.booleans())
+    def add(self, number: int, flush: bool) -> None:  # noqa: FBT001 - drawn by name
         """Somebody takes part."""
         self.pair.add(self.newest_number - number)
+        if flush:
+            self.pair.flush()
 
     @rule(number=NUMBERS, commit=st.booleans())
     def decide(self, number: int, commit: bool) -> None:  # noqa: FBT001 - drawn by name
@@ -103,24 +107,35 @@ class CoordinatorMachine(RuleBasedStateMachine):
         """The same, and the disk has no room for another file."""
         self.pair.flush(full=True)
 
-    @rule(upto=st.integers(2, 9), takes_part=st.booleans(), commit=st.booleans(), full=st.booleans())
-    def live(self, upto: int, takes_part: bool, commit: bool, full: bool) -> None:  # noqa: FBT001 - as above
+    @rule(upto=st.integers(2, 10), ways=st.sets(st.sampled_from(WAYS)), commit=st.booleans())
+    def live(self, upto: int, ways: set[str], commit: bool) -> None:  # noqa: FBT001 - as above
         """A client does what clients do, and stops somewhere."""
         pair, newest = self.pair, lambda: self.newest_number
         self.newest += 1
         steps: tuple[Callable[[], None], ...] = (
             lambda: pair.ask(self.newest, 100),
-            lambda: pair.flush(full=full),
+            lambda: pair.flush(full="full" in ways),
             lambda: pair.hand(newest()),
-            lambda: pair.add(newest()) if takes_part else None,
+            lambda: pair.add(newest()) if "takes part" in ways else None,
             lambda: pair.decide(newest(), commit=commit),
-            pair.flush,
+            lambda: None if "hurry" in ways else pair.flush(full="full" in ways),
             lambda: pair.finish(newest()),
             pair.flush,
             lambda: pair.acknowledge(newest()),
+            lambda: pair.ask(max(self.newest - 1, 0), 100),
         )
         for step in steps[:upto]:
             step()
+
+    @rule(number=NUMBERS, commit=st.booleans(), first=st.booleans())
+    def race(self, number: int, commit: bool, first: bool) -> None:  # noqa: FBT001 - as above
+        """A client ends its transaction when that has just had its time, and nothing is flushed between."""
+        self.pair.now += 5000
+        if first:
+            self.decide(number, commit=commit)
+        self.time_out(number)
+        if not first:
+            self.decide(number, commit=commit)
 
     @rule(by=st.sampled_from((1, 50, 100, 5000)))
     def wait(self, by: int) -> None:
