@@ -1,4 +1,4 @@
-"""Everything that a program needs to run a transaction coordinator, and to be its client. The examples are run as tests.
+"""Everything that a program needs to run a transaction coordinator or to be its client. Examples are run as tests.
 
 A coordinator has a folder, and a limit on the transactions that may be active at once. Its clients begin transactions,
 say which topics and subscriptions take part, and commit or abort:
@@ -34,9 +34,9 @@ say which topics and subscriptions take part, and commit or abort:
 nobody answers
 transaction 1 is COMMITTED, and stays so
 
-At the limit nobody answers, so that no client asks again and again: it waits for as long as its timeout is, and no more
-of its requests are out than it has permits. What is decided stays, and who asks again is told the same. Other processes
-connect over the loopback, as they do to `gapless serve coordinator`.
+At the limit nobody answers, so that no client asks again and again: it waits for as long as its timeout is, and no
+more of its requests are out than it has permits. What is decided stays, and who asks again is told the same. Other
+processes connect over the loopback, as they do to `gapless serve coordinator`.
 
 What is in the folder comes back, and so do the outcomes:
 
@@ -51,12 +51,12 @@ What is in the folder comes back, and so do the outcomes:
 
 The names, by what they are for:
 
-* `Coordinator`, `CoordinatorSettings`: a coordinator that runs, and how it works. `Tell`: who tells those who take part.
+* `Coordinator`, `CoordinatorSettings`: a coordinator that runs, and how it works. `Tell`: tells those who take part.
 * `CoordinatorClient`: a client, in the same process by `Coordinator.client`, in another one by `connect_client`.
 * `StepTape`: where the steps of both are written down, for `gapless check`.
 * `StoreError`: whatever can go wrong. `TimedOut`: nobody answered; it may have been done. `OtherwiseDecided`: the
-  transaction ends otherwise. `UnknownTransaction`: there is none, or its outcome is not kept any more. `NotWritten`: the
-  coordinator's disk is full. `Refused`, `Stopped`, `InUse`, `Damaged`, `DiskFull`, `NotAStore`: as of a store.
+  transaction ends otherwise. `UnknownTransaction`: there is none, or its outcome is not kept any more. `NotWritten`:
+  the coordinator's disk is full. `Refused`, `Stopped`, `InUse`, `Damaged`, `DiskFull`, `NotAStore`: as of a store.
 """
 
 from gapless.impl.coordinator.coordinator import Coordinator, Tell

@@ -9,7 +9,9 @@ import typer
 
 from gapless.commands.terminal import failed
 
-serve = typer.Typer(help="Run what we implement, for others to connect to.", no_args_is_help=True, rich_markup_mode=None)
+serve = typer.Typer(
+    help="Run what we implement, for others to connect to.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @serve.callback()

@@ -78,7 +78,8 @@ class Coordinator:
     ) -> Self:
         """Opens the coordinator of a folder, or makes a new one there; on another disk it flushes without a thread.
 
-        `tell`: see `Tell`; without it, whoever takes part must ask. Raises InUse; Damaged, NotAStore; StoreError, OSError.
+        `tell`: see `Tell`; without it, whoever takes part must ask. Raises InUse; Damaged, NotAStore; StoreError,
+        OSError.
         """
         apart = isinstance(where, Path | str)
         disk: Disk = RealDisk(where) if isinstance(where, Path | str) else where
@@ -95,7 +96,11 @@ class Coordinator:
     # -- clients -----------------------------------------------------------------------------------------------------
 
     async def client(
-        self, *, permits: int = PERMITS, timeout: float = TIMEOUT, observer: PermitObserver | None = None
+        self,
+        *,
+        permits: int = PERMITS,
+        timeout: float = TIMEOUT,  # noqa: ASYNC109 - of every request, not of this call
+        observer: PermitObserver | None = None,
     ) -> CoordinatorClient:
         """A client within this process. Raises Stopped, Refused."""
 
@@ -125,7 +130,7 @@ class Coordinator:
         return session
 
     async def close(self) -> None:
-        """No client is heard any more; what waits is written, and the log is closed. Those who wait are not answered."""
+        """No client is heard or answered any more; what waits is written, and the log is closed."""
         if self._closing:
             return
         self._closing = True

@@ -280,7 +280,12 @@ class CoordinatorClient:
 
 
 async def connect_client(
-    host: str, port: int, *, permits: int = PERMITS, timeout: float = TIMEOUT, observer: PermitObserver | None = None
+    host: str,
+    port: int,
+    *,
+    permits: int = PERMITS,
+    timeout: float = TIMEOUT,  # noqa: ASYNC109 - of every request, not of this call
+    observer: PermitObserver | None = None,
 ) -> CoordinatorClient:
     """A client of the coordinator that listens there. Raises OSError, StoreError."""
 

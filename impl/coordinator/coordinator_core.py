@@ -1,8 +1,8 @@
 """A coordinator without threads, clock or network: a step a call, the time passed in.
 
-A step that changes a transaction waits in memory first (`ask`, `add`, `decide`, `time_out`, `finish`). `begin_flush` writes
-all that wait as one group, whoever drives the coordinator syncs the log, and `end_flush` lets the group take effect: what
-is not on disk has not happened, and nobody is told of it. Meanwhile others wait for the next group.
+A step that changes a transaction waits in memory first (`ask`, `add`, `decide`, `time_out`, `finish`). `begin_flush`
+writes all that wait as one group, whoever drives the coordinator syncs the log, and `end_flush` lets the group take
+effect: what is not on disk has not happened, and nobody is told of it. Meanwhile others wait for the next group.
 
 The limit is exact. A slot is promised when a request is admitted, and free again when the outcome is on disk.
 """
@@ -72,8 +72,9 @@ class Reply(NamedTuple):
 class ActiveTransaction:
     """One that takes a slot, or is about to.
 
-    `status`: as the log on disk has it · `ahead`: as it will be when all that waits is on disk · `names`: who takes part,
-    and whether the log on disk says so · `added`: how often somebody was added, on disk · `asker`: who asked for it last · `waiters`: for its outcome.
+    `status`: as the log on disk has it · `ahead`: as it will be when all that waits is on disk · `names`: who takes
+    part, and whether the log on disk says so · `added`: how often somebody was added, on disk · `asker`: who asked for
+    it last · `waiters`: for its outcome.
     """
 
     number: int
@@ -316,7 +317,7 @@ class CoordinatorCore:
         return True
 
     def sync(self) -> None:
-        """What is in the log is on disk; may run beside all other calls but the flushes. Raises OSError: then `fail`."""
+        """What is in the log is on disk; may run beside all calls but flushes. Raises OSError: then `fail`."""
         self._log.sync()
 
     def end_flush(self) -> None:

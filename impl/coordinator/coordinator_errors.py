@@ -5,11 +5,11 @@ from __future__ import annotations
 from gapless.impl.records.errors import Refused, StoreError
 
 
-class UnknownTransaction(Refused):  # noqa: N818 - it names a finding.
+class UnknownTransaction(Refused):
     """There is no such transaction, or none any more whose outcome is known."""
 
 
-class OtherwiseDecided(Refused):  # noqa: N818 - as above.
+class OtherwiseDecided(Refused):
     """The transaction ends otherwise, or is about to."""
 
 

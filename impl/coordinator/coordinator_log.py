@@ -17,6 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
+from gapless.impl.environment.mapped import Bytes
 from gapless.impl.environment.real import Disk, File
 from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, StoreError
 
@@ -96,8 +97,8 @@ class CoordinatorLog:
     # -- within ------------------------------------------------------------------------------------------------------
 
     @property
-    def _data(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-        return self._must().data  # type: ignore[return-value]
+    def _data(self) -> Bytes:
+        return self._must().data
 
     def _must(self) -> File:
         if self._file is None:
@@ -189,7 +190,7 @@ def _read_header(file: File, place: int) -> int | None:
     if magic == MAGIC and version != VERSION:
         raise NotAStore(f"{_name(place)}: version {version}, expected {VERSION}: it was written by another release")
     found = [_SAFE.unpack_from(head, slot) for slot in _SLOTS]
-    safe = [to for to, checksum in found if checksum and checksum == _check_safe(to, place)]
+    safe: list[int] = [to for to, checksum in found if checksum and checksum == _check_safe(to, place)]
     if not safe or magic != MAGIC:
         return None
     if own != place:
@@ -206,14 +207,14 @@ def _check_safe(to: int, place: int) -> int:
     return crc32(struct.pack(">QQ", to, place)) or 1
 
 
-def _put(data: np.ndarray[tuple[int], np.dtype[np.uint8]], at: int, content: bytes, place: int) -> int:
+def _put(data: Bytes, at: int, content: bytes, place: int) -> int:
     """Where the group ends that is now at `at`."""
     group = _GROUP.pack(len(content), _check_group(content, at, place)) + content
     data[at : at + len(group)] = np.frombuffer(group, np.uint8)
     return at + len(group)
 
 
-def _get(data: np.ndarray[tuple[int], np.dtype[np.uint8]], at: int, place: int) -> bytes | None:
+def _get(data: Bytes, at: int, place: int) -> bytes | None:
     """The group at `at`; None if there is none that is whole."""
     if at + _GROUP.size > len(data):
         return None

@@ -1,12 +1,13 @@
 """Every step of a coordinator and of its clients as events, for `gapless check`.
 
-Requests and transactions are numbered as the spec has them. What a log holds that nobody saw take effect (a group that
-was on its way when the power failed, or all of it where a recording begins in the middle of a life) is told as inferred.
+Requests and transactions are numbered as the spec has them. What a log holds that nobody saw take effect (a group
+that was on its way when the power failed, or all of it where a recording begins in the middle of a life) is told as
+inferred.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from gapless.impl.coordinator.coordinator_observer import Found
 from gapless.impl.coordinator.steps import ENDING, Key, Status
 from gapless.impl.recorder.spool import Spool
 from gapless.traces.events import event, writing
-from gapless.traces.events.event import OUTCOMES, ROWS, Origin, Vocabulary
+from gapless.traces.events.event import OUTCOMES, ROWS, Ints, Origin, Vocabulary
 
 ORIGIN = Origin("gapless-coordinator", "strict")  # what we record is the design, and deviates from it nowhere
 WORDS = Vocabulary(
@@ -106,7 +107,10 @@ class StepTape:
                 yield self._batch(spec, rows[where[low : low + ROWS]], where[low : low + ROWS])
 
     def _batch(
-        self, spec: str, rows: np.ndarray[tuple[int, int], np.dtype[np.int64]], where: np.ndarray[tuple[int], np.dtype[np.int64]]
+        self,
+        spec: str,
+        rows: Ints,
+        where: Ints,
     ) -> pa.RecordBatch:
         own = WORDS.arguments_of(spec)
         args = np.zeros((len(own), len(rows)), np.int64)

@@ -105,7 +105,7 @@ def frame(request: int, content: Content) -> bytes:
     return _LENGTH.pack(_HEAD.size + len(rest)) + _HEAD.pack(kind, request) + rest
 
 
-def _packed(content: Content) -> tuple[Kind, bytes]:
+def _packed(content: Content) -> tuple[Kind, bytes]:  # noqa: PLR0911 - a case each
     match content:
         case Hello(version, client):
             return Kind.HELLO, struct.pack(">H16s", version, client)
@@ -134,14 +134,14 @@ def content_of(data: bytes) -> tuple[int, Content]:
         raise BadFrame(f"a frame of kind {kind} with {len(data)} bytes: {error}") from error
 
 
-def _unpacked(kind: int, rest: bytes) -> Content:
+def _unpacked(kind: int, rest: bytes) -> Content:  # noqa: PLR0911 - as above
     match Kind(kind):
         case Kind.HELLO:
             return Hello(*struct.unpack(">H16s", rest))
         case Kind.OPEN:
             return Open(*struct.unpack(">QQ", rest))
         case Kind.ADD:
-            return AddName(*struct.unpack_from(">Q", rest), rest[8:])
+            return AddName(struct.unpack_from(">Q", rest)[0], rest[8:])
         case Kind.END:
             number, commit = struct.unpack(">QB", rest)
             return End(number, bool(commit))

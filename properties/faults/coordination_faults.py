@@ -29,7 +29,12 @@ COORDINATOR, PERMITS = Faults(), Faults()
 
 fault, permit_fault = COORDINATOR.plant, PERMITS.plant
 
-_ask, _apply, _needed, _begin = CoordinatorCore.ask, CoordinatorCore._apply, CoordinatorCore._needed, CoordinatorCore._begin
+_ask, _apply, _needed, _begin = (
+    CoordinatorCore.ask,
+    CoordinatorCore._apply,
+    CoordinatorCore._needed,
+    CoordinatorCore._begin,
+)
 _end_flush, _replay, _take_back = CoordinatorCore.end_flush, CoordinatorCore._replay, CoordinatorCore._take_back
 _time_out = CoordinatorCore.time_out
 _coordinator_ask = Coordinator.ask

@@ -1,1 +1,1 @@
-"""The coordinator and its clients beside their specs: step by step, through crashes, and in every order of small cases."""
+"""The coordinator and its clients beside their specs: step by step, and as they run."""

@@ -2,15 +2,15 @@
 
 Clients begin transactions, add, commit, abort, go away, are cancelled. Frames take their time, so that answers race
 timeouts; connections break; those who take part cannot be told; the disk is full, or fails; the coordinator's process
-dies or its power fails, in the midst of a flush too, and it is opened again with another limit. All the while
+dies or its power fails, in the midst of a flush too, and it is opened again with another limit. Meanwhile
 
 - no two requests are given one transaction, and nobody is told two outcomes of one;
 - no more are active than the limit, but for those that were when it was opened;
 - a request that met silence is answered by nobody in the coordinator's life, and its client waits for its timeout;
 - who is told of an outcome is told the one that the log has, and those who take part were told before.
 
-Then faults stop, and everything comes to rest: every slot is free, every permit is back, nobody waits. What was recorded
-conforms.
+Then faults stop, and everything comes to rest: every slot is free, every permit is back, nobody waits. What was
+recorded conforms.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class CoordinationCase:
             raise error
         self.sometimes += require_conformance(self.tape)
 
-    def _went_wrong(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Something was raised where nobody waits for it: it ends the case."""
         self.wrong.append(context.get("exception") or RuntimeError(context["message"]))
 
@@ -222,7 +222,9 @@ class CoordinationCase:
             outcome = Status.COMMITTED if commit else Status.ABORTED
             expect(self.told.setdefault(number, outcome) == outcome, f"transaction {number} has two outcomes")
             if number in self.with_parts:
-                expect(self.parts_told.get(number) == {commit}, f"transaction {number}: those who take part know nothing")
+                expect(
+                    self.parts_told.get(number) == {commit}, f"transaction {number}: those who take part know nothing"
+                )
             self.sometimes[f"told that it is {outcome.name}"] += 1
 
     async def _begin(self, client: CoordinatorClient) -> int | None:
@@ -292,5 +294,3 @@ def part(seeds: Sequence[int]) -> tuple[dict[int, str], Counter[str]]:
         if wrong is not None:
             failed[seed] = wrong
     return failed, seen
-
-

@@ -7,9 +7,9 @@ that the model takes when the flush is over. A crash keeps all of a group or non
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import immutables
 
@@ -26,8 +26,11 @@ from gapless.spec import language
 from gapless.spec.coordinator import Request, State, Status
 from gapless.spec.language import Map, Number, accepts, replace
 
+V = TypeVar("V", bound=int)
+
 CLIENT = b"client-of-a-test"
-DECISIONS = {Status.COMMITTED: Status.COMMITTING, Status.ABORTED: Status.ABORTING}
+NOBODY = Request(-1)
+DECISIONS: dict[int, int] = {Status.COMMITTED: Status.COMMITTING, Status.ABORTED: Status.ABORTING}
 
 
 class OnItsWay(NamedTuple):
@@ -177,7 +180,7 @@ class CoordinatorRefinement:
         else:
             if how.endswith("in a use"):
                 self.disk.lose_power_at(self.disk.operations + 1 + choose(4))
-            if how.endswith("in a flush") or how.endswith("in a use"):
+            if how.endswith(("in a flush", "in a use")):
                 with suppress(PowerLost):
                     self.core.begin_flush()
             self.disk = self.disk.kill(choose) if how.startswith("kill") else self.disk.crash(choose)
@@ -310,7 +313,7 @@ class CoordinatorRefinement:
             lives=_over(model.lives, {n: t.life for n, t in active.items()}),
             added=_over(model.added, {n: t.added for n, t in active.items()}),
             outcomes=_over(model.outcomes, {n: int(s >= Status.COMMITTED) for n, s in whole.items()}),
-            owners=_over(model.owners, {n: self.requests.get(t.key, -1) for n, t in active.items()}),
+            owners=_over(model.owners, {n: self.requests.get(t.key, NOBODY) for n, t in active.items()}),
             pending=_map({self.requests[t.key]: 1 for t in core.table.values() if not t.status}),
         )
 
@@ -329,7 +332,7 @@ def _map(entries: dict[Any, int]) -> Map[Any, int]:
     return Map(0, immutables.Map({key: value for key, value in entries.items() if value}))
 
 
-def _over(known: Map[Any, int], seen: dict[Any, int]) -> Map[Any, int]:
+def _over(known: Map[Any, V], seen: Mapping[Any, V]) -> Map[Any, V]:
     """The model's map, with what is seen of the implementation in its place."""
     for key, value in seen.items():
         known = known.set(key, value)
@@ -338,5 +341,3 @@ def _over(known: Map[Any, int], seen: dict[Any, int]) -> Map[Any, int]:
 
 def _shown(value: object) -> str:
     return str(dict(sorted(value.entries.items()))) if isinstance(value, Map) else str(value)
-
-

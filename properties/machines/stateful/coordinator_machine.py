@@ -1,8 +1,8 @@
 """Hypothesis drives a coordinator and its model: every step is always offered, and both take it, or both refuse.
 
-The rules are the steps of `spec/coordinator.py`, under the names of those that the implementation takes (`COUNTERPARTS`).
-The states are compared inside each step (`coordination/coordinator_refinement.py`), the log by its bytes on disk. In the
-end everything comes to rest, and the checker replays what was recorded.
+The rules are the steps of `spec/coordinator.py`, under the names of those that the implementation takes
+(`COUNTERPARTS`). The states are compared inside each step (`coordination/coordinator_refinement.py`), the log by its
+bytes on disk. In the end everything comes to rest, and the checker replays what was recorded.
 """
 
 from __future__ import annotations
@@ -110,7 +110,11 @@ class CoordinatorMachine(RuleBasedStateMachine):
     @rule(upto=st.integers(2, 10), ways=st.sets(st.sampled_from(WAYS)), commit=st.booleans())
     def live(self, upto: int, ways: set[str], commit: bool) -> None:  # noqa: FBT001 - as above
         """A client does what clients do, and stops somewhere."""
-        pair, newest = self.pair, lambda: self.newest_number
+        pair = self.pair
+
+        def newest() -> int:
+            return self.newest_number
+
         self.newest += 1
         steps: tuple[Callable[[], None], ...] = (
             lambda: pair.ask(self.newest, 100),
@@ -124,7 +128,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
             lambda: pair.acknowledge(newest()),
             lambda: pair.ask(max(self.newest - 1, 0), 100),
         )
-        for step in steps[:upto]:
+        for step in (*steps[:upto], steps[-1]):
             step()
 
     @rule(number=NUMBERS, commit=st.booleans(), first=st.booleans())
@@ -187,5 +191,3 @@ def first_failure(cases: int, machine: type[RuleBasedStateMachine] = Coordinator
     except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
         return begun, f"{type(error).__name__}: {error}"
     return None
-
-
