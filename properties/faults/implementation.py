@@ -18,17 +18,17 @@ from typing import NamedTuple
 from rich.console import Console
 
 from gapless.properties.faults import coordination_faults, dispatch_faults, storage_faults
-from gapless.properties.machines.coordination import coordination_cases
+from gapless.properties.machines.coordination import coordination_cases, coordinator_programs
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
-from gapless.properties.machines.stateful import coordinator_machine, dispatch_machine, permits_machine
+from gapless.properties.machines.stateful import dispatch_machine, permits_machine
 from gapless.properties.processes import workers
 
 MACHINES = {
     "crashes": (storage_faults.FAULTS, (crash_cases.first_failure,)),
     "coordinator": (
         coordination_faults.COORDINATOR,
-        (coordinator_machine.first_failure, coordination_cases.first_failure),
+        (coordinator_programs.first_failure, coordination_cases.first_failure),
     ),
     "permits": (coordination_faults.PERMITS, (permits_machine.first_failure, coordination_cases.first_failure)),
     "interleavings": (dispatch_faults.FAULTS, (schedule_cases.first_failure, dispatch_machine.first_failure)),

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 
-from gapless.properties.machines.coordination import coordination_cases
+from gapless.properties.machines.coordination import coordination_cases, coordinator_programs
 from gapless.properties.machines.coordination.crowds import Crowd, crowd_outside, crowd_within
 
 
@@ -38,13 +38,15 @@ def main() -> int:
     print(f"{asked.cases:,} cases, {len(failed)} failed; {time.monotonic() - began:.0f} s")  # noqa: T201 - a command
     for what, times in sorted(happened.items()):
         print(f"{times:>12,}  {what}")  # noqa: T201
+    broken = coordinator_programs.first_failure(asked.cases)
+    print(f"{asked.cases:,} long programs: {'nothing is wrong' if broken is None else broken}")  # noqa: T201
     for seed, wrong in failed.items():
         print(f"{wrong}\nAgain: python -m gapless.properties.machines.coordination --again {seed}")  # noqa: T201
     if asked.within:
         _show("within the process", crowd_within(asked.within, asked.max))
     if asked.outside:
         _show("over the loopback", crowd_outside(asked.outside, asked.max))
-    return int(bool(failed))
+    return int(bool(failed) or broken is not None)
 
 
 def _show(where: str, crowd: Crowd) -> None:

@@ -49,6 +49,7 @@ class CoordinatorRefinement:
         self.observer = observer
         self.now = 1_700_000_000_000
         self.requests: dict[Key, Request] = {}  # those of which the coordinator knows what became of them
+        self.names = 0  # of those who take part, so far
         self.asked = 0  # requests so far, as the model numbers them
         self.ended: list[int] = []  # transactions, in the order in which they ended
         self.on_its_way: list[OnItsWay] = []
@@ -103,7 +104,8 @@ class CoordinatorRefinement:
 
     def add(self, number: int) -> None:
         """Somebody takes part whose name is new."""
-        name = b"%d" % (self.model.added[Number(number)] + len(self.on_its_way))
+        self.names += 1
+        name = b"%d" % self.names
         self._offer(spec.add, number, lambda: self.core.add(number, name))
 
     def decide(self, number: int, *, commit: bool) -> None:

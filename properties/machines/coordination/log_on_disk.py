@@ -26,7 +26,8 @@ class Logged:
 
 def logged(files: Mapping[str, bytes]) -> dict[int, Logged]:
     """Every transaction that the newest file tells of. What follows its last whole group does not count."""
-    newest = max((name for name in files if name.startswith("log/")), default=None)
+    complete = (name for name in files if name.startswith("log/") and _is_complete(files[name], int(name[4:])))
+    newest = max(complete, default=None)
     found: dict[int, Logged] = {}
     for step, number, fields in _steps(files[newest], int(newest[4:])) if newest else ():
         match step:
@@ -43,6 +44,12 @@ def logged(files: Mapping[str, bytes]) -> dict[int, Logged]:
             case b"K":
                 found[number] = Logged(Status(fields[0]))
     return found
+
+
+def _is_complete(data: bytes, place: int) -> bool:
+    """Whether its header says up to where it is safe."""
+    slots = [struct.unpack_from(">QI", data.ljust(64, b"\0"), at) for at in (32, 48)]
+    return any(checksum and checksum == (crc32(struct.pack(">QQ", to, place)) or 1) for to, checksum in slots)
 
 
 LENGTHS = {b"B": 48, b"D": 18, b"F": 8, b"N": 8, b"K": 9}
