@@ -61,9 +61,9 @@ The names, by what they are for:
 
 from gapless.impl.coordinator.coordinator import Coordinator, Tell
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_core import CoordinatorSettings
 from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
 from gapless.impl.coordinator.coordinator_recorder import StepTape
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.records.errors import Damaged, DiskFull, InUse, NotAStore, Refused, Stopped, StoreError
 
 __all__ = [

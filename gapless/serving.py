@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from gapless.impl.coordinator.coordinator import Coordinator
-from gapless.impl.coordinator.coordinator_core import CoordinatorSettings
 from gapless.impl.coordinator.coordinator_recorder import StepTape
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 
 
 def run_coordinator(folder: Path, most: int, host: str, port: int, keep: int, record: Path | None) -> None:

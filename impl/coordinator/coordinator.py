@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Self
 
 from gapless.impl.coordinator.coordinator_client import PERMITS, TIMEOUT, CoordinatorClient
-from gapless.impl.coordinator.coordinator_core import CoordinatorCore, CoordinatorSettings, Reply
+from gapless.impl.coordinator.coordinator_core import CoordinatorCore
 from gapless.impl.coordinator.coordinator_errors import OtherwiseDecided, UnknownTransaction
 from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver, PermitObserver
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings, Reply
 from gapless.impl.coordinator.frames import (
     OF_THE_CONNECTION,
     VERSION,
     AddName,
     Content,
-    Done,
     End,
     Hello,
+    IsDone,
     No,
     Open,
     Welcome,
@@ -342,7 +343,7 @@ class _Session:
         if Status.COMMITTED <= reply.status:
             with suppress(UnknownTransaction):  # many ended at once, and this one's outcome is not kept any more
                 self._coordinator.core.acknowledge(reply.number)
-        self._send(request, Done(reply.number, reply.status))
+        self._send(request, IsDone(reply.number, reply.status))
 
     def _send(self, request: int, content: Content) -> None:
         if self._wire is not None:

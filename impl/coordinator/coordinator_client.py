@@ -20,9 +20,9 @@ from gapless.impl.coordinator.frames import (
     VERSION,
     AddName,
     Content,
-    Done,
     End,
     Hello,
+    IsDone,
     No,
     Open,
     Welcome,
@@ -51,7 +51,7 @@ _ERRORS: dict[Why, type[StoreError]] = {
 
 class _Call(NamedTuple):
     content: Content
-    answer: asyncio.Future[Done]
+    answer: asyncio.Future[IsDone]
 
 
 class CoordinatorClient:
@@ -142,7 +142,7 @@ class CoordinatorClient:
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    async def _ask(self, make: Callable[[], Content]) -> Done:
+    async def _ask(self, make: Callable[[], Content]) -> IsDone:
         self._check_open()
         number, has_permit = self.permits.ask(self._now())
         self._calls[number] = call = _Call(Welcome(0), self._loop.create_future())
@@ -161,7 +161,7 @@ class CoordinatorClient:
             self._wire.send(number, call.content)
         self._set_timer()
 
-    def _end(self, number: int, answer: Done | StoreError) -> None:
+    def _end(self, number: int, answer: IsDone | StoreError) -> None:
         """The request is answered: its permit goes to the next, and then its caller hears of it."""
         woken = self.permits.reply(number, self._now())
         if woken is None:
@@ -169,13 +169,13 @@ class CoordinatorClient:
             return
         self._tell(number, answer, woken)
 
-    def _tell(self, number: int, answer: Done | StoreError, woken: list[int]) -> None:
+    def _tell(self, number: int, answer: IsDone | StoreError, woken: list[int]) -> None:
         call = self._calls.pop(number)
         for other in woken:
             self._send(other)
         if call.answer.done():
             return
-        if isinstance(answer, Done):
+        if isinstance(answer, IsDone):
             call.answer.set_result(answer)
         else:
             call.answer.set_exception(answer)
@@ -247,7 +247,7 @@ class CoordinatorClient:
                         self._wire.send(number, self._calls[number].content)
             case No(_, sentence) if request == OF_THE_CONNECTION:
                 self._wrong = sentence
-            case Done():
+            case IsDone():
                 self._answered(request, content)
             case No(why, sentence):
                 self._answered(request, _ERRORS[why](sentence))
@@ -256,7 +256,7 @@ class CoordinatorClient:
                 if self._wire is not None:
                     self._wire.close()
 
-    def _answered(self, request: int, answer: Done | StoreError) -> None:
+    def _answered(self, request: int, answer: IsDone | StoreError) -> None:
         try:
             self._end(request, answer)
         except Refused as error:

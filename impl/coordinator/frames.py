@@ -82,7 +82,7 @@ class Welcome(NamedTuple):
     version: int
 
 
-class Done(NamedTuple):
+class IsDone(NamedTuple):
     """What was asked for is done, and on disk."""
 
     number: int
@@ -96,7 +96,7 @@ class No(NamedTuple):
     sentence: str
 
 
-Content = Hello | Open | AddName | End | Welcome | Done | No
+Content = Hello | Open | AddName | End | Welcome | IsDone | No
 
 
 def frame(request: int, content: Content) -> bytes:
@@ -117,7 +117,7 @@ def _packed(content: Content) -> tuple[Kind, bytes]:  # noqa: PLR0911 - a case e
             return Kind.END, struct.pack(">QB", number, commit)
         case Welcome(version):
             return Kind.WELCOME, struct.pack(">H", version)
-        case Done(number, status):
+        case IsDone(number, status):
             return Kind.DONE, struct.pack(">QB", number, status)
         case No(why, sentence):
             return Kind.NO, struct.pack(">B", why) + sentence.encode()[:LONGEST_NAME]
@@ -149,7 +149,7 @@ def _unpacked(kind: int, rest: bytes) -> Content:  # noqa: PLR0911 - as above
             return Welcome(*struct.unpack(">H", rest))
         case Kind.DONE:
             number, status = struct.unpack(">QB", rest)
-            return Done(number, Status(status))
+            return IsDone(number, Status(status))
         case Kind.NO:
             (why,) = struct.unpack_from(">B", rest)
             return No(Why(why), rest[1:].decode(errors="replace"))

@@ -20,7 +20,7 @@ from gapless.properties.faults.planting import Faults
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gapless.impl.coordinator.frames import Content, Done
+    from gapless.impl.coordinator.frames import Content, IsDone
     from gapless.impl.environment.mapped import Bytes
     from gapless.impl.environment.real import File
 
@@ -288,7 +288,7 @@ def _leaks(permits: Permits, number: int, now: int) -> list[int]:
 
 
 @permit_fault("an error gives no permit back", CoordinatorClient, "_answered", "P06")
-def _leaks_on_errors(client: CoordinatorClient, request: int, answer: Done | StoreError) -> None:
+def _leaks_on_errors(client: CoordinatorClient, request: int, answer: IsDone | StoreError) -> None:
     """In the end every caller waits."""
     if isinstance(answer, StoreError) and request in client._calls:
         client.permits.held[request] = 1 << 60  # nobody looks for it again

@@ -9,16 +9,17 @@ import pytest
 
 from gapless.impl.coordinator.coordinator import Coordinator
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_core import CoordinatorCore, CoordinatorSettings
+from gapless.impl.coordinator.coordinator_core import CoordinatorCore
 from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
 from gapless.impl.coordinator.coordinator_log import START
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.frames import (
     LONGEST,
     OF_THE_CONNECTION,
     BadFrame,
-    Done,
     Frames,
     Hello,
+    IsDone,
     No,
     Open,
     Why,
@@ -51,7 +52,9 @@ def with_one_committed(disk: SimulatedDisk, *, close: bool = True) -> Coordinato
     return core
 
 
-def in_virtual_time(main: Callable[[Coordinator], Awaitable[None]], settings: CoordinatorSettings | None = None) -> None:
+def in_virtual_time(
+    main: Callable[[Coordinator], Awaitable[None]], settings: CoordinatorSettings | None = None
+) -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, virtual_time.VirtualLoop)
@@ -243,9 +246,8 @@ def test_a_full_disk_is_told_and_passes() -> None:
         async with await Coordinator.open(disk, CoordinatorSettings(file_size=128)) as coordinator:
             client = await coordinator.client()
             disk.fail(errno.ENOSPC, verb="create", times=100)
-            with pytest.raises(NotWritten, match="No space left.*nothing was changed"):
-                for _ in range(5):
-                    await client.begin()
+            with pytest.raises(NotWritten, match=r"No space left.*nothing was changed"):
+                await asyncio.gather(*(client.begin() for _ in range(5)))
             disk.heal()
             await client.commit(await client.begin())
             await client.close()
@@ -266,7 +268,7 @@ def test_a_client_of_another_process_and_a_frame_that_is_none(tmp_path: Path) ->
                 (b"\xff" * 100, "expected at most"),
                 (frame(0, Open(0, 1)), "expected HELLO first"),
                 (frame(0, Hello(9, KEY.client)), "version 9, expected 1"),
-                (frame(0, Done(0, Status.OPEN)), "Done came"),
+                (frame(0, IsDone(0, Status.OPEN)), "IsDone came"),
                 (b"\0\0\0\x09\x63" + bytes(8), "99 is not a valid Kind"),
             ):
                 reader, writer = await asyncio.open_connection(host, port)

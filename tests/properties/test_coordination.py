@@ -21,7 +21,7 @@ from gapless.spec import coordinator, permits
 TestCoordinator = CoordinatorMachine.TestCase
 TestPermits = PermitsMachine.TestCase
 
-MACHINES = (
+MACHINES: tuple[tuple[type[RuleBasedStateMachine], ModuleType, dict[str, str], dict[str, str]], ...] = (
     (CoordinatorMachine, coordinator, coordinator_machine.COUNTERPARTS, coordinator_machine.OUTSIDE_THE_SPEC),
     (PermitsMachine, permits, permits_machine.COUNTERPARTS, {}),
 )
@@ -53,7 +53,11 @@ def test_a_case_is_the_same_again() -> None:
     ("recorder", "untold", "needs"),
     [
         (CoordinatorRecorder, "decided", "the outcome is the one that was decided"),
-        (CoordinatorRecorder, "finished", "(the outcome that is told is in the log|a slot is free|the limit leaves room)"),
+        (
+            CoordinatorRecorder,
+            "finished",
+            "(the outcome that is told is in the log|a slot is free|the limit leaves room)",
+        ),
         (PermitRecorder, "timed_out", "a permit is free"),
         (PermitRecorder, "acquired", "the request holds a permit"),
     ],

@@ -25,10 +25,10 @@ from typing import Any
 
 from gapless.impl.coordinator.coordinator import Coordinator
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient
-from gapless.impl.coordinator.coordinator_core import CoordinatorSettings
 from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
 from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, StepTape
-from gapless.impl.coordinator.frames import Content, Done, No
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.impl.coordinator.frames import Content, IsDone, No
 from gapless.impl.coordinator.steps import Key, Status
 from gapless.impl.coordinator.wires import Peer, Wire
 from gapless.impl.environment import virtual_time
@@ -194,7 +194,7 @@ class CoordinationCase:
 
     def _overheard(self, client: bytes) -> Overhear:
         def overhear(request: int, content: Content) -> None:
-            met_silence = isinstance(content, Done | No) and Key(client, request) in self.watch.silent
+            met_silence = isinstance(content, IsDone | No) and Key(client, request) in self.watch.silent
             expect(not met_silence, f"request {request} met silence, and is answered: {content}")
 
         return overhear

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 
-from gapless.impl.coordinator.coordinator_core import CoordinatorSettings
 from gapless.impl.coordinator.coordinator_recorder import StepTape
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.environment.choices import Choose
 from gapless.properties.machines.coordination.coordinator_refinement import CoordinatorRefinement
 from gapless.properties.machines.recorded_conformance import require_conformance
@@ -48,7 +48,7 @@ class CoordinatorProgram:
             return table[self.choose(len(table))]
         return self.pair.core.end - self.choose(5)
 
-    def _step(self, what: str) -> None:
+    def _step(self, what: str) -> None:  # noqa: C901, PLR0912 - a case each
         pair, choose = self.pair, self.choose
         match what:
             case "ask" | "live":

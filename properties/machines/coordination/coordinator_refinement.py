@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import immutables
 
-from gapless.impl.coordinator.coordinator_core import CoordinatorCore, CoordinatorSettings
+from gapless.impl.coordinator.coordinator_core import CoordinatorCore
 from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.steps import Key
 from gapless.impl.environment.choices import Choose, plainest
 from gapless.impl.environment.simulated import PowerLost, SimulatedDisk

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from gapless.impl.coordinator.coordinator import Coordinator
 from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
-from gapless.impl.coordinator.coordinator_core import CoordinatorSettings
 from gapless.impl.coordinator.coordinator_errors import TimedOut
 from gapless.impl.coordinator.coordinator_recorder import StepTape
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.environment import virtual_time
 from gapless.impl.environment.real import wall_clock
 from gapless.impl.environment.simulated import SimulatedDisk
@@ -77,18 +77,18 @@ def crowd_outside(clients: int, most: int, *, timeout: float = 1.0, rounds: int 
 
 
 async def _press(
-    coordinator: Coordinator, clients: list[CoordinatorClient], seen: Crowd, timeout: float, rounds: int
+    coordinator: Coordinator, clients: list[CoordinatorClient], seen: Crowd, given_up_after: float, rounds: int
 ) -> None:
     for _ in range(rounds):
         await asyncio.gather(*(_one(client, number, seen) for number, client in enumerate(clients)))
-    while coordinator.core.table:
+    while coordinator.core.table:  # noqa: ASYNC110 - what empties it is time
         await asyncio.sleep(LIFE / 2)
     core = coordinator.core
     seen.peak, seen.ignored = core.peak, core.ignored
     expect(core.peak <= core.limit, f"{core.peak} were active at once, of {core.limit}")
     expect(core.ignored == len(seen.waited), f"{core.ignored} were ignored, and {len(seen.waited)} timed out")
-    soonest = min(seen.waited, default=timeout)
-    expect(soonest > timeout - 0.002, f"a request was given up after {soonest} s, of {timeout} s")
+    soonest = min(seen.waited, default=given_up_after)
+    expect(soonest > given_up_after - 0.002, f"a request was given up after {soonest} s, of {given_up_after} s")
     for client in clients:
         expect(client.permits.free == PERMITS, f"{client.permits.held} hold permits at rest")
         expect(not client.late, f"{client.late} answers came late: silence was broken")

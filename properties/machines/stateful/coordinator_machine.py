@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from gapless.impl.coordinator.coordinator_core import CoordinatorSettings
 from gapless.impl.coordinator.coordinator_recorder import StepTape
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.properties.machines.coordination.coordinator_refinement import CoordinatorRefinement
 from gapless.properties.machines.recorded_conformance import require_conformance
 
