@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+LONGEST = 30 * 86400.0  # seconds of virtual time: who is still waiting then waits for ever
+
 
 class NothingToDo(Exception):  # noqa: N818 - it names a finding.
-    """Everybody waits for somebody else, for ever."""
+    """Everybody waits for somebody else, for ever; or timers go off for so long that nothing else will happen."""
 
 
 class _NoSelector(selectors.SelectSelector):
@@ -29,6 +31,8 @@ class _NoSelector(selectors.SelectSelector):
             raise NothingToDo("every task waits, and no timer runs")
         if not ready and timeout:
             self.slept += timeout
+        if self.slept > LONGEST:
+            raise NothingToDo(f"nothing came to rest in {LONGEST / 86400:g} days")
         return ready
 
 

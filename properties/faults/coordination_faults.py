@@ -367,7 +367,7 @@ def _waits_for_nobody(client: CoordinatorClient, number: int) -> None:
     """A permit is lost with every caller that goes away."""
     call = client._calls[number]
     if call.answer.cancelled():
-        client.permits.held[number] = 1 << 60
+        del client._calls[number]
         return
     if client._ready and client._wire is not None:
         client._wire.send(number, call.content)
