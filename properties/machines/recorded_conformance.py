@@ -23,7 +23,7 @@ NOTHING = "nothing recorded"
 """What a recording may give: it conforms; or no store was ever open, and nothing was recorded."""
 
 
-class RecordedSteps(Protocol):
+class RecordsBatches(Protocol):
     """Whoever recorded a run."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -34,7 +34,7 @@ class NotConforming(Exception):  # noqa: N818 - it names a finding.
     """The specs do not allow what a store recorded."""
 
 
-def require_conformance(recorder: RecordedSteps) -> Counter[str]:
+def require_conformance(recorder: RecordsBatches) -> Counter[str]:
     """What a recording gives, and how many `events` it has.
 
     Raises NotConforming, with the checker's story; RecordingFailed if the recorder could not read what it records.
