@@ -168,6 +168,14 @@ def _implementation_rows(stores: Path, records: int) -> Iterator[Row]:
         some = records // RECORDED // BATCH * BATCH  # for the recording is judged, which takes longer
         written = Extent(some, some * RECORD)
         yield row(f"{name}, recorded", f"{function}_recorded", written, stores, some, without=f"impl: {name}")
+    columns = f"append, {BODY} bytes, in batches of {BATCH:,}"
+    some = records // BATCH * BATCH
+    written = Extent(some, some * RECORD)
+    yield row(f"{columns}, as lists", "append_list", written, stores, some, without=f"impl: {columns}")
+    one = "build queues while appending, 1 worker"
+    yield row(one, "build_beside", written, stores, some, 1, runs=MORE_RUNS)
+    two = "build queues while appending, 2 workers"
+    yield row(two, "build_beside", written, stores, some, 2, runs=MORE_RUNS, without=f"impl: {one}")
     one = "build queues, 1 worker"
     yield row(one, "build", whole, store, stores, 1, runs=MORE_RUNS)
     for workers in (2, 8):

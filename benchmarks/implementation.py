@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from gapless.impl.files.segments import Segments
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.records import kernels
 from gapless.impl.records.record import Messages, properties_bytes
+from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 
 BODY = 200  # bytes of a message that is appended
@@ -44,9 +46,34 @@ def append(folder: str, count: int, *, recorded: bool = False) -> None:
 
 
 def append_batch(folder: str, count: int, *, recorded: bool = False) -> None:
-    """Messages ten thousand at a time, otherwise the same."""
+    """Messages ten thousand at a time, as columns, otherwise the same."""
+    messages = _columns()
+
+    def send(store: Store) -> None:
+        for _ in range(count // BATCH):
+            store.append_batch(messages)
+
+    _append(folder, send, count * (BODY + 110), recorded=recorded)
+
+
+def append_list(folder: str, count: int) -> None:
+    """Messages ten thousand at a time, as a plain list, otherwise the same."""
+    bodies = _columns().bodies.tobytes()
+    messages = [
+        (*QUEUES[number % len(QUEUES)], bodies[number * BODY : (number + 1) * BODY], {"TAGS": "paid"})
+        for number in range(BATCH)
+    ]
+
+    def send(store: Store) -> None:
+        for _ in range(count // BATCH):
+            store.append_batch(messages)
+
+    _append(folder, send, count * (BODY + 110), recorded=False)
+
+
+def _columns() -> Messages:
     extra = properties_bytes({"TAGS": "paid"})
-    messages = Messages(
+    return Messages(
         QUEUES,
         np.arange(BATCH, dtype=np.int32) % len(QUEUES),
         np.random.default_rng(1).integers(0, 256, BATCH * BODY, np.uint8),
@@ -54,12 +81,6 @@ def append_batch(folder: str, count: int, *, recorded: bool = False) -> None:
         np.frombuffer(extra * BATCH, np.uint8),
         np.arange(BATCH + 1) * len(extra),
     )
-
-    def send(store: Store) -> None:
-        for _ in range(count // BATCH):
-            store.append_batch(messages)
-
-    _append(folder, send, count * (BODY + 110), recorded=recorded)
 
 
 def append_recorded(folder: str, count: int) -> None:
@@ -122,6 +143,29 @@ def build(path: str, folder: str, workers: int) -> None:
         files = [file for file in Path(path, "consumequeue").rglob("*") if file.is_file()]
         same = all((Path(made) / file.relative_to(path)).read_bytes() == file.read_bytes() for file in files)
         answer(seconds, sum(queue.committed for queue in queues.all), "conforms" if same else "departs")
+
+
+def build_beside(folder: str, count: int, workers: int) -> None:
+    """All queues of a log, while another thread appends to it as fast as it can."""
+    messages, is_built = _columns(), Event()
+    with tempfile.TemporaryDirectory(dir=folder) as made, Store.open(Path(made, "store"), Settings(workers=0)) as store:
+        _touch(3 * count * (BODY + 110))
+        for _ in range(count // BATCH):
+            store.append_batch(messages)
+
+        def go_on() -> None:
+            while not is_built.is_set():
+                store.append_batch(messages)
+
+        log, queues = store.core.log, ConsumeQueues(RealDisk(Path(made, "queues")), store.core.kept.queue_file_size)
+        dispatch, end, beside = Dispatch(log, queues, position=log.start), log.end, Thread(target=go_on)
+        beside.start()
+        began = time.perf_counter()
+        rebuild(dispatch, end, workers=workers)
+        seconds = time.perf_counter() - began
+        is_built.set()
+        beside.join()
+        answer(seconds, sum(queue.committed for queue in queues.all))
 
 
 def recover(path: str) -> None:

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
-from gapless.impl.workloads.stepwise import Stepwise
 from gapless.impl.workloads.threaded import run_threaded
 from gapless.impl.workloads.trial import DISK_FAULTS, FAULTS, Trial
 from gapless.impl.workloads.workload import ClientLogWriter, Workload
+from gapless.stepwise import Stepwise
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -2,12 +2,12 @@
 
 A store is a folder. Messages are appended to the queues of a topic, and each queue gives them numbers from 0 on:
 
->>> from gapless.store import Messages, Refused, Settings, Store
+>>> from gapless.store import Refused, Settings, Store
 >>> store = Store.open("data", Settings(synchronous=True))
 >>> store.append("orders", 0, b"paid", tag="new", properties={"KEYS": "a17 b4"}).number
 0
 >>> positions, numbers = store.append_batch(
-...     Messages.of_list([("orders", 0, b"%d" % number, {"TAGS": "odd"} if number % 2 else {}) for number in range(6)])
+...     [("orders", 0, b"%d" % number, {"TAGS": "odd"} if number % 2 else {}) for number in range(6)]
 ... )
 >>> numbers.tolist()
 [1, 2, 3, 4, 5, 6]
@@ -55,6 +55,30 @@ Others may read while this process writes; they need no lock, and change nothing
 ...     view.read("orders", 0, 6)[0].body
 b'5'
 
+How a store is doing is a value, to be asked for at any time:
+
+>>> stats = store.stats()
+>>> stats.messages, stats.queues, stats.dispatch_lag, stats.trouble
+(7, 1, 0, None)
+>>> stats.flushes > 0 and stats.p99_flush_ms >= stats.median_flush_ms > 0
+True
+
+A backup is a copy in a new folder, and opens as a store does. Meanwhile others go on appending:
+
+>>> store.backup("copy") == store.stats().log_end
+True
+>>> with Store.open("copy") as copy:
+...     copy.range("orders", 0), copy.group("billing").cursor("orders", 0)
+((0, 7), 3)
+
+Nothing expires by itself, until somebody says that it shall, once and for all: here every minute, whole files of which
+all is older than a week, and the oldest as long as the log has more than 10 GB.
+
+>>> keep = Settings(reserved_hours=7 * 24, reserved_bytes=10 * 10**9, expire_interval=60_000, change=True)
+>>> with Store.open("copy", keep) as copy:
+...     copy.stats().expired_bytes
+0
+
 In `asyncio`, those who wait take no thread:
 
 >>> import asyncio
@@ -75,6 +99,7 @@ The names, by what they are for:
 * `Store`, `Settings`: a store that is open, and how it works. `StoreView`: one that is open for reading alone.
 * `Messages`: what is appended at once, as columns. `Appended`: where a message is.
 * `Record`: a message that was read. `MessageColumns`: many of them. `Group`: a consumer group.
+* `Stats`: how a store is doing: sizes, rates, what consumers do not see yet, how long flushes take, what went wrong.
 * `StoreError`: whatever can go wrong. `Refused`: the call is not possible, and nothing has changed. `Stopped`: the
   store takes no more calls. `DiskFull`: there is no room for another file. `InUse`: another writer has the store.
   `NotAStore`: the folder holds something else. `WrongFileSize`: the files have another length than the settings say.
@@ -96,6 +121,7 @@ from gapless.impl.records.record import Messages, Record
 from gapless.impl.store.core import Settings
 from gapless.impl.store.groups import Group
 from gapless.impl.store.placed import Appended
+from gapless.impl.store.stats import Stats
 from gapless.impl.store.store import Store
 from gapless.impl.store.view import StoreView
 
@@ -111,6 +137,7 @@ __all__ = [
     "Record",
     "Refused",
     "Settings",
+    "Stats",
     "Stopped",
     "Store",
     "StoreError",

@@ -14,6 +14,7 @@ from gapless.impl.records.record import Bytes, Ints
 
 Array = TypeVar("Array", Ints, Bytes)
 
+CROWDS = 8  # times as many queues as stay in memory: so many may be in flight
 ROOM_AT_FIRST = 64  # numbers of a queue's bitmap, a power of 2; it doubles
 
 
@@ -28,6 +29,7 @@ class QueueTable:
         self.queues = queues
         self.room = room
         self.most = self._crowd = most  # queues whose slots stay in memory, unless more are in flight
+        self.limit = CROWDS * most  # queues that are in flight; where there are more, some are to become visible first
         self.columns: Ints = np.zeros((16, s.COLUMNS), np.int64)
         self.places: Ints = np.full(64, -1, np.int64)
         self.subjects: Ints = np.zeros((32, s.S_COLUMNS), np.int64)
@@ -63,8 +65,7 @@ class QueueTable:
         row = self.columns[queue.index]
         row[s.BATCH] = -1
         if queue.first < queue.committed:
-            newest = queue.slots(queue.committed - 1, queue.committed)[0, :8]
-            row[s.NEWEST] = int.from_bytes(newest.tobytes(), "big", signed=True)
+            row[s.NEWEST] = queue.last_position()
         self.widen(queue)
 
     def has(self, queue: ConsumeQueue) -> bool:
@@ -77,17 +78,23 @@ class QueueTable:
         row[s.SCANNED] = row[s.COMMITTED] = queue.scanned = queue.committed = number
         row[s.NEWEST], row[s.FROM], row[s.UPTO] = -1, 0, 0
 
-    def reserve(self, queue: ConsumeQueue, number: int) -> None:
-        """There are slots for the queue's entries from `number` on. Raises DiskFull, StoreError."""
-        slots, upto = queue.reserve(number)
+    def reserve(self, queue: ConsumeQueue, number: int) -> bool:
+        """There are slots for the queue's entries from `number` on. Raises DiskFull, StoreError.
+
+        False where too many queues are in flight: an operating system has room for some 65,000 mapped files.
+        """
         if len(self._held) >= self._crowd:
             self._let_go()
+        if len(self._held) >= self.limit and queue.index not in self._held:
+            return False
+        slots, upto = queue.reserve(number)
         row, held = self.columns[queue.index], self._held[queue.index]
         row[s.ADDRESS], row[s.FROM], row[s.UPTO] = slots.ctypes.data, number, upto
         # Workers write by address: what lies there stays in memory until all of it is visible, whoever closes the file.
         while held and held[0][0] <= row[s.COMMITTED]:
             held.popleft()
         held.append((upto, slots))
+        return True
 
     def _let_go(self) -> None:
         """The slots of queues that have nothing in flight need not stay in memory: they are asked for once more."""
@@ -96,7 +103,7 @@ class QueueTable:
             if row[s.SCANNED] == row[s.COMMITTED]:
                 row[s.FROM] = row[s.UPTO] = 0
                 del self._held[index]
-        self._crowd = max(self.most, 2 * len(self._held))
+        self._crowd = min(max(self.most, 2 * len(self._held)), self.limit)
 
     def widen(self, queue: ConsumeQueue) -> None:
         """The queue's bitmap has twice the room."""

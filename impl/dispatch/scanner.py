@@ -20,7 +20,7 @@ ADVICE = "run `gapless check` on the store, and take the log from a copy"
 class Scanner:
     """`position`: where the log is scanned from · the rest: as in `Dispatch`.
 
-    `blocked`: the next record waits for everything in flight, because its queue begins anew.
+    `blocked`: the next record waits for what is in flight: its queue begins anew, or too many queues are in memory.
     """
 
     def __init__(
@@ -94,8 +94,9 @@ class Scanner:
             raise _damage(why, data, base, p)
         queue = table.queues.all[one]
         if why == scan_kernel.AWAY:
-            table.reserve(queue, two)
-        elif why == scan_kernel.NARROW:
+            self.blocked = not table.reserve(queue, two)
+            return not self.blocked
+        if why == scan_kernel.NARROW:
             table.widen(queue)
         elif why == scan_kernel.SKIPPED and self._headless and queue.scanned == 0 < two:
             queue.first = queue.flushed = two

@@ -1,1 +1,1 @@
-"""What a store runs in: a disk, a clock and a scheduler, real or simulated."""
+"""What a store runs in: a disk and a clock."""

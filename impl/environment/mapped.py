@@ -31,6 +31,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.mmap.restype = ctypes.c_void_p
 LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_ssize_t]
 LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+LIBC.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 MAP_FAILED = ctypes.c_void_p(-1).value
 
 
@@ -49,6 +50,10 @@ class Mapping:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         where = self.address, not write
         self.__array_interface__ = {"data": where, "shape": (length,), "typestr": "|u1", "version": 3}
+
+    def advise(self, length: int, what: int) -> None:
+        """The kernel is told how the first so many bytes are going to be used. It may not care."""
+        LIBC.madvise(self.address, length, what)
 
     def __del__(self, unmap: Callable[[int, int], int] = LIBC.munmap) -> None:
         if (address := getattr(self, "address", None)) is not None:
@@ -70,6 +75,7 @@ class MappedFile:
         self.descriptor = descriptor
         self.is_closed = False
         self._identity = (-1, -1)
+        self._mapping: Mapping | None = None
 
     def map(self, length: int, *, write: bool) -> None:
         """Its bytes are in memory. Raises OSError."""
@@ -77,7 +83,8 @@ class MappedFile:
         self._identity = (status.st_dev, status.st_ino)
         data: Bytes = np.zeros(0, np.uint8)  # what a crash in the midst of `create` may leave, and none can map
         if length:
-            data = np.asarray(Mapping(self.descriptor, length, write=write))
+            self._mapping = Mapping(self.descriptor, length, write=write)
+            data = np.asarray(self._mapping)
         if not write:
             data.flags.writeable = False
         self.data = data
@@ -92,6 +99,12 @@ class MappedFile:
 
     def used(self) -> int:
         """Where its zeros begin. A file system that keeps no count of that says: nowhere. Raises OSError."""
+        end = self._used()
+        if self._mapping is not None:
+            self._mapping.advise(end, mmap.MADV_WILLNEED)
+        return end
+
+    def _used(self) -> int:
         end = 0
         with self._opened() as descriptor:
             while end < len(self.data):
@@ -158,6 +171,11 @@ class MappedFile:
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def expect_sparse_use(self) -> None:
+        """Who touches a page gets that page alone. Else a kernel reads ahead: megabytes of zeros for a first entry."""
+        if self._mapping is not None:
+            self._mapping.advise(self._mapping.length, mmap.MADV_RANDOM)
 
     def rest(self) -> None:
         """The descriptor goes.

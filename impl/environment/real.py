@@ -54,10 +54,13 @@ class File(Protocol):
         """There is room on the disk for bytes `low:high`, which nobody writes to meanwhile. Raises OSError: ENOSPC."""
 
     def used(self) -> int:
-        """Where its zeros begin: all bytes from there on are zeros. Raises OSError."""
+        """Where its zeros begin: all bytes from there on are. Who asks is about to read the others. Raises OSError."""
 
     def rest(self) -> None:
         """It is seldom synced from now on: what that needs may be let go."""
+
+    def expect_sparse_use(self) -> None:
+        """Few of its bytes are touched at a time, here and there."""
 
     def sync(self) -> None:
         """Everything written so far is durable. Raises OSError: then nobody knows what is, and none may be promised."""
@@ -86,6 +89,9 @@ class Disk(Protocol):
 
     def sync(self, files: Sequence[File]) -> None:
         """As `File.sync` of each, which may have been done for some where it raises OSError; many cost little more."""
+
+    def sync_all(self) -> None:
+        """As `File.sync` of all files that are there, whoever wrote them. Raises OSError."""
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
@@ -183,11 +189,24 @@ class RealDisk:
                 file.sync()
             return
         mapped = [file for file in files if isinstance(file, MappedFile)]
-        for file in mapped:
+        self._sync_whole()
+        for file in mapped:  # behind it, as in `MappedFile.sync`: what was cut off meanwhile is not promised either
             file.require()
+        self._named.update(file.path for file in mapped)
+
+    def sync_all(self) -> None:
+        """As `File.sync` of all files that are there, whoever wrote them. Raises OSError."""
+        if self._whole >= 0:
+            self._sync_whole()
+            return
+        for folder, _, names in os.walk(self.folder, topdown=False, onerror=_raised):
+            for name in names:
+                _sync(Path(folder, name))
+            _sync_folder(Path(folder))
+
+    def _sync_whole(self) -> None:
         if LIBC.syncfs(self._whole):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(self.folder))
-        self._named.update(file.path for file in mapped)
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there, and so is its folder if nothing else was in it. Raises OSError."""
@@ -325,6 +344,19 @@ LONGEST_NAME = 255
 def _unfinished(name: str) -> bool:
     """Whether a process was stopped while it wrote this small file: its name is none that a store knows."""
     return name.startswith(".") and name.endswith(".tmp")
+
+
+def _raised(error: OSError) -> None:
+    raise error
+
+
+def _sync(path: Path) -> None:
+    """A file is durable. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,7 +1,10 @@
 """The settings that belong to a store and not to a run of it: kept in `config/gapless.json`, which no broker reads.
 
 A program that opens a store need not know them, and one that contradicts them is told so: a synchronous store that is
-opened as another one would break promises in silence, and other delays would give old messages new times.
+opened as another one would break promises in silence, and other delays would give old messages new times. How much a
+store keeps, and whether it lets go of the rest by itself, is the store's, too: whichever of several programs opens it,
+it does not fill the disk because one of them has not heard of that, and loses nothing because one of them is mistaken.
+A new store lets nothing go by itself.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ class KeptSettings:
     synchronous: bool = False
     delays: tuple[int, ...] = DELAYS
     reserved_hours: int = 72
+    reserved_bytes: int = 0
+    expire_interval: int = 0
     checksums: bool = True
 
 

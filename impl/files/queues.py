@@ -37,7 +37,8 @@ class ConsumeQueue:
     number whose message is kept · `next`: the number that the next message takes; `found`: what that was when the store
     was opened · `scanned`, `committed`, `flushed`: exclusive ends of the numbers that dispatch gave, of the entries
     that readers see (the commit position), and of those that survive a crash · `anew`: how often its numbers began at 0
-    again.
+    again · `recovered`: how far its entries reached when the store was opened · `reach`: where in the log the
+    message of the last entry that was found ends, as the entries alone say; 0 where there is none.
     """
 
     def __init__(self, index: int, topic: str, queue_id: int, segments: Segments) -> None:
@@ -51,7 +52,9 @@ class ConsumeQueue:
         self.segments = segments
         self.per_file = segments.size // ENTRY_BYTES
         self.first = self.next = self.scanned = self.committed = self.flushed = self.found = 0
-        self.anew = 0
+        self.anew = self.recovered = self.reach = 0
+        self._last = 0  # where the message of the last recovered entry lies
+        self._is_followed = False  # something lies behind the entries that were recovered
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -88,7 +91,7 @@ class ConsumeQueue:
         """The topic was deleted and made again: numbers start at 0, and the old entries are gone."""
         self.anew += 1
         self.segments.delete_from(0)
-        self.first = self.scanned = self.committed = self.flushed = 0
+        self.first = self.scanned = self.committed = self.flushed = self.recovered = 0
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -102,6 +105,12 @@ class ConsumeQueue:
         """Entries `low:high` as (position, size, tag)."""
         parts = [self.slots(*part).view(ENTRY).reshape(-1) for part in self._parts(low, high)]
         return np.concatenate(parts) if parts else np.zeros(0, ENTRY)
+
+    def last_position(self) -> int:
+        """Where the message of the last visible entry lies."""
+        if self.committed == self.recovered:
+            return self._last
+        return int(self.entries(self.committed - 1, self.committed)["position"][0])
 
     def _parts(self, low: int, high: int) -> Iterator[tuple[int, int]]:
         """The same numbers, cut where files end."""
@@ -121,32 +130,24 @@ class ConsumeQueue:
         After a crash the slots behind it may hold anything, so an entry counts if the log has its message, or began
         above it (at `start`): then it is old, and its file has been safe for long.
         """
-        end = 0
+        end = self.reach = self._last = 0
+        self._is_followed = False
         for base in reversed(self.segments.bases):
             found = self._slots_in_use(base)
             position, size = found["position"], found["size"]
+            self.reach = self.reach or _reach(found)
             likely = np.flatnonzero((0 < size) & (size != BLANK_SLOT) & (0 <= position) & (position < upto))
             numbers = likely + base // ENTRY_BYTES
             for number, at in zip(numbers[::-1].tolist(), likely[::-1].tolist(), strict=True):
                 if position[at] < start or stands(number, int(position[at]), int(size[at])):
-                    end = number + 1
+                    end, self._last = number + 1, int(position[at])
                     break
+            self._is_followed |= bool(found[max(end - base // ENTRY_BYTES, 0) :].view(np.uint8).any())
             if end:
                 break
-        self.next = self.scanned = self.committed = self.flushed = end
+            self._is_followed = True  # a file without an entry of ours
+        self.next = self.scanned = self.committed = self.flushed = self.recovered = end
         self.forget_below(start)
-
-    def reach(self) -> int:
-        """Where in the log the message of the last entry ends, as the entries alone say; 0 where there is none."""
-        for base in reversed(self.segments.bases):
-            found = self._slots_in_use(base)
-            if not len(found):
-                continue
-            written = found["size"] > 0
-            count = len(found) if written.all() else int(written.argmin())
-            if count and found["size"][count - 1] != BLANK_SLOT:
-                return int(found["position"][count - 1]) + int(found["size"][count - 1])
-        return 0
 
     def _slots_in_use(self, base: int) -> npt.NDArray[np.void]:
         """The slots of a file, as (position, size, tag), but for zeros at its end."""
@@ -165,32 +166,37 @@ class ConsumeQueue:
                 return
         self.first = max(self.first, self.committed)
 
-    def truncate(self) -> list[File]:
+    def truncate(self) -> bool:
         """Slots from `scanned` on are zeros, and later files are gone: what a crash took away never comes back.
 
-        Returns the file that is to be synced for that to last. Raises StoreError.
+        Returns whether any were not: for that to last, the disk is to be synced. Raises StoreError.
         """
-        base = self._base(self.scanned)
-        self.segments.delete_from(base + self.segments.size)
-        if base not in self.segments.bases:
-            return []
-        if not self.scanned:
-            self.segments.delete_from(base)
-            return []
-        file = self.segments.file(base, write=True)
-        used = asked(file.used, self.segments.path(base))
-        zero_from(file.data[:used], self.scanned * ENTRY_BYTES - base)
-        return [file]
+        followed, self._is_followed = self._is_followed, False
+        base = self._base(self.scanned) if self.scanned else -self.segments.size
+        if followed:
+            self.segments.delete_from(base + self.segments.size)
+        if followed and base in self.segments.bases:
+            file = self.segments.file(base, write=True)
+            used = asked(file.used, self.segments.path(base))
+            zero_from(file.data[:used], self.scanned * ENTRY_BYTES - base)
+        return followed
 
     def delete_expired(self) -> None:
         """Files whose entries have all expired are gone, but never the last one that has any (docs/rocketmq.md#expiry).
 
         Once no message of a queue is left, its next number is known from its last entry alone.
         """
-        for base in self.segments.bases[:-1]:
-            end = (base + self.segments.size) // ENTRY_BYTES
-            if end <= self.first and end < self.flushed:
-                self.segments.delete(base)
+        for base in [base for base in self.segments.bases[:-1] if self._has_expired(base)]:
+            self.segments.delete(base)
+
+    @property
+    def has_expired_files(self) -> bool:
+        """Whether `delete_expired` has anything to do."""
+        return len(self.segments.bases) > 1 and self._has_expired(self.segments.bases[0])
+
+    def _has_expired(self, base: int) -> bool:
+        end = (base + self.segments.size) // ENTRY_BYTES
+        return end <= self.first and end < self.flushed
 
 
 def names_of_queues(disk: Disk) -> Iterator[tuple[str, str]]:
@@ -198,6 +204,15 @@ def names_of_queues(disk: Disk) -> Iterator[tuple[str, str]]:
     for topic in asked(lambda: disk.folders(FOLDER), FOLDER):
         folder = f"{FOLDER}/{topic}"
         yield from ((topic, name) for name in asked(partial(disk.folders, folder), folder))
+
+
+def _reach(found: npt.NDArray[np.void]) -> int:
+    """Where the message of the last of these entries ends; 0 where the first slot is empty or the last one blank."""
+    written = found["size"] > 0
+    count = len(found) if written.all() else int(written.argmin())
+    if not count or found["size"][count - 1] == BLANK_SLOT:
+        return 0
+    return int(found["position"][count - 1]) + int(found["size"][count - 1])
 
 
 def entries(data: Bytes) -> npt.NDArray[np.void]:
@@ -255,6 +270,10 @@ class ConsumeQueues:
     def known(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """The queue, if anybody met it."""
         return self._named.get((topic, queue_id))
+
+    def count_mapped(self) -> int:
+        """How many of their files are in memory, about."""
+        return self._mapped.count()
 
     def clear(self) -> None:
         """All entries are gone, to be built again from the log."""

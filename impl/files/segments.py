@@ -31,6 +31,10 @@ class MappedFiles:
         self._all: deque[tuple[Segments, int]] = deque()  # those opened first stand first
         self._choosing = Lock()
 
+    def count(self) -> int:
+        """How many they are, about."""
+        return len(self._all)
+
     def add(self, segments: Segments, base: int) -> None:
         """One more file is in memory; where that is one too many, another is let go, as soon as nobody uses its bytes.
 
@@ -136,6 +140,14 @@ class Segments:
             asked(lambda: file.reserve(known, upto), self.path(base))
             self._rooms[base] = upto
 
+    def taken(self, end: int) -> int:
+        """Bytes of the disk that the files take, as far as is known, where they are written to up to `end`."""
+        return sum(max(self._rooms.get(base, 0), min(max(end - base, 0), self.size)) for base in self.bases.copy())
+
+    def count_mapped(self) -> int:
+        """How many of the files are in memory."""
+        return len(self._open)
+
     def was_used(self, base: int) -> bool:
         """Whether a file was used since this was asked before. Where it was not, it is let go."""
         if base in self._used:
@@ -149,6 +161,7 @@ class Segments:
         self._open[base] = file
         if self.mapped is not None:
             file.rest()
+            file.expect_sparse_use()
             if before is None:
                 self.mapped.add(self, base)
         elif before is not None:

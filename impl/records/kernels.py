@@ -277,7 +277,7 @@ def seal_of(b: Bytes, p: int, properties: int, end: int, body: int, body_crc: in
     return SEALED if b[end - 1] == 2 and value == crc & 0x7FFFFFFF else BROKEN
 
 
-@njit(cache=True)
+@njit
 def is_sealed(b: Bytes, p: int, properties: int, end: int, tables: Tables) -> bool:
     """Whether the record `p:end` has the checksum that its properties carry, if they carry one."""
     body = parts_of(b, p, end - p)[0]

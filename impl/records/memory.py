@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from gapless.impl.environment.mapped import Bytes
+
+PAYLOAD = bytes.__basicsize__ - 1
+"""Where a bytes object has its bytes, from its `id` on: in CPython, on which numba depends."""
 
 
 def _loader(bits: int, kind: Any, *, big: bool) -> Any:
@@ -53,6 +59,21 @@ i64_at = _loader(64, types.int64, big=True)
 word_at = _loader(64, types.uint64, big=False)  # eight bytes as they lie: the first is the lowest
 put_i32 = _putter(32)
 put_i64 = _putter(64)
+
+
+@intrinsic
+def _pointer(_context: Any, _address: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+@njit(cache=True)
+def bytes_at(address: int, length: int) -> Bytes:
+    """The bytes that lie there, as an array that does not own them."""
+    found: Bytes = carray(_pointer(address), length, np.uint8)
+    return found
 
 
 @intrinsic

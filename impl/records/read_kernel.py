@@ -10,12 +10,13 @@ import numpy as np
 from numba import njit
 
 from gapless.impl.records import kernels
-from gapless.impl.records.memory import copy_bytes, i32_at, i64_at
+from gapless.impl.records.memory import bytes_at, copy_bytes, i32_at, i64_at
 from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, STORE_V6, Bytes, Ints
 
 # The rows that a pass fills. Those that say where texts end have one place more, and begin with a 0.
 BODY_END, REST_END, TAG_END, NUMBER, POSITION, TIME, TAG_CODE, ROWS = range(8)
 
+BEFORE_BODY = 88  # bytes of a record whose hosts are IPv4
 BLANK_SLOT = 0x7FFFFFFF  # the size in slots before a queue's first entry
 PROPERTY_END, SPACE = 2, 32  # bytes: no tag has the first, no key the second
 KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
@@ -75,11 +76,11 @@ def gather(
             return k
         if not light and not kernels.starts_with(rests, rest_end + head, rest_end + head + tail, prefix):
             return k
-        if kernels.crc32(bodies, body_end, length, tables) != i32_at(rest + 8):
+        crc = kernels.crc_from(0, bodies, body_end, length, tables)
+        if crc & 0x7FFFFFFF != i32_at(rest + 8):
             return k
-        if not kernels.is_sealed(b, p, topic_end + 2, p + size, tables):
-            return k
-        if position >= sealed and not kernels.starts_with(b, p + size - kernels.SEAL, p + size, kernels.SEAL_NAME):
+        seal = kernels.seal_of(b, p, topic_end + 2, p + size, body, crc, tables)
+        if seal == kernels.BROKEN or (position >= sealed and seal == kernels.NO_SEAL):
             return k
         properties = rest_end + head + topic_end + 2 - after
         from_tag, to_tag = value_of(rests, properties, rest_end + head + tail, kernels.TAGS)
@@ -96,6 +97,34 @@ def gather(
         rows[REST_END, k + 1] = rest_end
         rows[TAG_END, k + 1] = tag_end
     return len(slots)
+
+
+@njit(cache=True)
+def read_one(
+    address: int, size: int, number: int, position: int, queue: int, prefix_at: int, prefix_length: int, sealed: int
+) -> tuple[int, int]:  # fmt: skip
+    """The bytes of a message's body and its store time; -1 where it is not sound, or of a rarer kind.
+
+    Its record was copied to `address`, and has there at least `FIXED` bytes · `number`, `position`, `size`: what its
+    entry says · `prefix_at`, `prefix_length`: where its queue's prefix lies · `queue`, `sealed`: as in `gather`.
+    """
+    b = bytes_at(address, size)
+    body, topic, topic_end = kernels.parts_of(b, 0, size)
+    if body != BEFORE_BODY or topic_end - topic + 1 != prefix_length or i32_at(address + 4) != kernels.V1:
+        return -1, 0
+    if i32_at(address) != size or i64_at(address + 28) != position or i64_at(address + 20) != number:
+        return -1, 0
+    prefix = bytes_at(prefix_at, prefix_length)
+    if i32_at(address + 12) != queue or not kernels.starts_with(b, topic - 1, topic_end, prefix):
+        return -1, 0
+    length = i32_at(address + body - 4)
+    crc = kernels.crc_from(0, b, body, length, kernels.CRC_TABLES)
+    seal = kernels.seal_of(b, 0, topic_end + 2, size, body, crc, kernels.CRC_TABLES)
+    if crc & 0x7FFFFFFF != i32_at(address + 8) or seal == kernels.BROKEN:
+        return -1, 0
+    if position >= sealed and seal == kernels.NO_SEAL:
+        return -1, 0
+    return length, kernels.time_of(b, 0)
 
 
 @njit(nogil=True, cache=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -144,6 +145,10 @@ class Record(NamedTuple):
         return f"Record({self.topic}/{self.queue} number={self.number} position={self.position} body={body})"
 
 
+Listed = Sequence[tuple[str, int, bytes, Mapping[str, str]]]
+"""Messages one by one: topic, queue id, body, properties."""
+
+
 @dataclass(frozen=True, slots=True)
 class Messages:
     """Many messages as columns, to be appended in one native pass.
@@ -161,25 +166,63 @@ class Messages:
     property_ends: Ints | None = None
 
     @classmethod
-    def of_list(cls, messages: Sequence[tuple[str, int, bytes, Mapping[str, str]]]) -> Messages:
+    def of_list(cls, messages: Listed) -> Messages:
         """Columns from (topic, queue id, body, properties) one by one. Raises Refused."""
-        pairs = list(dict.fromkeys((topic, queue) for topic, queue, _, _ in messages))
-        index = {pair: number for number, pair in enumerate(pairs)}
-        bodies = [body for _, _, body, _ in messages]
-        properties = [properties_bytes(given) for _, _, _, given in messages]
+        index: dict[tuple[str, int], int] = {}
+        which, bodies, lengths, properties, property_lengths = [], [], [], [], []
+        for low in range(0, len(messages), NEAR):
+            try:
+                topics, ids, some, given = zip(*messages[low : low + NEAR], strict=True)
+                pairs = list(zip(topics, ids, strict=True))
+                for pair in dict.fromkeys(pairs):
+                    index.setdefault(pair, len(index))
+                bodies.append(b"".join(some))
+                packed, packed_lengths = _packed(given)
+            except (TypeError, ValueError, AttributeError) as error:
+                raise Refused(f"expected messages as (topic, queue id, body, properties): {error}") from error
+            which.append(np.fromiter(map(index.__getitem__, pairs), np.int32, len(pairs)))
+            lengths.append(_lengths(some))
+            properties.append(packed)
+            property_lengths.append(packed_lengths)
         return cls(
-            pairs,
-            np.array([index[topic, queue] for topic, queue, _, _ in messages], np.int32),
+            list(index),
+            np.concatenate([np.zeros(0, np.int32), *which]),
             np.frombuffer(b"".join(bodies), np.uint8),
-            _ends(bodies),
+            _ends(lengths),
             np.frombuffer(b"".join(properties), np.uint8),
-            _ends(properties),
+            _ends(property_lengths),
         )
 
 
-def _ends(parts: Sequence[bytes]) -> Ints:
-    ends = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum([len(part) for part in parts], out=ends[1:])
+NEAR = 512
+"""Messages of a list that are looked at together: what they point to stays in a processor's cache meanwhile."""
+
+
+def _packed(given: Sequence[Mapping[str, str]]) -> tuple[bytes, Ints]:
+    """The properties of many messages, one after the other, and how long those of each are. Raises Refused.
+
+    What all of them are is looked at as a whole, and one by one only where there is something to be told of one.
+    """
+    names = list(chain.from_iterable(given))
+    values = list(chain.from_iterable([properties.values() for properties in given]))
+    if set(map(type, names)) | set(map(type, values)) <= {str}:
+        text = "".join(chain.from_iterable(zip(names, repeat("\x01"), values, repeat("\x02"), strict=False)))
+        is_plain = text.isascii() and "\0" not in text and text.count("\x01") == text.count("\x02") == len(names)
+        if is_plain and all(names) and all(values) and not set(names).intersection(RESERVED):
+            ends = _ends([_lengths(names) + _lengths(values) + 2])
+            return text.encode(), np.diff(ends[_ends([_lengths(given)])])
+    packed = [properties_bytes(properties) for properties in given]
+    return b"".join(packed), _lengths(packed)
+
+
+def _lengths(parts: Sequence[Sized]) -> Ints:
+    return np.fromiter(map(len, parts), np.int64, len(parts))
+
+
+def _ends(lengths: Sequence[Ints]) -> Ints:
+    """Where each of so many parts ends, one behind the other, and a 0 before."""
+    ends = np.zeros(1 + sum(map(len, lengths)), np.int64)
+    np.cumsum(np.concatenate([ends[:0], *lengths]), out=ends[1:])
     return ends
 
 

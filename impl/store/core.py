@@ -6,9 +6,9 @@ Whoever calls chooses the order: `store.py` with threads, `properties/` with a s
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +20,21 @@ from gapless.impl.files import folder
 from gapless.impl.files.checkpoint import NOWHERE, CheckpointFile
 from gapless.impl.files.kept import NAMES, KeptSettings, agreed, read_kept, write_kept
 from gapless.impl.files.log import CommitLog
-from gapless.impl.files.queues import FOLDER, MAPPED, ConsumeQueue, ConsumeQueues
+from gapless.impl.files.queues import FOLDER, ConsumeQueue, ConsumeQueues
 from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records.errors import Damaged, InUse, Refused, Stopped, StoreError
 from gapless.impl.records.input_checks import sound
-from gapless.impl.records.record import MAGIC_V1, MAGIC_V2, Ints, Messages
+from gapless.impl.records.record import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, Ints, Messages
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
 
-NEVER = 1 << 62  # ms: later than any time
+NEVER = 1 << 62  # ms, or bytes: later than any time, and more than any log has
 SLACK = 3000  # ms: a broker's own distance from the times in its checkpoint
+PORTION = 32  # queues that are looked at, or lose files, while dispatch pauses
+
+Paused = Callable[[], AbstractContextManager[None]]
+"""Makes what keeps dispatch from taking a step while it is entered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Settings:
     pre_allocate: bool = True  # whether the next log file is made before it is needed
     delays: tuple[int, ...] | None = None  # ms of each delay level, from level 1 on
     reserved_hours: int | None = None  # what was stored before that expires; 72 for a new store
+    reserved_bytes: int | None = None  # of the log: its oldest files expire where it has more; 0, any, for a new store
+    expire_interval: int | None = None  # ms after which the store lets go what has expired; 0, never, for a new store
     checksums: bool | None = None  # whether each record carries a checksum of itself; True for a new store
     change: bool = False  # whether what is said here is kept from now on, though the store was made otherwise
     verify: bool = False  # whether the whole log is stepped through, and all its checksums computed, to open it
@@ -64,7 +70,8 @@ class Settings:
         least = dict.fromkeys(
             ("flush_interval", "queue_flush_interval", "batch_bytes", "batch_records", "in_flight"), 1
         )
-        sizes, counts = ("file_size", "queue_file_size"), ("workers", "flush_pages", "reserved_hours")
+        sizes = ("file_size", "queue_file_size")
+        counts = ("workers", "flush_pages", "reserved_hours", "reserved_bytes", "expire_interval")
         for name, low in {**least, **dict.fromkeys(sizes, 1), **dict.fromkeys(counts, 0)}.items():
             given = getattr(self, name)
             if given is not None and (not isinstance(given, int) or given < low):
@@ -128,9 +135,10 @@ class Core:
         if anew:
             begin = self.log.start
         self._recover(begin, doubted)
-        self._require_no_loss(clean=clean)
         if self.log.end < begin:  # found by stepping through what comes before, and to be cut off there
             begin = self.log.start
+        self._recover_queues(self.log.end if clean and not anew else begin)
+        self._require_no_loss(clean=clean)
         folder.mark_running(self.disk)
         try:
             write_kept(self.disk, self.kept)
@@ -138,6 +146,7 @@ class Core:
             if anew:
                 self.queues.clear()
             self._build_queues(begin, self.log.end if clean and not anew else begin)
+            self._cut_queues(certain=clean and not anew)
         except StoreError:
             if clean and not anew:  # the log is as it was, and what was built is what is built the next time
                 with suppress(StoreError):
@@ -170,6 +179,11 @@ class Core:
         ours = min(max(self.log.sealed, known.sealed), self.log.end)
         self.log.sealed = ours if self.log.sealing else NOWHERE
 
+    def _recover_queues(self, trusted: int) -> None:
+        """How far the entries reach is known, those of messages before `trusted`, if the log has these."""
+        for queue in self.queues.all:
+            queue.recover(self.log.start, trusted, self._stands)
+
     def _queues_are_unsound(self) -> bool:
         """There are none, or one begins late though the log has its first messages: they are built anew."""
         first = [queue.segments.bases[0] for queue in self.queues.all if queue.segments.bases]
@@ -194,11 +208,14 @@ class Core:
                 return base
         return self.log.start
 
-    def _begins_with_a_record(self, position: int) -> bool:
+    def _begins_with_a_record(self, base: int) -> bool:
+        if not asked(self.log.segments.file(base).used, self.log.segments.path(base)):
+            return False  # zeros; where they have no room on the disk yet, tmpfs needs some for whoever reads them
+        return self._is_a_record(base)
+
+    def _is_a_record(self, position: int) -> bool:
         data, base = self.log.view(position)
         at = position - base
-        if asked(self.log.segments.file(position).used, self.log.segments.path(base)) <= at:
-            return False  # zeros; where they have no room on the disk yet, tmpfs needs some for whoever reads them
         names = int.from_bytes(data[at + 28 : at + 36].tobytes(), "big") == position
         return names and int.from_bytes(data[at + 4 : at + 8].tobytes(), "big") in (MAGIC_V1, MAGIC_V2)
 
@@ -222,34 +239,41 @@ class Core:
             )
         if clean or not self.log.segments.bases:
             later = [base for base in self.log.segments.bases if end <= base and self._begins_with_a_record(base)]
-            named = max((queue.reach() for queue in self.queues.all), default=0)
+            named = max((queue.reach for queue in self.queues.all), default=0)
             if later or end < named:
                 raise Damaged(f"{place}: no whole record begins here, but the log went on behind it; {advice}")
 
     def _build_queues(self, begin: int, trusted: int) -> None:
         """Every message from `begin` on has its entry; if one before it has none, all are built from the log's start.
 
-        Entries of messages before `trusted` stay as they are, if the log has these.
+        Entries of messages before `trusted` were recovered.
         """
         try:
-            self._dispatch_from(begin, trusted)
+            self._dispatch_from(begin)
         except Damaged:
             if begin == self.log.start == trusted:
                 raise
-            self._dispatch_from(self.log.start, self.log.start, verify=True)
-        for some in range(0, len(self.queues.all), MAPPED):
-            files = [file for queue in self.queues.all[some : some + MAPPED] for file in queue.truncate()]
-            asked(partial(self.disk.sync, files), FOLDER)  # zeros count: no flush of entries would take them along
+            self._recover_queues(self.log.start)
+            self._dispatch_from(self.log.start, verify=True)
         for queue in self.queues.all:
-            queue.forget_below(self.log.start)
+            if queue.committed != queue.recovered:
+                queue.forget_below(self.log.start)
             queue.next = queue.found = queue.scanned
         if asked(lambda: self.disk.read(folder.TOPICS), folder.TOPICS) is None:  # no broker knows of any: all are new
             for queue in self.queues.all:
                 queue.found = 0
 
-    def _dispatch_from(self, begin: int, trusted: int, *, verify: bool = False) -> None:
-        for queue in self.queues.all:
-            queue.recover(self.log.start, trusted, self._stands)
+    def _cut_queues(self, *, certain: bool) -> None:
+        """No queue has anything behind its entries, and all of that is durable; `certain`: it was, as it was found.
+
+        What a process that was killed has written may be on the disk or not, and so may the zeros of one that was
+        killed while it opened the store.
+        """
+        followed = [queue.truncate() for queue in self.queues.all]
+        if any(followed) or not certain:
+            asked(self.disk.sync_all, FOLDER)
+
+    def _dispatch_from(self, begin: int, *, verify: bool = False) -> None:
         self.dispatch = self.new_dispatch(begin, verify=verify)
         rebuild(self.dispatch, self.log.end, workers=self.settings.workers)
 
@@ -271,7 +295,7 @@ class Core:
 
     def _stands(self, number: int, position: int, size: int) -> bool:
         """Whether the log has, at `position`, a record of `size` bytes that carries `number`."""
-        if not self.log.start <= position < self.log.end or not self._begins_with_a_record(position):
+        if not self.log.start <= position < self.log.end or not self._is_a_record(position):
             return False
         data, base = self.log.view(position)
         at = position - base
@@ -335,6 +359,15 @@ class Core:
         """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
         return self.log.flushed if self.kept.synchronous else self.log.end
 
+    def waiting_since(self) -> int | None:
+        """The store time, in ms, of the first message that consumers do not see yet; None where they see all."""
+        at = self.dispatch.dispatched
+        if at < self.log.end:
+            data, base = self.log.view(at)
+            if int.from_bytes(data[at - base + 4 : at - base + 8].tobytes(), "big") == MAGIC_BLANK:
+                at = base + self.log.file_size
+        return self.log.time_at(at) if at < self.log.end else None
+
     def scan(self) -> DispatchBatch | None:
         """The next batch is cut from the log: `Dispatch.scan`."""
         return self.dispatch.scan(self.limit)
@@ -365,31 +398,41 @@ class Core:
             folder.write_topics(self.disk, [(queue.topic, queue.id) for queue in new], now)
             self._listed |= {queue.index for queue in new}
 
-    def expire(self, before: int) -> int:
+    def expire(self, before: int, most: int = NEVER, paused: Paused = nullcontext) -> int:
         """Whole log files go, and their entries, if all in them was stored before that time, in ms.
 
-        What is not in its queue yet, or not on disk, stays, and so does a file with a record that is: a log that begins
-        with one that a crash could take would be found without any, and its times would be lost. Returns where the log
-        begins now. Raises Stopped, StoreError.
+        So do the oldest ones as long as the log has more than `most` bytes. What is not in its queue yet, or not on
+        disk, stays, and so does a file with a record that is: a log that begins with one that a crash could take would
+        be found without any, and its times would be lost. `paused`: while it is entered, no step of dispatch is taken;
+        it is entered for some queues at a time. Returns where the log begins now. Raises Stopped, StoreError.
         """
         self._require_open()
-        done, start = min(self.dispatch.dispatched, self.log.flushed), self.log.start
-        for base in self.log.segments.bases[1:]:
-            if base >= done or self.log.time_at(base) >= before:
-                break
-            start = base
+        start = self._beginning(before, most)
         if start > self.log.start:
             self.flush_queues()  # when its messages are gone, its next number is known from a queue's last entry alone
             self.log.start = start
-            for queue in self.queues.all:
-                queue.forget_below(start)
-            if self.recorder is not None:
-                self.recorder.expired(start, self.queues.all)
+            for some in _portions(self.queues.all):
+                with paused():
+                    for queue in some:
+                        queue.forget_below(start)
+                    if self.recorder is not None:
+                        self.recorder.expired(start, some)
         for base in [base for base in self.log.segments.bases if base < self.log.start]:  # some may be left from before
             self.log.segments.delete(base)
-        for queue in self.queues.all:
-            queue.delete_expired()
+        for some in _portions([queue for queue in self.queues.all if queue.has_expired_files]):
+            with paused():
+                for queue in some:
+                    queue.delete_expired()
         return self.log.start
+
+    def _beginning(self, before: int, most: int) -> int:
+        """Where the log is to begin: `expire`."""
+        done, start = min(self.dispatch.dispatched, self.log.flushed), self.log.start
+        for base in [base for base in self.log.segments.bases if base > start]:
+            if base >= done or (self.log.end - start <= most and self.log.time_at(base) >= before):
+                break
+            start = base
+        return start
 
     def close(self, now: int) -> None:
         """A clean stop: all is in its queue and on disk, and the next start need not look for it.
@@ -427,3 +470,8 @@ class Core:
     def _require_open(self) -> None:
         if not self._open:
             raise Stopped("the store is closed; open it again")
+
+
+def _portions(queues: Sequence[ConsumeQueue]) -> Iterator[Sequence[ConsumeQueue]]:
+    """All of these, some at a time."""
+    return (queues[low : low + PORTION] for low in range(0, len(queues), PORTION))

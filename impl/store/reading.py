@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from zlib import crc32
 
 import numpy as np
 
+from gapless.impl.dispatch.queue_table import read_only
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ENTRY, ConsumeQueue, ConsumeQueues
 from gapless.impl.records import kernels, read_kernel
 from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
-from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, MAGIC_V1, STORE_V6, Bytes, Ints, Record, tag_code
+from gapless.impl.records.memory import PAYLOAD
+from gapless.impl.records.read_kernel import BEFORE_BODY
+from gapless.impl.records.record import ENTRY_BYTES, FIXED, Ints, Record, tag_code
 
 FEW = 4  # so many are read one by one sooner than in a native pass
 AT_ONCE = 1 << 14  # messages of one pass, at most: memory is asked for in pieces
 FOLLOWED = 1000  # messages of a queue, before the next queue has its turn
-DIGITS = 10  # of the checksum of a record
 FILES = 8  # of the log that are kept at hand for reading single messages
 
-_SEAL_NAME, _UNDERSCORE = kernels.SEAL_NAME.tobytes(), int(kernels.SEAL_NAME[0])
-_SIX = BORN_V6 | STORE_V6
 _entry = struct.Struct(">qi").unpack_from
-_head = struct.Struct(">iIIi4xqqi16xq20xi").unpack_from  # size … position, flags, store time, bytes of the body
 _new = tuple.__new__
 
 Window = tuple[ConsumeQueue | None, int, int, int, memoryview]
@@ -79,22 +77,17 @@ class QueueReading:
         if mapped is None:
             return self._one(topic, queue, number)
         at = position - base
-        raw = mapped[at : at + size].tobytes()
-        if len(raw) != size or size <= 88:
+        raw, prefix = mapped[at : at + size].tobytes(), found.prefix
+        if len(raw) != size or size < FIXED:
             return self._one(topic, queue, number)
-        whole, magic, crc, own_id, own_number, own_position, kind, time, length = _head(raw)
-        end, prefix = 88 + length, found.prefix
-        body, after = raw[88:end], end + len(prefix)
-        if (
-            own_number != number or own_position != position or own_id != found.id or whole != size
-            or magic != MAGIC_V1 or kind & _SIX or after + 2 > size or length < 0
-            or crc32(body) & 0x7FFFFFFF != crc or raw[end:after] != prefix
-            or after + 2 + (raw[after] << 8 | raw[after + 1]) != size
-            or ((raw[-kernels.SEAL] == _UNDERSCORE or position >= self._log.sealed) and not _is_sealed(raw))
-            or (position >= self._log.sealed and not raw.startswith(_SEAL_NAME, size - kernels.SEAL))
-        ):  # fmt: skip
+        length, time = read_kernel.read_one(
+            id(raw) + PAYLOAD, size, number, position, found.id, id(prefix) + PAYLOAD, len(prefix), self._log.sealed
+        )
+        if length < 0:
             return self._one(topic, queue, number)  # it is of a rarer kind, or there is something to be told of it
-        record: Record = _new(Record, (number, position, body, time, b"%b%b" % (raw[:88], raw[end:]), None))
+        end = BEFORE_BODY + length
+        rest = raw[:BEFORE_BODY] + raw[end:]
+        record: Record = _new(Record, (number, position, raw[BEFORE_BODY:end], time, rest, None))
         return record
 
     def _one(self, topic: str, queue: int, number: int) -> Record:
@@ -218,10 +211,6 @@ class QueueReading:
                 f"{place}, where message {found.number} of {found.topic}/{found.queue} lies; open the store with "
                 "rebuild=True"
             )
-        data, base = self._log.view(position)
-        at, end = position - base, position - base + found.size
-        if not kernels.is_sealed(read_only(data), at, end - len(found.packed), end, kernels.CRC_TABLES):
-            raise Damaged(f"{place}, where a record has not the checksum that its properties carry; restore the file")
         return found if not queue.is_light else found._replace(number=number)
 
     def _place(self, queue: ConsumeQueue, number: int, position: int) -> str:
@@ -298,7 +287,7 @@ class QueueReading:
         """The first number whose message was stored at `time`, in ms, or later; the end where none was."""
         self._require_open()
         start = self._log.start
-        low, high = self.range(topic, queue)
+        low, high = first, _ = self.range(topic, queue)
         found = self._all_queues.known(topic, queue)
         try:
             while found is not None and low < high:
@@ -308,22 +297,7 @@ class QueueReading:
                 else:
                     high = middle
         except StoreError:
-            if self._log.start == start:
+            if self._log.start == start and self.range(topic, queue)[0] == first:
                 raise
             return self.number_at(topic, queue, time)  # files have expired meanwhile
         return low
-
-
-def _is_sealed(raw: bytes) -> bool:
-    """Whether a record has the checksum of itself that its properties may end with (docs/rocketmq.md#property-crc)."""
-    if not raw.startswith(_SEAL_NAME, len(raw) - kernels.SEAL):
-        return True
-    digits = raw[-2 : -2 - DIGITS : -1]  # the least significant stands first
-    return raw[-1] == 2 and digits.isdigit() and int(digits) == crc32(raw[: -kernels.SEAL]) & 0x7FFFFFFF
-
-
-def read_only(data: Bytes) -> Bytes:
-    """The same bytes, not to be written to: so a kernel is compiled once, whatever file they come from."""
-    view = data.view()
-    view.flags.writeable = False
-    return view

@@ -13,7 +13,7 @@ from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -23,24 +23,25 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool, Turn
+from gapless.impl.environment.memory import MemoryDisk
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.log import LARGE, PAGE
 from gapless.impl.files.queues import ConsumeQueue
-from gapless.impl.records.errors import DiskFull, Refused, Stopped, StoreError
-from gapless.impl.records.record import Ints, Messages, properties_bytes
+from gapless.impl.records.errors import Refused, Stopped, StoreError
+from gapless.impl.records.record import Ints, Listed, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.groups import Group, GroupCursors
+from gapless.impl.store.housekeeping import Housekeeper
+from gapless.impl.store.keeping import Keeping
 from gapless.impl.store.placed import Appended
+from gapless.impl.store.retention import Retention
+from gapless.impl.store.stats import Meter
 from gapless.impl.store.view import StoreView
-from gapless.impl.store.waiting import Waiting
 
 if TYPE_CHECKING:
     from gapless.impl.recorder.recorder import Recorder
 
 THOROUGH = 10_000  # ms after which the log is flushed however little there is
-CHECKPOINT_INTERVAL = 1000  # ms
-HOUR = 3_600_000  # ms
 
 
 @lru_cache(1 << 12)
@@ -49,7 +50,7 @@ def _with_tag(tag: str) -> bytes:
     return properties_bytes({"TAGS": tag}) if tag else b""
 
 
-class Store(Waiting):
+class Store(Keeping):
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
     Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
@@ -65,10 +66,8 @@ class Store(Waiting):
         self._appending = Lock()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._wanted: SimpleQueue[None] = SimpleQueue()  # somebody waits for a flush, or the store closes
-        self._housework: SimpleQueue[None] = SimpleQueue()  # there is an errand, or the store closes
         self._waiting: deque[Turn] = deque()  # who waits: each for its lock to be released
         self._acknowledging = Lock()
-        self._errands: deque[_Errand] = deque()  # what is to be done by the store's own thread
         self._nudged = 0  # ms, when dispatch was last told that the log has grown
         self._closing = self._abandoning = False
         self._ended = self._kept = False  # nobody flushes any more; nobody does errands
@@ -80,6 +79,9 @@ class Store(Waiting):
         self._finishing = Lock()
         self._begin_reading(core.log, core.queues)
         self._cursors = GroupCursors(core.disk, core.queues.all)
+        self._retention = Retention(core.kept, clock, self._expire)
+        self._meter = Meter(core)
+        self._house = Housekeeper(core, self._cursors, self._retention, self._meter, clock, is_over=self._is_over)
 
     @classmethod
     def open(
@@ -174,26 +176,28 @@ class Store(Waiting):
             self._pool.nudge()
         return Appended(position, number, size)
 
-    def append_batch(self, messages: Messages) -> tuple[Ints, Ints]:
-        """Many messages at once: positions and numbers, int64 [n] each. Raises as `append` does.
+    def append_batch(self, messages: Messages | Listed) -> tuple[Ints, Ints]:
+        """Many messages at once, in columns or as a list: positions and numbers, int64 [n] each. Raises as `append`.
 
         A batch may span files of the log, and goes in file by file: where an error ends it, `StoreError.appended` says
         which messages are in the log, and so does a note of the exception, whatever that is.
         """
         placed = self._put_many(messages)
-        if not self.core.settings.synchronous:
-            self._pool.nudge()
-        elif placed.shape[1]:
+        if self.core.settings.synchronous and placed.shape[1]:
             self.wait(int(placed[0, -1] + placed[1, -1]))
         return placed[0], placed[3]
 
-    def _put_many(self, messages: Messages) -> Ints:
+    def _put_many(self, messages: Messages | Listed) -> Ints:
         """They are in the log: `CommitLog.append_many`."""
+        if not isinstance(messages, Messages):
+            messages = Messages.of_list(messages)
         with self._appending:
             if self._closing or self._error or self.core.dispatch.error:
                 self._raise_stopped()
             placed = self.core.append_many(messages, self.clock())
-        return placed  # noqa: RET504 - within, an interrupt that comes between the two leaves the lock taken
+        if not self.core.settings.synchronous:
+            self._pool.nudge()
+        return placed
 
     def _meet(self, topic: str, queue: int) -> ConsumeQueue:
         found = self.core.queues.named(topic, queue)
@@ -256,7 +260,7 @@ class Store(Waiting):
         self._ended = True
         self._answer()
         while not (self._closing and self._kept):
-            self._housework.put(None)
+            self._house.call()
             self._wanted.get()
         self._finish()
         self._answer()
@@ -274,32 +278,13 @@ class Store(Waiting):
 
     def _keep_house(self) -> None:
         """The thread that does errands, flushes queues, writes the checkpoint and makes the next file ready."""
-        settings, queues, written = self.core.settings, monotonic(), monotonic()
-        pause = min(settings.flush_interval, settings.queue_flush_interval) / 1000
         try:
-            while True:
-                with suppress(Empty):
-                    self._housework.get(timeout=pause)
-                if self._closing or self._error is not None:
-                    break
-                now = monotonic()
-                while self._errands:
-                    self._errands.popleft().do()
-                    self._answer()
-                if 1000 * (now - queues) >= settings.queue_flush_interval:
-                    self.core.flush_queues()
-                    queues = now
-                if 1000 * (now - written) >= CHECKPOINT_INTERVAL:
-                    with suppress(DiskFull):  # the next time, perhaps
-                        self.core.write_checkpoint(self.clock())
-                        self._cursors.write()
-                    written = now
-                self._make_ready()
+            self._house.keep_house()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
             self._error = error
         self._kept = True
+        self._house.end_errands()
         self._wanted.put(None)
-        self._answer()
 
     def _finish(self) -> None:
         """All is let go, after a clean stop if that is wanted and can be had."""
@@ -318,6 +303,9 @@ class Store(Waiting):
             self._forget_files()
             self._closed = True
 
+    def _is_over(self) -> bool:
+        return self._closing or self._error is not None
+
     def _is_asked(self) -> bool:
         """Whether somebody waits for a flush; returns at once then, and else after a while."""
         try:
@@ -333,23 +321,24 @@ class Store(Waiting):
         enough = waiting >= settings.flush_pages * PAGE
         return waiting > 0 and since >= (settings.flush_interval if enough or settings.synchronous else THOROUGH)
 
+    def _end(self) -> tuple[int, int]:
+        """The log's end, and the time that goes with it."""
+        with self._appending:
+            self.core.log.settle()
+            return self.core.log.end, self.core.log.newest
+
     def _flush_once(self) -> None:
         """One flush for all who wait: whoever appended before it began is served by it."""
         log = self.core.log
-        with self._appending:  # so that the end and the time that go together are read together
-            log.settle()
-            newest, end = log.newest, log.end
+        end, newest = self._end()
+        before, began = log.flushed, monotonic()
         self.core.flush_up_to(end, newest)
+        if log.flushed > before:
+            self._meter.flushed(1000 * (monotonic() - began))
         self._answer()
         self._pool.nudge()
         if log.is_filling:
-            self._housework.put(None)
-
-    def _make_ready(self) -> None:
-        """The next log file is there before it is needed. A full disk is reported to whoever needs the file."""
-        if self.core.settings.pre_allocate:
-            with suppress(DiskFull):
-                self.core.log.make_ready()
+            self._house.call()
 
     # -- read --------------------------------------------------------------------------------------------------------
 
@@ -381,29 +370,6 @@ class Store(Waiting):
         self._require_open()
         return Group(name, self, self._cursors)
 
-    def expire(self, before: int | None = None) -> int:
-        """Whole log files go, and their entries, if all in them was stored before that time, in ms.
-
-        It is 72 hours ago, unless the caller or the settings say otherwise. Returns where the log begins now.
-        """
-        self._require_open()
-        if before is None:
-            before = self.clock() - self.core.kept.reserved_hours * HOUR
-        errand = _Errand(partial(self._expire, before))
-        self._errands.append(errand)
-        self._housework.put(None)
-        self._wait_until(lambda: errand.is_done or self._kept)
-        if not errand.is_done:
-            self._raise_stopped()
-        if errand.error is not None:
-            raise errand.error
-        return errand.answer
-
-    def _expire(self, before: int) -> int:
-        with self._appending, self._pool.paused():
-            self._forget_files()
-            return self.core.expire(before)
-
     def close(self) -> None:
         """A clean stop: every message has its entry, all is on disk. Raises Stopped where the disk does not let it.
 
@@ -424,24 +390,6 @@ class Store(Waiting):
             if not self._closing:
                 self._closing, self._abandoning = True, abandon
         self._wait_until(lambda: self._closed)
-
-
-class _Errand:
-    """What the store's own thread does for somebody who waits, and may be interrupted meanwhile."""
-
-    def __init__(self, what: Callable[[], int]) -> None:
-        self._what = what
-        self.answer = 0
-        self.error: BaseException | None = None
-        self.is_done = False
-
-    def do(self) -> None:
-        """It is done: there is an answer or an error."""
-        try:
-            self.answer = self._what()
-        except BaseException as error:  # noqa: BLE001 - it is raised where somebody waits for the answer
-            self.error = error
-        self.is_done = True
 
 
 _STORES: WeakSet[Store] = WeakSet()
@@ -475,25 +423,29 @@ def use_everything(disk: Disk) -> None:
 
 
 _LOADING = Lock()
-"""Taken for good by the first who has native code loaded."""
+"""Held by whoever has native code loaded. Nobody forks meanwhile: the child would have half of it, and no loader."""
 _loaded: list[bool] = []
 """Not empty once it is."""
 
+os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
+
 
 def load_native_code() -> None:
-    """Returns once all native code that stores use is in memory; the first call in a process sees to that.
+    """Returns once all native code that stores use is in memory; the first calls in a process see to that.
 
     It is done by a thread of its own, for signals are met by the main thread alone: Ctrl-C while code is being loaded
     leaves a loader that ends the process later (found by the black-box machine).
     """
 
     def load() -> None:
-        try:
-            use_everything(SimulatedDisk())
-        finally:
-            _loaded.append(True)
+        with _LOADING:
+            try:
+                if not _loaded:
+                    use_everything(MemoryDisk())
+            finally:
+                _loaded.append(True)
 
-    if not _loaded and _LOADING.acquire(blocking=False):
+    if not _loaded:
         start_new_thread(load, ())
     while not _loaded:
         sleep(0.002)

@@ -18,6 +18,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
+from gapless.impl.dispatch.queue_table import read_only
 from gapless.impl.environment.real import Disk, RealDisk
 from gapless.impl.files import folder
 from gapless.impl.files.log import CommitLog
@@ -26,7 +27,7 @@ from gapless.impl.files.segments import Segments, asked
 from gapless.impl.records import read_kernel
 from gapless.impl.records.errors import Damaged, NotAStore, Refused, Stopped, StoreError, WrongFileSize
 from gapless.impl.records.record import ENTRY_BYTES, Bytes
-from gapless.impl.store.reading import QueueReading, read_only
+from gapless.impl.store.reading import QueueReading
 
 T = TypeVar("T")
 
@@ -108,7 +109,7 @@ class StoreView(QueueReading):
             if not self._closing:
                 found = self._meet(topic, queue) if found is None else found
                 if found is not None:
-                    self._see(found)
+                    self._see(found, self._see_once)
             return (found.first, found.committed) if found else (0, 0)
 
     def _meet(self, topic: str, queue: int) -> ConsumeQueue | None:
@@ -118,7 +119,7 @@ class StoreView(QueueReading):
                 if not self._all_queues.all:  # the first one of all says how long their files are
                     self._all_queues.file_size = folder.file_sizes(self._disk, None, None)[1]
                 found = _retried(lambda: self._all_queues.named(topic, queue))
-                self._recount(found)
+                self._see(found, self._recount)
                 return found
         return None
 
@@ -130,17 +131,17 @@ class StoreView(QueueReading):
         self._newest.pop(queue.index, None)
         self._advance(queue)
 
-    def _see(self, queue: ConsumeQueue) -> None:
-        """The queue ends where its entries do now. Whoever writes may let its first file expire meanwhile."""
+    def _see(self, queue: ConsumeQueue, look: Callable[[ConsumeQueue], None]) -> None:
+        """The queue ends where its entries do now. Whoever writes may let its first files expire meanwhile."""
         for _ in range(TRIES):
             try:
-                return self._see_once(queue)
+                return look(queue)
             except StoreError as error:
                 if not isinstance(error.__cause__, FileNotFoundError):
                     raise
             _retried(queue.segments.look_again)
-            self._newest.pop(queue.index, None)
-        return self._see_once(queue)
+            look = self._recount
+        return look(queue)
 
     def _see_once(self, queue: ConsumeQueue) -> None:
         newest = self._newest.get(queue.index)

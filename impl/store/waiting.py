@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from gapless.impl.dispatch.pool import Pool, Turn
-from gapless.impl.records.record import Ints, Messages, Record
+from gapless.impl.records.record import Ints, Listed, Messages, Record
 from gapless.impl.store.core import Core
 from gapless.impl.store.placed import Appended
 from gapless.impl.store.reading import QueueReading
@@ -64,7 +64,7 @@ class Waiting(QueueReading):
         """As `Store.append`."""
         raise NotImplementedError
 
-    def _put_many(self, messages: Messages) -> Ints:
+    def _put_many(self, messages: Messages | Listed) -> Ints:
         """As `Store._put_many`."""
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class Waiting(QueueReading):
             await self.wait_async(placed.position + placed.size)
         return placed
 
-    async def append_batch_async(self, messages: Messages) -> tuple[Ints, Ints]:
+    async def append_batch_async(self, messages: Messages | Listed) -> tuple[Ints, Ints]:
         """Many messages at once: `append_batch`."""
         placed = self._put_many(messages)
         if self.core.settings.synchronous and placed.shape[1]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gapless.impl.subject.speaking import Subject
+from gapless.impl.subject.speaking import SpeakingStore
 
 if __name__ == "__main__":
-    Subject(0, 1).serve()
+    SpeakingStore(0, 1).serve()

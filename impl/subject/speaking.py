@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import tempfile
 import time
 import zlib
 from _thread import _count as threads
@@ -24,7 +23,7 @@ from gapless.impl.environment.real import wall_clock
 from gapless.impl.records.errors import DiskFull, InUse, Refused, StoreError
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
-from gapless.impl.store.store import Store
+from gapless.impl.store.store import Store, load_native_code
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -34,7 +33,7 @@ READ = 1 << 16  # bytes of the input that are taken at once
 OUTLIVES = 60  # seconds that a forked child lives, where nobody ends it
 
 
-class Subject:
+class SpeakingStore:
     """One process that is asked. `source`, `answers`: descriptors, of what it reads and of what it writes."""
 
     def __init__(self, source: int, answers: int) -> None:
@@ -206,25 +205,14 @@ class Subject:
             try:
                 os.close(self._source)
                 os.close(self._answers)
-                Subject(os.open(request["input"], os.O_RDONLY), os.open(request["output"], os.O_WRONLY)).serve()
+                SpeakingStore(os.open(request["input"], os.O_RDONLY), os.open(request["output"], os.O_WRONLY)).serve()
             finally:
                 os._exit(1)
 
     def _load(self) -> None:
         """All native code is loaded, and no thread is left but those of this subject: a fork would lose them."""
         before = threads()
-        with tempfile.TemporaryDirectory() as folder:
-            self.open({"folder": folder, "settings": {"file_size": 1 << 14, "synchronous": True}})
-            names = {"topic": "orders", "queue": 0}
-            self.append({"messages": [["orders", 0, "one", 9]]})
-            self.append({"messages": [["orders", 0, "one", 9]] * 3})
-            self.wait({**names, "number": 3, "timeout": 20})
-            self.read({**names, "number": 0, "count": 9})
-            self.close({})
-            self.open({"folder": folder, "settings": {"file_size": 1 << 14, "synchronous": True}})
-            self.expire({})
-            self.store.abandon()
-            del self.store
+        load_native_code()
         while threads() > before:
             time.sleep(0.001)
 

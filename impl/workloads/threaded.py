@@ -10,7 +10,6 @@ from itertools import islice
 from pathlib import Path
 
 from gapless.impl.dispatch.batches import DispatchBatch
-from gapless.impl.environment.simulated import SteppedClock
 from gapless.impl.records.errors import DiskFull
 from gapless.impl.store.core import Core
 from gapless.impl.store.store import Store
@@ -22,15 +21,15 @@ NAP = 0.02  # seconds that a slow worker takes
 
 def run_threaded(trial: Trial, folder: Path) -> None:
     """Send the workload to a store in `folder`; the store stops in order in any case. Raises StoreError."""
-    clock, workload = SteppedClock(BEGIN), trial.workload
+    now, workload = BEGIN, trial.workload
     sends, began = workload.sends(), time.monotonic()
-    with Store.open(folder, trial.settings, clock=clock, recorder=trial.recorder) as store:
+    with Store.open(folder, trial.settings, clock=lambda: now, recorder=trial.recorder) as store:
         if trial.faults:
             _plant(store.core, trial, random.Random(workload.seed))  # noqa: S311 - a seed is no secret
         while trial.goes_on(trial.sent) and (group := list(islice(sends, trial.together))):
             if workload.rate:
                 time.sleep(max(0.0, began + trial.sent / workload.rate - time.monotonic()))
-            clock.now = group[-1].time
+            now = group[-1].time
             _send(store, group, trial)
             trial.sent += len(group)
 

@@ -311,11 +311,12 @@ class _BeginsAgainWhereItScanned(QueueTable):
 class _WritesIntoFileBefore(QueueTable):
     """Consumers read other messages."""
 
-    def reserve(self, queue: ConsumeQueue, number: int) -> None:
-        super().reserve(queue, number)
+    def reserve(self, queue: ConsumeQueue, number: int) -> bool:
+        there_are = super().reserve(queue, number)
         if number and number % queue.per_file == 0:
             before = queue.segments.file((number - 1) * ENTRY_BYTES, write=True)
             self.columns[queue.index, ADDRESS] = before.data.ctypes.data
+        return there_are
 
 
 @fault("a wider bitmap is empty", queue_table, "widen")

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from gapless.impl.dispatch.dispatch import Dispatch
-from gapless.impl.environment.simulated_files import Content
 from gapless.impl.files import folder
 from gapless.impl.files import log as log_module
 from gapless.impl.files import queues as queues_module
@@ -23,13 +22,14 @@ from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.record import FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from gapless.impl.store.core import NEVER, Core
 from gapless.properties.faults.planting import Faults, PlantedFault, replacing
+from gapless.properties.simulation.simulated_files import Content
 
 FAULTS = Faults()
 fault = FAULTS.plant
 
 _append, _sync, _recover, _truncate = CommitLog.append, CommitLog._sync, CommitLog.recover, CommitLog.truncate
 _dispatch_from, _build_queues, _last_file = Core._dispatch_from, Core._build_queues, Core._last_file
-_write_checkpoint, _expire, _recover_queue = Core.write_checkpoint, Core.expire, ConsumeQueue.recover
+_write_checkpoint, _expire = Core.write_checkpoint, Core.expire
 
 
 # -- flushing --------------------------------------------------------------------------------------------------------
@@ -181,18 +181,18 @@ def _delete_rising(segments: Segments, base: int) -> None:
 
 
 @fault("dispatch starts at the log's end", Core, "_dispatch_from", "C03")
-def _dispatch_from_the_end(core: Core, _begin: int, trusted: int, **how: bool) -> None:
+def _dispatch_from_the_end(core: Core, _begin: int, **how: bool) -> None:
     """Messages without an entry."""
-    _dispatch_from(core, core.log.end, trusted, **how)
+    _dispatch_from(core, core.log.end, **how)
 
 
 @fault("dispatch starts behind the first message", Core, "_dispatch_from", "C39")
-def _dispatch_from_behind(core: Core, begin: int, trusted: int, **how: bool) -> None:
+def _dispatch_from_behind(core: Core, begin: int, **how: bool) -> None:
     """A message without an entry, whose number is given again."""
     with suppress(StoreError):
         if begin < core.log.end:
             begin += core.log.at(begin).size
-    _dispatch_from(core, begin, trusted, **how)
+    _dispatch_from(core, begin, **how)
 
 
 @fault("recovery begins at the newest file", Core, "_last_safe_file", "C20")
@@ -204,14 +204,8 @@ def _the_newest_file(core: Core) -> int:
 @fault("numbers are those of the entries found", Core, "_build_queues")
 def _numbers_from_entries(core: Core, begin: int, trusted: int) -> None:
     """A number is given twice: entries that were built again are not counted."""
-    found = {}
-
-    def note(queue: ConsumeQueue, *how: Any) -> None:
-        _recover_queue(queue, *how)
-        found[queue.name] = queue.next
-
-    with replacing(ConsumeQueue, "recover", note):
-        _build_queues(core, begin, trusted)
+    found = {queue.name: queue.next for queue in core.queues.all}
+    _build_queues(core, begin, trusted)
     for queue in core.queues.all:
         queue.next = found.get(queue.name, queue.next)
 

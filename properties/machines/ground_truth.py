@@ -6,21 +6,24 @@ It knows no model; `dispatch_refinement.py` adds that of dispatch. Throughout, `
 from __future__ import annotations
 
 from collections import Counter
-from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
-from gapless.impl.environment.simulated import SimulatedDisk
-from gapless.impl.records.record import properties_bytes, tag_code
-from gapless.impl.store.core import Core, Settings
 from gapless.properties.machines.mismatch import expect
-
-if TYPE_CHECKING:
-    from gapless.impl.dispatch.batches import DispatchBatch
-    from gapless.impl.recorder.recorder import Recorder
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
+from gapless.properties.subject import (
+    NewMessage,
+    QueueEntry,
+    QueueName,
+    Subject,
+    SubjectBatch,
+    SubjectLayout,
+    path_of,
+    require_all_told,
+)
 
 TOPIC = "T"
 FIRST_TIME = 1_700_000_000_000  # ms
-ENTRY = Struct(">qiq")  # position, size, tag code (docs/rocketmq.md#entry)
 
 
 class AppendedMessage(NamedTuple):
@@ -30,7 +33,7 @@ class AppendedMessage(NamedTuple):
     number: int
     position: int
     size: int
-    entry: bytes
+    entry: QueueEntry
 
     @property
     def end(self) -> int:
@@ -41,20 +44,31 @@ class AppendedMessage(NamedTuple):
 class GroundTruth:
     """A store on a simulated disk, and what was appended to it.
 
-    `recorder`: records every life · `queues`: those of one topic · `log`: every message that is in the log, in order;
-    `by_queue`: the same for each queue · `sometimes`: how often the situations occurred that runs should come upon.
+    `names`: of its queues, all of one topic · `log`: every message that is in the log, in order; `by_queue`: the same
+    for each queue · `sometimes`: how often the situations occurred that runs should come upon, and how often something
+    was left out since the subject has no such verb.
     """
 
-    def __init__(self, settings: Settings, queues: int, recorder: Recorder | None = None) -> None:
-        self.settings = settings
-        self.recorder = recorder
+    def __init__(self, subject: Subject, layout: SubjectLayout, queues: int) -> None:
+        require_all_told(subject)
+        self.subject = subject
+        self.names: list[QueueName] = [(TOPIC, q) for q in range(queues)]
+        self.numbers = {name: q for q, name in enumerate(self.names)}
+        self.sometimes: Counter[str] = Counter()
+        overlap = layout.overlap and self.has("overlap")
+        self.layout = replace(layout, queues=tuple(self.names), overlap=overlap)
         self.disk = SimulatedDisk()
-        self.core = Core.open(self.disk, settings, recorder)
-        self.queues = [self.core.queues.named(TOPIC, queue) for queue in range(queues)]
+        self.subject.open(self.disk, self.layout)
         self.log: list[AppendedMessage] = []
         self.by_queue: list[list[AppendedMessage]] = [[] for _ in range(queues)]
-        self.sometimes: Counter[str] = Counter()
         self._appended = 0
+
+    def has(self, verb: str) -> bool:
+        """Whether the subject has an optional verb; that one was missed is counted."""
+        why = self.subject.absent.get(verb)
+        if why is not None:
+            self.sometimes[f"left out: {verb}, for {type(self.subject).__name__} has none: {why}"] += 1
+        return why is None
 
     # -- the log -----------------------------------------------------------------------------------------------------
 
@@ -63,33 +77,41 @@ class GroundTruth:
         self._appended += 1
         return self._append(q, f"tag{self._appended}" if self._appended % 3 else "")
 
-    def _append(self, q: int, tag: str) -> AppendedMessage:
-        queue, code = self.queues[q], tag_code(tag) if tag else 0
-        properties, number = properties_bytes({"TAGS": tag}) if tag else b"", queue.next
+    def _append(self, q: int, tag: str, number: int | None = None) -> AppendedMessage:
         body, time = bytes(self._appended * 7 % 23), FIRST_TIME + self._appended
-        position, size = self.core.append(queue, body, properties, time)
-        message = AppendedMessage(q, number, position, size, ENTRY.pack(position, size, code))
+        placed = self.subject.append(NewMessage(self.names[q], body, tag), time, number)
+        due = len(self.by_queue[q]) if number is None else number
+        expect(placed.number == due, f"append: {self.label(q)} gives number {placed.number}, and {due} is due")
+        entry = (placed.position, placed.size, self.subject.tag_code(tag))
+        message = AppendedMessage(q, placed.number, placed.position, placed.size, entry)
         self.log.append(message)
         self.by_queue[q].append(message)
         return message
 
     def claim(self, q: int, number: int) -> AppendedMessage:
         """Append a message whose record claims this number, whatever number is due."""
-        self.queues[q].next = number
-        return self._append(q, "")
+        return self._append(q, "", number)
 
     def take_back(self, message: AppendedMessage, due: int) -> None:
         """Remove the last message from the log without a trace; `due`: its queue's next number."""
-        log = self.core.log
-        data, base = log.view(message.position)
-        data[message.position - base :][: message.size] = 0
-        log.end, self.queues[message.queue].next = message.position, due
+        self.subject.take_back(due)
         self.log.pop()
         self.by_queue[message.queue].pop()
 
     def flush_log(self) -> None:
         """Flush all that was appended."""
-        self.core.flush()
+        self.subject.flush()
+
+    @property
+    def safe(self) -> int:
+        """How far the log is on disk."""
+        return self.subject.as_log().flushed
+
+    @property
+    def limit(self) -> int:
+        """How far dispatch may look: consumers of a synchronous store see nothing that a crash can take away."""
+        s = self.subject.as_log()
+        return s.flushed if self.layout.synchronous else s.end
 
     def ends_before(self, q: int, position: int) -> int:
         """How many messages of a queue end before a position."""
@@ -97,58 +119,60 @@ class GroundTruth:
 
     # -- the queues --------------------------------------------------------------------------------------------------
 
-    def names(self) -> dict[int, int]:
-        """Our number of a queue by the store's own index of it."""
-        return {queue.index: q for q, queue in enumerate(self.queues)}
+    def label(self, q: int) -> str:
+        """What a queue is called in reports."""
+        return path_of(self.names[q])
 
-    def rows(self, batch: DispatchBatch) -> list[tuple[int, ...]]:
+    def committed(self, q: int) -> int:
+        """Consumers see the entries before this number."""
+        return self.subject.reach(self.names[q]).committed
+
+    def rows(self, batch: SubjectBatch) -> list[tuple[int, int, int, int]]:
         """Of each entry of a batch: our number of its queue, its own number, position, size."""
-        names = self.names()
-        return [(names[index], *rest) for index, *rest in batch.rows.tolist()]
+        return [(self.numbers[name], *rest) for name, *rest in batch.entries]  # type: ignore[misc]
 
     def read(self, q: int, upto: int) -> None:
         """A consumer reads the entries before a commit position that it was told in this life."""
-        count, per_file, queue = upto, self.queues[q].per_file, self.queues[q]
-        files = range(0, count, per_file)
-        found = b"".join([queue.slots(low, min(count, low + per_file)).tobytes() for low in files])
-        if found != self._entries(q, 0, upto):
-            for message in self.by_queue[q][:upto]:
-                there = ENTRY.unpack_from(found, message.number * ENTRY.size)
-                expect(
-                    there == ENTRY.unpack(message.entry),
-                    f"{queue.name}: consumers find {there} as entry {message.number} (position, size, tag code), and "
-                    f"the message is {ENTRY.unpack(message.entry)}",
-                )
-
-    def _entries(self, q: int, low: int, high: int) -> bytes:
-        return b"".join([message.entry for message in self.by_queue[q][low:high]])
+        found = self.subject.entries(self.names[q], 0, upto)
+        sent = [message.entry for message in self.by_queue[q][:upto]]
+        if found == sent:
+            return
+        for number, (there, entry) in enumerate(zip(found, sent, strict=False)):
+            expect(
+                tuple(there) == entry,
+                f"{self.label(q)}: consumers find {there} as entry {number} (position, size, tag code), and "
+                f"the message is {entry}",
+            )
+        expect(len(found) == len(sent), f"{self.label(q)}: consumers find {len(found)} of {len(sent)} entries")
 
     def look(self) -> None:
         """Consumers see the messages: checked after steps that write into queue files, or make entries visible."""
-        for q, queue in enumerate(self.queues):
-            expect(queue.committed <= len(self.by_queue[q]), f"{queue.name}: consumers see more than was appended")
-            self.read(q, queue.committed)
+        for q, sent in enumerate(self.by_queue):
+            committed = self.committed(q)
+            expect(committed <= len(sent), f"{self.label(q)}: consumers see more than was appended")
+            self.read(q, committed)
 
     def look_at_the_disk(self) -> None:
         """The disk itself holds the entries that count as flushed."""
-        for q, queue in enumerate(self.queues):
-            for base in queue.segments.bases:
-                content, low = self.disk.tree.find(queue.segments.path(base)), base // ENTRY.size
-                high = min(queue.flushed, low + queue.per_file)
-                if content is not None and low < high:
-                    found = content.durable[: (high - low) * ENTRY.size].tobytes()
-                    safe = found == self._entries(q, low, high)
-                    expect(safe, f"{queue.name}: entries {low} to {high} count as safe, and are not on disk")
+        if not self.has("on_disk"):
+            return
+        for q, name in enumerate(self.names):
+            high = self.subject.reach(name).flushed
+            found = [tuple(entry) for entry in self.subject.on_disk(name, 0, high)]
+            safe = found == [message.entry for message in self.by_queue[q][:high]]
+            expect(safe, f"{self.label(q)}: entries 0 to {high} count as safe, and are not on disk")
 
     # -- another life ------------------------------------------------------------------------------------------------
 
     def open_again(self, disk: SimulatedDisk, *, at_least: int) -> None:
         """Open the store from what was left of its disk: all before `at_least` must be in the log."""
-        self.disk, self.core = disk, Core.open(disk, self.settings, self.recorder)
-        end = self.core.log.end
+        self.subject.die()
+        self.disk = disk
+        self.subject.open(disk, self.layout)
+        end = self.subject.as_log().end
         expect(end >= at_least, f"the log was safe up to {at_least}, and ends at {end} when it is opened again")
         self.log = [message for message in self.log if message.end <= end]
-        self.queues = [self.core.queues.named(TOPIC, q) for q in range(len(self.queues))]
-        for q, queue in enumerate(self.queues):
+        for q, name in enumerate(self.names):
             self.by_queue[q] = [message for message in self.by_queue[q] if message.end <= end]
-            expect(queue.next == len(self.by_queue[q]), f"{queue.name}: the next message gets number {queue.next}")
+            due = self.subject.reach(name).next
+            expect(due == len(self.by_queue[q]), f"{self.label(q)}: the next message gets number {due}")

@@ -28,7 +28,7 @@ from gapless.properties.proof.terms import TRUE, all_of, any_of, negated
 from gapless.spec.catalog import Spec
 from gapless.spec.language import Deviation, Refused
 from gapless.traces.replay.kernel_source import LIMIT
-from gapless.traces.replay.kernels import EXACT, Kernel, kernel
+from gapless.traces.replay.kernels import EXACT, Kernel, kernel, run_by_python
 
 SENTENCE = "the_kernel_is_the_spec"
 COVERED = "the ways through the kernel cover every input, and no two overlap"
@@ -88,9 +88,7 @@ class _Compiled:
 
     def __init__(self, of: Kernel) -> None:
         self.of = of
-        source = of.source.replace("from numba import njit", "njit = lambda *f, **_: f[0] if f else njit")
-        self.names: dict[str, Any] = {}
-        exec(compile(source, f"kernel of {of.spec.name}", "exec"), self.names)  # noqa: S102 - the compiler's own text
+        self.names = run_by_python(of.source)
         self.names |= {"at": self._at, "put": self._put, "forget": self._forget}
         for name, parameters, body in HOLDS.findall(of.source):
             self.names[name] = self._quantifier(name, parameters, body)

@@ -1,4 +1,4 @@
-"""Prose that names a Python file names one that is there."""
+"""Prose that names a Python file names one that is there, and no text has what a merge left open."""
 
 import re
 from collections.abc import Set as AbstractSet
@@ -8,6 +8,7 @@ import pytest
 from tests.house import debts
 from tests.house.project import ROOT, listed, project_files
 
+OPEN = re.compile(r"^(<{7}|>{7})( |$)", re.MULTILINE)
 NAMED = re.compile(r"`([\w./-]+\.py)`")
 
 
@@ -44,3 +45,10 @@ def test_files_that_prose_names_are_there() -> None:
 def test_a_file_that_is_not_there_is_caught() -> None:
     names = {"log.py", "spec/log.py"}
     assert not_there("`log.py` and\n`spec/logs.py`, `NAME.py`, `spec/log.py`", names) == [(2, "spec/logs.py")]
+
+
+def test_no_merge_is_left_open() -> None:
+    texts = [path for path in project_files() if path.suffix in {".py", ".md", ".toml", ".txt", ""}]
+    found = [str(path.relative_to(ROOT)) for path in texts if OPEN.search(path.read_text(encoding="utf-8"))]
+    assert not found, listed(found)
+    assert OPEN.search("one\n" + "<" * 7 + " HEAD\ntwo\n")

@@ -24,7 +24,10 @@ FLOORS = {
         *("specs", "problems", "options", "events", "replay", "rules", "report"),
         *("judging", "engines", "sources", "check", "export", "warm"),
     ),
-    "properties": ("processes", "proof", "exploration", "fuzzing", "machines", "faults", "overview"),
+    "properties": (
+        *("processes", "simulation", "proof", "exploration", "fuzzing"),
+        *("subject", "machines", "ours", "faults", "overview"),
+    ),
 }
 """The floors of a room, from the lowest up: each imports those before it. A module in no folder is its own floor."""
 

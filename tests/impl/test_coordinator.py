@@ -27,9 +27,9 @@ from gapless.impl.coordinator.frames import (
     frame,
 )
 from gapless.impl.coordinator.steps import Key, Status
-from gapless.impl.environment import virtual_time
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, StoreError
+from gapless.properties.simulation import virtual_time
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 KEY = Key(b"a client of 16 b", 0)
 

@@ -138,6 +138,26 @@ def test_no_more_is_in_flight_than_there_is_room_for() -> None:
     assert (dispatch.scan(log.end) is None, dispatch.full) == (False, False)
 
 
+def test_only_so_many_queues_are_in_flight_as_fit_in_memory() -> None:
+    log, _ = log_of(numbered([("orders", queue) for _ in range(3) for queue in range(20)]))
+    queues = memory_queues()
+    dispatch = Dispatch(log, queues, position=0)
+    dispatch._table.most, dispatch._table._crowd, dispatch._table.limit = 1, 1, 6
+    first = dispatch.scan(log.end)
+    assert first is not None
+    assert len(first.runs) == 6
+    assert (dispatch.scan(log.end), dispatch.full) == (None, True)
+    write(dispatch, first)
+    dispatch.commit_all(first)
+    assert dispatch.scan(log.end) is not None
+    rest = Dispatch(log, queues, position=dispatch.dispatched)
+    rest._table.most, rest._table._crowd, rest._table.limit = 1, 1, 6
+    rebuild(rest, log.end, workers=2)
+    assert {name: list(entries) for name, entries in entries_in(queues).items()} == {
+        ("orders", queue): [0, 1, 2] for queue in range(20)
+    }
+
+
 def test_steps_that_are_not_possible_are_refused_and_change_nothing() -> None:
     log, _ = log_of(numbered(MIXED))
     dispatch = Dispatch(log, memory_queues(), position=0, batch_records=5, overlap=False)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gapless.impl.environment import mapped, real
 from gapless.impl.environment.real import Disk, File, RealDisk, wall_clock
-from gapless.impl.environment.simulated import SimulatedDisk, SteppedClock
+from gapless.properties.simulation.simulated_disk import SimulatedDisk, SteppedClock
 
 # --- The real disk and the simulated one ---------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ import pytest
 
 from gapless import check
 from gapless.impl.environment.real import RealDisk
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files import cursors
 from gapless.impl.records.errors import Damaged, DiskFull, Refused, Stopped
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 

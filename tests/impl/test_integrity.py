@@ -382,8 +382,9 @@ def test_a_file_that_another_program_cut_off_is_an_error(
 
 def test_settings_are_kept_with_the_store(tmp_path: Path) -> None:
     made = Settings(
-        file_size=8192, queue_file_size=400, synchronous=True, delays=(1000, 5000), reserved_hours=1, checksums=False
-    )
+        file_size=8192, queue_file_size=400, synchronous=True, delays=(1000, 5000), reserved_hours=1,
+        reserved_bytes=1 << 20, expire_interval=60_000, checksums=False,
+    )  # fmt: skip
     Store.open(tmp_path, made).close()
     with Store.open(tmp_path) as store:
         for name in NAMES:

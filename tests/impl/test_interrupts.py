@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from gapless import check
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.log import CommitLog
 from gapless.impl.records import kernels
 from gapless.impl.records.errors import DiskFull, InUse, Stopped
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.store import Store
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.impl.environment.real import Disk, RealDisk
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import BLANK_SLOT, ConsumeQueues
 from gapless.impl.files.segments import Segments
 from gapless.impl.records import kernels
 from gapless.impl.records import record as records
 from gapless.impl.records.errors import Damaged, NotAStore, Refused, WrongFileSize
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from tests.support.rocketmq import store_builder, stores
 
 FILE = 4096

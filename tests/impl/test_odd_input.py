@@ -300,6 +300,29 @@ def test_a_child_can_do_nothing_with_its_parents_store(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
 
 
+def test_a_child_opens_stores_though_it_was_forked_while_native_code_was_loaded(tmp_path: Path) -> None:
+    program = """
+import os, sys, threading, time
+from gapless.impl.store.store import Store
+opening = threading.Thread(target=lambda: Store.open(f"{sys.argv[1]}/parent").close())
+opening.start()
+time.sleep(float(sys.argv[2]))
+child = os.fork()
+if not child:
+    with Store.open(f"{sys.argv[1]}/child") as store:
+        store.append("orders", 0, b"")
+        store.wait_for("orders", 0, 0)
+    os._exit(0)
+opening.join()
+sys.exit(os.waitpid(child, 0)[1])
+"""
+    for pause in (0.01, 0.1, 0.3):
+        ran = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program, str(tmp_path), str(pause)], timeout=60, check=False
+        )
+        assert ran.returncode == 0
+
+
 def test_a_lock_goes_with_the_process_that_took_it(tmp_path: Path) -> None:
     """Though a child of it lives on: it was forked, and nothing more."""
     program = """

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gapless.impl.environment.simulated import SteppedClock
 from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Damaged, Refused, Stopped
 from gapless.impl.records.record import FIXED, HEAD, HERE, MAGIC_V1, Messages, Record
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from gapless.properties.simulation.simulated_disk import SteppedClock
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 COUNT = 300

@@ -23,7 +23,6 @@ from gapless.cli import app
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.dispatch.scan_kernel import COMMITTED, SCANNED
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.files import log
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueue
@@ -32,10 +31,11 @@ from gapless.impl.recorder.recorder import Recorder, RecordingFailed
 from gapless.impl.records.record import Ints
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.store import Store
-from gapless.impl.workloads.stepwise import Stepwise
 from gapless.impl.workloads.trial import FAULTS, Trial
 from gapless.impl.workloads.workload import ClientLogWriter, Workload
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.spec.catalog import SPECS
+from gapless.stepwise import Stepwise
 from gapless.traces.events import reading, schema
 from tests.support.rocketmq.recordings import LAB, recording
 

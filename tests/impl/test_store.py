@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from gapless import check
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Damaged, InUse, NotAStore, Refused, Stopped, WrongFileSize
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.recordings import COUNTS, LAB, recording
 

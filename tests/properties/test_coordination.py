@@ -11,11 +11,15 @@ from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, P
 from gapless.properties.faults.coordination_faults import COORDINATOR, PERMITS
 from gapless.properties.faults.implementation import search
 from gapless.properties.faults.planting import replacing
-from gapless.properties.machines.coordination import coordination_cases, coordinator_programs
-from gapless.properties.machines.coordination.crowds import crowd_outside, crowd_within
-from gapless.properties.machines.stateful import coordinator_machine, permits_machine
-from gapless.properties.machines.stateful.coordinator_machine import CoordinatorMachine
-from gapless.properties.machines.stateful.permits_machine import PermitsMachine
+from gapless.properties.ours.coordination import (
+    coordination_cases,
+    coordinator_machine,
+    coordinator_programs,
+    permits_machine,
+)
+from gapless.properties.ours.coordination.coordinator_machine import CoordinatorMachine
+from gapless.properties.ours.coordination.crowds import crowd_outside, crowd_within
+from gapless.properties.ours.coordination.permits_machine import PermitsMachine
 from gapless.spec import coordinator, permits
 
 TestCoordinator = CoordinatorMachine.TestCase

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gapless.impl.environment.choices import Choices
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Core, Settings
 from gapless.properties.faults import dispatch_faults, implementation
@@ -17,7 +15,10 @@ from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.crashes.crash_cases import answers, by_chance, shortest, story
 from gapless.properties.machines.crashes.crash_recovery import CrashRun
 from gapless.properties.machines.crashes.store_client import CrashTally
-from gapless.properties.machines.recorded_conformance import CONFORMS, NotConforming, require_conformance
+from gapless.properties.ours.our_store import OurStore
+from gapless.properties.ours.recorded_conformance import CONFORMS, NotConforming, require_conformance
+from gapless.properties.simulation.choices import Choices
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.traces.check import check
 
 pytestmark = pytest.mark.slow
@@ -43,7 +44,7 @@ DEPARTS = {
 def tally() -> CrashTally:
     found = CrashTally()
     for seed in range(CASES):
-        one, failure = by_chance(seed, recorded=seed % RECORDED == 0)
+        one, failure = by_chance(OurStore, seed, recorded=seed % RECORDED == 0)
         assert failure is None, f'{failure}; python -m gapless.properties.machines.crashes --again "seed {seed}"'
         found.add(one)
     return found
@@ -67,15 +68,15 @@ def test_a_case_is_a_value() -> None:
     first: list[str] = []
     again: list[str] = []
     choices = answers("seed 3")
-    CrashRun(choices, first.append).run()
-    CrashRun(Choices.parse(str(choices)), again.append).run()
-    assert first == again == story("seed 3")[0]
+    CrashRun(OurStore(), choices, first.append).run()
+    CrashRun(OurStore(), Choices.parse(str(choices)), again.append).run()
+    assert first == again == story(OurStore, "seed 3")[0]
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 5))
 def test_what_is_left_of_a_store_conforms(seed: int) -> None:
     """The checker reads the files by itself and shares no code with the implementation."""
-    run = CrashRun(answers(f"seed {seed}"))
+    run = CrashRun(OurStore(), answers(f"seed {seed}"))
     run.run()
     with tempfile.TemporaryDirectory() as folder:
         run.disk.save(Path(folder))
@@ -91,7 +92,7 @@ def test_what_cases_record_conforms(tally: CrashTally) -> None:
 
 @pytest.mark.parametrize("seed", range(0, 40, 5))
 def test_a_case_is_the_same_when_it_is_recorded(seed: int) -> None:
-    assert story(f"seed {seed}", recorded=True) == story(f"seed {seed}")
+    assert story(OurStore, f"seed {seed}", recorded=True) == story(OurStore, f"seed {seed}")
 
 
 @pytest.mark.parametrize(("name", "needs"), DEPARTS.items())
@@ -106,7 +107,7 @@ def _replay(seeds: range) -> None:
     for seed in seeds:
         recorder = Recorder()
         with suppress(Exception, PowerLost):
-            CrashRun(answers(f"seed {seed}"), recorder=recorder).run()
+            CrashRun(OurStore(recorder), answers(f"seed {seed}")).run()
         require_conformance(recorder)
 
 
@@ -119,13 +120,13 @@ def test_every_planted_fault_is_found(fault: str) -> None:
 def test_a_failing_case_is_told_as_shortly_as_can_be() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "flushed before the disk has answered")
     with fault.planted():
-        found = crash_cases.first_failure(implementation.CASES)
+        found = crash_cases.first_failure(OurStore, implementation.CASES)
         assert found is not None
-        case = shortest(f"seed {found[0] - 1}", patience=300)
-        lines, error = story(case)
+        case = shortest(OurStore, f"seed {found[0] - 1}", patience=300)
+        lines, error = story(OurStore, case)
         assert error is not None
-        assert len(lines) < len(story(f"seed {found[0] - 1}")[0])
-    assert story(case)[1] is None
+        assert len(lines) < len(story(OurStore, f"seed {found[0] - 1}")[0])
+    assert story(OurStore, case)[1] is None
 
 
 def test_the_file_after_a_full_one_is_made_in_its_place() -> None:

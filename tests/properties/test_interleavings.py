@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gapless import check
-from gapless.impl.environment.schedules import by, chosen, uniform
 from gapless.impl.recorder.recorder import Recorder
 from gapless.properties.faults.dispatch_faults import FAULTS
 from gapless.properties.faults.implementation import search
@@ -31,6 +30,8 @@ from gapless.properties.machines.interleavings.schedule_cases import (
 )
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.machines.stateful.dispatch_machine import OUTSIDE_THE_SPEC, DispatchMachine
+from gapless.properties.ours.our_store import OurStore
+from gapless.properties.simulation.schedules import by, chosen, uniform
 from gapless.spec import dispatch as spec
 
 pytestmark = pytest.mark.slow
@@ -60,7 +61,7 @@ PLANS = st.builds(
 # Both step, or both refuse
 
 
-class TestDispatch(DispatchMachine.TestCase):  # type: ignore[misc,valid-type]
+class TestDispatch(DispatchMachine.of(OurStore).TestCase):  # type: ignore[misc]
     """Hypothesis chooses every step."""
 
     settings = settings(max_examples=settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
@@ -81,12 +82,12 @@ def test_the_machine_has_the_verbs_of_the_spec_and_no_other() -> None:
 
 @given(plan=PLANS, data=st.data())
 def test_whoever_steps_next(plan: Plan, data: st.DataObject) -> None:
-    run_case(plan, by(lambda ways: data.draw(st.integers(0, ways - 1))))
+    run_case(OurStore, plan, by(lambda ways: data.draw(st.integers(0, ways - 1))))
 
 
 def test_a_share_of_the_night() -> None:
     """No gap is passed; and what runs are to come upon, they do."""
-    tally = some(range(SHARE))
+    tally = some(OurStore, range(SHARE))
     assert not tally.failures
     assert (tally.runs, len(tally.different)) == (SHARE, SHARE)
     assert min(tally.sometimes[what] for what in SOMETIMES) > 50
@@ -103,7 +104,7 @@ SOMETIMES = (
 
 @pytest.mark.parametrize(("plan", "states"), [*zip(SMALLEST, (379, 486, 480, 218, 205, 53, 197), strict=True)], ids=str)
 def test_the_smallest_stores_in_every_order(plan: Plan, states: int) -> None:
-    assert in_every_way(plan).states == states
+    assert in_every_way(OurStore, plan).states == states
 
 
 # A case is a value
@@ -111,9 +112,9 @@ def test_the_smallest_stores_in_every_order(plan: Plan, states: int) -> None:
 
 def test_a_case_is_seen_again_from_its_text() -> None:
     for seed in range(40):
-        simulation, schedule = by_chance(seed)
+        simulation, schedule = by_chance(OurStore, seed)
         case = Interleaving.parse(str(Interleaving(simulation.plan, schedule)))
-        again, same = run_case(case.plan, chosen(case.schedule))
+        again, same = run_case(OurStore, case.plan, chosen(case.schedule))
         assert (case.plan, same, again.state()) == (simulation.plan, schedule, simulation.state())
 
 
@@ -134,13 +135,13 @@ def test_another_text_is_none(text: str, expected: str) -> None:
 def test_a_failure_is_told_as_a_story() -> None:
     fault = next(fault for fault in FAULTS if fault.name == "the commit position passes a gap of one")
     with fault.planted():
-        failed = some(range(100)).failures
-        lines, right = story(failed[0])
-        told, well = story("queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")
+        failed = some(OurStore, range(100)).failures
+        lines, right = story(OurStore, failed[0])
+        told, well = story(OurStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")
     assert not right
     assert lines[-1].startswith("Mismatch: ")
     assert (told, well) == (STORY, False)
-    assert story("queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")[1]
+    assert story(OurStore, "queues=0,0: append*2 scan*2 w1 w2 w2*2 commit.0")[1]
 
 
 STORY = [
@@ -182,7 +183,7 @@ def _recorded(folder: Path, seed: int) -> Path:
     plan = plan_by_chance(Random(seed))
     path, ends = folder / f"{seed}.parquet", [end for end in plan.crashes if end not in {"restart", "again"}]
     with Recorder(path) as recorder, suppress(Mismatch):
-        run_case(replace(plan, crashes=tuple(ends)), uniform(seed), recorder)
+        run_case(lambda: OurStore(recorder), replace(plan, crashes=tuple(ends)), uniform(seed))
     return path
 
 

@@ -9,13 +9,15 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from gapless.impl.recorder.recorder import Recorder
 from gapless.properties.faults.planting import replacing
-from gapless.properties.machines.recorded_conformance import NotConforming
 from gapless.properties.machines.stateful.log_machine import LogMachine
 from gapless.properties.machines.stateful.queue_machine import NO_COUNTERPART, QueueMachine
+from gapless.properties.machines.stateful.subject_machine import SubjectMachine
+from gapless.properties.ours.our_store import OurStore
+from gapless.properties.ours.recorded_conformance import NotConforming
 from gapless.spec import log, queue
 
-TestLog = LogMachine.TestCase
-TestQueue = QueueMachine.TestCase
+TestLog = LogMachine.of(OurStore).TestCase
+TestQueue = QueueMachine.of(OurStore).TestCase
 
 
 @pytest.mark.parametrize(
@@ -37,8 +39,8 @@ def test_a_machine_has_the_verbs_of_its_spec(
         (QueueMachine, "committed", "settle needs: "),
     ],
 )
-def test_what_a_run_records_is_replayed(machine: type[RuleBasedStateMachine], untold: str, needs: str) -> None:
+def test_what_a_run_records_is_replayed(machine: type[SubjectMachine], untold: str, needs: str) -> None:
     """A recording that leaves a step out is none of a lawful run."""
     quickly = settings(max_examples=50, phases=[Phase.generate], derandomize=True)
     with replacing(Recorder, untold, lambda *_step: b""), pytest.raises(NotConforming, match=needs):
-        run_state_machine_as_test(machine, settings=quickly)
+        run_state_machine_as_test(machine.of(OurStore), settings=quickly)

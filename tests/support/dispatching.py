@@ -60,6 +60,9 @@ class MemoryFile:
     def rest(self) -> None:
         """It has nothing to let go."""
 
+    def expect_sparse_use(self) -> None:
+        """All of it is in memory."""
+
     def sync(self) -> None:
         """The bytes as they are now are what survives."""
         self.synced = self.data.copy()

@@ -156,10 +156,15 @@ class Loop:
                 self._native = _imported(path, self._source)
                 return self._native
         if self._by_python is None:
-            names: dict[str, Any] = {}
-            exec(self._source.replace(BY_NUMBA, BY_PYTHON), names)  # noqa: S102 - the compiler's own text
-            self._by_python = names["replay"]
+            self._by_python = run_by_python(self._source)["replay"]
         return self._by_python
+
+
+def run_by_python(source: str) -> dict[str, Any]:
+    """The functions of a kernel's source, as they stand."""
+    names: dict[str, Any] = {}
+    exec(compile(source.replace(BY_NUMBA, BY_PYTHON), "a kernel", "exec"), names)  # noqa: S102 - the compiler's own text
+    return names
 
 
 def _digest(source: str) -> str:

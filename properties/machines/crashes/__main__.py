@@ -13,17 +13,21 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from gapless.properties.machines.crashes.crash_cases import many, shortest, story
+from gapless.properties.machines.crashes.crash_cases import MakeSubject, many, shortest, story
+from gapless.properties.machines.subject_by_name import OURS, left_out, subject_by_name
 
 
-def told(case: str, console: Console, *, recorded: bool = False) -> bool:
+def told(make: MakeSubject, case: str, console: Console, *, options: str = "", recorded: bool = False) -> bool:
     """Print a case, line by line; return whether it passes."""
-    lines, error = story(case, recorded=recorded)
+    lines, error = story(make, case, recorded=recorded)
     for number, line in enumerate(lines, 1):
         console.print(f"{number:3}. {line}", markup=False, highlight=False, soft_wrap=True)
     if error is not None:
         console.print(f"{type(error).__name__}: {error}", markup=False, highlight=False, soft_wrap=True)
-        again = f'Again: python -m gapless.properties.machines.crashes --again "{case}"' + " --recorded 1" * recorded
+        again = (
+            f'Again: python -m gapless.properties.machines.crashes{options} --again "{case}"'
+            + " --recorded 1" * recorded
+        )
         console.print(again, markup=False, highlight=False)
     return error is None
 
@@ -38,12 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first case (default: 0)")
     parser.add_argument("--again", metavar="CASE", help='one case: "seed 17", or its answers, as they were printed')
     parser.add_argument("--recorded", metavar="N", type=int, default=0, help="record and replay every N-th case")
+    parser.add_argument("--subject", metavar="MODULE:CLASS", default=OURS, help="the store (default: ours)")
     chosen = parser.parse_args(arguments)
-    console = Console()
+    try:
+        make = subject_by_name(chosen.subject)
+    except ValueError as error:
+        parser.error(str(error))
+    console, options = Console(), "" if chosen.subject == OURS else f" --subject {chosen.subject}"
     if chosen.again is not None:
-        return int(not told(chosen.again, console, recorded=chosen.recorded > 0))
+        return int(not told(make, chosen.again, console, options=options, recorded=chosen.recorded > 0))
     began = time.monotonic()
-    tally, failures = many(chosen.points, chosen.jobs, chosen.seed, chosen.recorded)
+    tally, failures = many(make, chosen.points, chosen.jobs, chosen.seed, chosen.recorded)
     seconds = time.monotonic() - began
     console.print(
         f"{tally.points:,} crashes in {tally.cases:,} cases, {tally.points / seconds:,.0f} a second: {tally.records:,} "
@@ -57,10 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("recordings replayed", tally.replayed),
     ):
         console.print(f"{name}: " + ", ".join(f"{what} {n:,}" for what, n in counts.most_common()), highlight=False)
+    for line in left_out(make):
+        console.print(line, markup=False, highlight=False)
     if failures:
         console.print(f"the first of them, {failures[0].case}, as short as was soon found:", highlight=False)
         case, _, recorded = failures[0]
-        told(shortest(case, recorded=recorded), console, recorded=recorded)
+        told(make, shortest(make, case, recorded=recorded), console, options=options, recorded=recorded)
     return int(bool(failures))
 
 

@@ -10,32 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gapless.impl.records.record import Record
 from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.subject import NewMessage, Placed, QueueEntry, QueueName, StoredMessage, Subject
 from gapless.spec import log as log_spec
 from gapless.spec import queue as queue_spec
 from gapless.spec.catalog import SPECS
 from gapless.spec.language import Number, Position, Refused, replace
-
-HEADER = 91  # bytes of a record with neither body, topic nor properties (docs/rocketmq.md#record)
-CHECKSUM = 20  # bytes of its checksum, where it carries one (docs/rocketmq.md#property-crc)
-
-Name = tuple[str, int]
-"""A topic and the number of one of its queues."""
-
-
-class NewMessage(NamedTuple):
-    """A message to be sent."""
-
-    queue: Name
-    body: bytes
-    properties: dict[str, str]
-    tag: int  # the code of the tag among its properties
-
-    @property
-    def packed(self) -> bytes:
-        """The properties as a record holds them."""
-        return "".join(f"{name}\x01{value}\x02" for name, value in self.properties.items()).encode()
 
 
 class SentMessage(NamedTuple):
@@ -62,12 +42,12 @@ class ClientOracle:
     `shown`: of every queue, the exclusive end of what consumers saw.
     """
 
-    def __init__(self, file_size: int, *, checksums: bool) -> None:
-        self.header = HEADER + (CHECKSUM if checksums else 0)
+    def __init__(self, subject: Subject, file_size: int) -> None:
+        self.size, self.tag_code = subject.size, subject.tag_code
         self.log = log_spec.open(log_spec.INITIAL, Position(0), file_size)
-        self.queues: dict[Name, queue_spec.State] = {}
+        self.queues: dict[QueueName, queue_spec.State] = {}
         self.sent: list[SentMessage] = []
-        self.shown: dict[Name, int] = {}
+        self.shown: dict[QueueName, int] = {}
         self._begun: list[AppendStage] = []
         self._coming: list[SentMessage] = []  # the messages of the append that was begun
         self._start = Position(0)  # the log may begin here once deleting was begun
@@ -76,10 +56,10 @@ class ClientOracle:
 
     def begin(self, messages: Sequence[NewMessage], now: int) -> bool:
         """These messages are about to be appended; False if one fits into no file: then all must be refused."""
-        sizes = [self.header + len(m.queue[0].encode()) + len(m.body) + len(m.packed) for m in messages]
+        sizes = [self.size(message) for message in messages]
         if any(size + log_spec.BLANK > self.log.file_size for size in sizes):
             return False
-        numbers: dict[Name, int] = {}
+        numbers: dict[QueueName, int] = {}
         s, time = self.log, max(now, self.log.newest)
         self._begun, self._coming = [AppendStage(s, 0)], []
         for message, size in zip(messages, sizes, strict=True):
@@ -88,6 +68,7 @@ class ClientOracle:
                 s = log_spec.roll(s, s.end, following - s.end, marked=True)
                 self._begun.append(AppendStage(s, len(self._coming)))
                 s = log_spec.flush(s, following)
+                self._begun.append(AppendStage(s, len(self._coming)))
             number = numbers.get(message.queue, self.queue(message.queue).end)
             numbers[message.queue] = number + 1
             self._coming.append(SentMessage(message, s.end, size, number, time))
@@ -97,20 +78,22 @@ class ClientOracle:
             self._begun.append(AppendStage(s, len(self._coming)))
         return True
 
-    def appended(self, told: Sequence[tuple[int, int, int]]) -> None:
-        """The store says that it has appended, with these positions, sizes and numbers."""
+    def appended(self, told: Sequence[Placed]) -> None:
+        """The store says that it has appended, and where."""
         expected = [(sent.position, sent.size, sent.number) for sent in self._coming]
-        if list(told) != expected:
-            raise Mismatch(f"the messages were to be at (position, size, number) {expected}, the store says {told}")
+        said = [(*placed,) for placed in told]
+        if said != expected:
+            raise Mismatch(f"the messages were to be at (position, size, number) {expected}, the store says {said}")
         self._go(self._begun[-1])
 
-    def failed(self, end: int, *, stopped: bool) -> None:
-        """The store could not append all; it says that the log ends at `end`.
+    def failed(self, end: int, flushed: int, *, stopped: bool) -> None:
+        """The store could not append all; it says that the log ends at `end`, and is on disk up to `flushed`.
 
         If it has `stopped`, it may have written more than that, and never appends again.
         """
         stages, coming = self._begun, self._coming
-        found = next((stage for stage in stages if stage.state.end == end), None)
+        likely = [stage for stage in stages if stage.state.end == end]
+        found = next((stage for stage in likely if stage.state.flushed == flushed), next(iter(likely), None))
         if found is None:
             raise Mismatch(f"after an append that failed, the log ends at {end}, which is no end of a record")
         self._go(found)
@@ -128,11 +111,11 @@ class ClientOracle:
     def _append(self, sent: SentMessage) -> None:
         name, before = sent.wanted.queue, self.queue(sent.wanted.queue)
         self.queues[name] = queue_spec.append(
-            before, Number(sent.number), 1, Position(sent.position), sent.size, sent.wanted.tag
+            before, Number(sent.number), 1, Position(sent.position), sent.size, self.tag_code(sent.wanted.tag)
         )
         self.sent.append(sent)
 
-    def queue(self, name: Name) -> queue_spec.State:
+    def queue(self, name: QueueName) -> queue_spec.State:
         """The model's state of a queue; of a new one where nothing was sent to it."""
         return self.queues.get(name) or queue_spec.open(queue_spec.INITIAL, Number(0), Position(0))
 
@@ -155,7 +138,7 @@ class ClientOracle:
         if late is not None:
             raise Mismatch(f"the checkpoint says {time} ms, and the record of {late.time} ms is not on disk")
 
-    def entries(self, name: Name, upto: int, entries: Sequence[tuple[int, int, int]], *, safe: bool) -> None:
+    def entries(self, name: QueueName, upto: int, entries: Sequence[QueueEntry], *, safe: bool) -> None:
         """Readers see the queue up to `upto`; `entries`: (position, size, tag) of those they had not seen.
 
         `safe`: consumers of this store see nothing that a crash can take away.
@@ -226,7 +209,7 @@ class ClientOracle:
             f"crash needs: {reasons[0]}"
         ) from reasons[0]
 
-    def _cut(self, name: Name, kept: int) -> None:
+    def _cut(self, name: QueueName, kept: int) -> None:
         s = self.queues[name]
         end = next((n for n in range(s.first, s.end) if s.positions[Number(n)] >= kept), s.end)
         if end < self.shown.get(name, 0):
@@ -236,10 +219,10 @@ class ClientOracle:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def read(self, sent: SentMessage, found: Record) -> None:
+    def read(self, sent: SentMessage, found: StoredMessage) -> None:
         """A reader found this record for a message that was sent."""
-        told = (found.topic, found.queue, found.number, found.position, found.size, found.store_time)
-        if told != (*sent.wanted.queue, sent.number, sent.position, sent.size, sent.time):
-            raise Mismatch(f"expected {sent}, found (topic, queue, number, position, size, time) {told}")
-        if found.body != sent.wanted.body or found.properties != sent.wanted.properties or found.sys_flag:
+        told = (found.message.queue, found.number, found.position, found.size, found.time)
+        if told != (sent.wanted.queue, sent.number, sent.position, sent.size, sent.time):
+            raise Mismatch(f"expected {sent}, found (queue, number, position, size, time) {told}")
+        if found.message != sent.wanted:
             raise Mismatch(f"at {sent.position} lies another message than was sent: {found}")

@@ -11,7 +11,7 @@ sector by sector; the power may also fail during recovery. Then the store is ope
 
 A disk that fails or is full makes steps refuse, and loses nothing of that.
 
-A case is a value: it follows from the answers to *of so many ways, which?* (`impl/environment/choices.py`), and is
+A case is a value: it follows from the answers to *of so many ways, which?* (`properties/simulation/choices.py`), and is
 printed as a seed or as these answers. A case can be recorded through all its lives; the recording must conform.
 """
 
@@ -22,13 +22,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from gapless.impl.environment.choices import Choices, Choose
-from gapless.impl.environment.simulated import PowerLost
-from gapless.impl.recorder.recorder import Recorder
 from gapless.properties.machines.crashes.crash_recovery import CrashRun
 from gapless.properties.machines.crashes.store_client import CrashTally
-from gapless.properties.machines.recorded_conformance import require_conformance
 from gapless.properties.processes import workers
+from gapless.properties.simulation.choices import Choices, Choose
+from gapless.properties.simulation.simulated_disk import PowerLost
+from gapless.properties.subject import Subject
+
+MakeSubject = Callable[[], Subject]
+"""The class of a subject: a store for every case."""
 
 
 def answers(case: str) -> Choices:
@@ -41,31 +43,35 @@ def answers(case: str) -> Choices:
 class CrashCase:
     """One case, which runs once; `recorded`: it is recorded, and the recording must conform."""
 
-    def __init__(self, choose: Choose, tell: Callable[[str], object] | None = None, *, recorded: bool = False) -> None:
-        self._recorder = Recorder() if recorded else None
-        self._run = CrashRun(choose, tell, self._recorder)
+    def __init__(
+        self, make: MakeSubject, choose: Choose, tell: Callable[[str], object] | None = None, *, recorded: bool = False
+    ) -> None:
+        self._subject, self._recorded = make(), recorded
+        if recorded:
+            self._subject.record()
+        self._run = CrashRun(self._subject, choose, tell)
         self.tally = self._run.tally
 
     def run(self) -> None:
-        """Run all of it. Raises Mismatch, NotConforming, and whatever the implementation should not have raised."""
+        """Run all of it. Raises Mismatch, NotConforming, and whatever the subject should not have raised."""
         self._run.run()
-        if self._recorder is not None:
-            self.tally.replayed += require_conformance(self._recorder)
+        if self._recorded:
+            self.tally.replayed += self._subject.replay()
 
 
-def story(case: str, *, recorded: bool = False) -> tuple[list[str], BaseException | None]:
+def story(make: MakeSubject, case: str, *, recorded: bool = False) -> tuple[list[str], BaseException | None]:
     """What happens in a case, line by line, and the error in which it ends."""
     lines: list[str] = []
     try:
-        CrashCase(answers(case), lines.append, recorded=recorded).run()
+        CrashCase(make, answers(case), lines.append, recorded=recorded).run()
     except (Exception, PowerLost) as error:  # noqa: BLE001 - whatever it is, it belongs to the story.
         return lines, error
     return lines, None
 
 
-def shortest(case: str, patience: int = 3000, *, recorded: bool = False) -> str:
+def shortest(make: MakeSubject, case: str, patience: int = 3000, *, recorded: bool = False) -> str:
     """A case that fails with the same kind of error, with as few and as plain choices as `patience` runs find."""
-    found = _failure(answers(case), recorded=recorded)
+    found = _failure(make, answers(case), recorded=recorded)
     if found is None:
         raise ValueError(f"nothing fails in the case {case!r}")
     kind, best = found
@@ -73,7 +79,7 @@ def shortest(case: str, patience: int = 3000, *, recorded: bool = False) -> str:
     while width and patience > 0:
         for other in _plainer(best, width):
             patience -= 1
-            found = _failure(_within(other), recorded=recorded)
+            found = _failure(make, _within(other), recorded=recorded)
             if found is not None and found[0] == kind and _weight(found[1]) < _weight(best):
                 best, width = found[1], min(width, len(found[1]))
                 break
@@ -92,9 +98,9 @@ def _plainer(choices: Sequence[int], width: int) -> Iterator[Sequence[int]]:
         yield [*before, *[0] * (len(choices) - len(before) - len(behind)), *behind]
 
 
-def _failure(choices: Choices, *, recorded: bool) -> tuple[type[BaseException], list[int]] | None:
+def _failure(make: MakeSubject, choices: Choices, *, recorded: bool) -> tuple[type[BaseException], list[int]] | None:
     try:
-        CrashCase(choices, recorded=recorded).run()
+        CrashCase(make, choices, recorded=recorded).run()
     except (Exception, PowerLost) as error:  # noqa: BLE001 - that it fails is what is asked.
         return type(error), choices.taken
     return None
@@ -121,9 +127,9 @@ class Failure(NamedTuple):
     recorded: bool = False
 
 
-def by_chance(seed: int, *, recorded: bool = False) -> tuple[CrashTally, Failure | None]:
+def by_chance(make: MakeSubject, seed: int, *, recorded: bool = False) -> tuple[CrashTally, Failure | None]:
     """One case, made from a seed."""
-    case = CrashCase(answers(f"seed {seed}"), recorded=recorded)
+    case = CrashCase(make, answers(f"seed {seed}"), recorded=recorded)
     try:
         case.run()
     except (Exception, PowerLost) as error:  # noqa: BLE001 - whatever it is, the case is not as it should be.
@@ -131,10 +137,10 @@ def by_chance(seed: int, *, recorded: bool = False) -> tuple[CrashTally, Failure
     return case.tally, None
 
 
-def first_failure(cases: int) -> tuple[int, str] | None:
+def first_failure(make: MakeSubject, cases: int) -> tuple[int, str] | None:
     """How many cases it takes until one fails, and what is wrong with that; None if none fails."""
     for seed in range(cases):
-        _, failure = by_chance(seed)
+        _, failure = by_chance(make, seed)
         if failure is not None:
             return seed + 1, failure.wrong
     return None
@@ -143,29 +149,31 @@ def first_failure(cases: int) -> tuple[int, str] | None:
 CHUNK = 50  # cases that one process tries at a time
 
 
-def _chunk(first: int, recorded: int) -> tuple[CrashTally, list[Failure]]:
+def _chunk(make: MakeSubject, first: int, recorded: int) -> tuple[CrashTally, list[Failure]]:
     tally, failures = CrashTally(), []
     for seed in range(first, first + CHUNK):
-        one, failure = by_chance(seed, recorded=recorded > 0 and seed % recorded == 0)
+        one, failure = by_chance(make, seed, recorded=recorded > 0 and seed % recorded == 0)
         tally.add(one)
         failures += [failure] if failure else []
     return tally, failures
 
 
-def many(points: int, jobs: int, first: int = 0, recorded: int = 0) -> tuple[CrashTally, list[Failure]]:
+def many(
+    make: MakeSubject, points: int, jobs: int, first: int = 0, recorded: int = 0
+) -> tuple[CrashTally, list[Failure]]:
     """Cases from a seed on, until the power has failed so often, or one case failed.
 
     `recorded`: every so many cases one is recorded; with 0, none is.
     """
     tally, failures = CrashTally(), []
     with workers(jobs) as pool:
-        running = [pool.submit(_chunk, first + CHUNK * number, recorded) for number in range(jobs + 1)]
+        running = [pool.submit(_chunk, make, first + CHUNK * number, recorded) for number in range(jobs + 1)]
         for number in count(len(running)):
             one, failed = running.pop(0).result()
             tally.add(one)
             failures += failed
             if failures or tally.points >= points:
                 break
-            running.append(pool.submit(_chunk, first + CHUNK * number, recorded))
+            running.append(pool.submit(_chunk, make, first + CHUNK * number, recorded))
         pool.shutdown(cancel_futures=True)
     return tally, failures

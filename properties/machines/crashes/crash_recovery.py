@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
-from gapless.impl.records.errors import Refused as NotTaken
-from gapless.impl.records.errors import StoreError
-from gapless.impl.store.core import Core, Settings
-from gapless.properties.machines import as_spec
 from gapless.properties.machines.crashes.client_oracle import ClientOracle
 from gapless.properties.machines.crashes.store_client import CrashTally, StoreClient
 from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
+from gapless.properties.subject import ENDLESS, SubjectLayout, path_of
 from gapless.spec import queue as queue_spec
 from gapless.spec.language import Position
 
@@ -31,21 +28,22 @@ class CrashRun(StoreClient):
     def run(self) -> CrashTally:
         """All lives. Raises Mismatch, and whatever the implementation should not have raised."""
         file_size, entries = FILES[self.pick(FILES)], ENTRIES[self.pick(ENTRIES)]
-        self.settings = Settings(
+        file_size = ENDLESS if "roll" in self.subject.absent else file_size
+        self.layout = SubjectLayout(
             file_size=file_size,
-            queue_file_size=20 * entries,
+            queue_entries=entries,
             synchronous=bool(self.choose(2)),
-            workers=1,
+            overlap="overlap" not in self.subject.absent,
             batch_records=(64, 1, 5)[self.choose(3)],
             checksums=entries != ENTRIES[0],  # no choice of its own, so that cases that were kept stay what they are
         )
         self.disk = SimulatedDisk(page=(4096, 2048, 512)[self.choose(3)])
         self.faulty = self.choose(3) == 1
         self.alike = self.choose(3) > 1  # all messages are of one size: what was lost could come back in its place
-        self.oracle = ClientOracle(file_size, checksums=bool(self.settings.checksums))
+        self.oracle = ClientOracle(self.subject, file_size)
         self.tell(
             "files of {} bytes, queues of {} entries a file, {}, pages of {} bytes",
-            file_size, entries, "synchronous" if self.settings.synchronous else "asynchronous", self.disk.page,
+            file_size, entries, "synchronous" if self.layout.synchronous else "asynchronous", self.disk.page,
         )  # fmt: skip
         for _ in range(1 + self.choose(LIVES)):
             self._live()
@@ -88,8 +86,7 @@ class CrashRun(StoreClient):
     def _crash(self, end: str) -> None:
         """Replace the disk by what is found of it after the power or the process is lost, or after a clean stop."""
         self.tally.ends[end] += 1
-        if self.recorder is not None:
-            self.recorder.take()  # what it has not read yet goes with this disk
+        self.subject.die()
         self.tally.points += end != "close"
         if end == "power" or self.forgotten or (end == "close" and self.choose(2)):
             # A later process cannot know what the kernel forgot after a failed sync: the machine must restart before
@@ -106,14 +103,14 @@ class CrashRun(StoreClient):
     def _open(self) -> bool:
         """Open the store and compare what is found in it; False if the disk failed."""
         try:
-            core = Core.open(self.disk, self.settings, self.recorder)
-        except StoreError as error:
+            self.subject.open(self.disk, self.layout)
+        except self.subject.errors.any as error:
             self._must_be_armed(error)
             self.tell("it does not open: {}", error)
             self.tally.refused["open"] += 1
             return False
-        self.core = core
-        self.tell("opened: log from {} to {}", core.log.start, core.log.end)
+        s = self.subject.as_log()
+        self.tell("opened: log from {} to {}", s.start, s.end)
         self._compare_all()
         return True
 
@@ -132,42 +129,48 @@ class CrashRun(StoreClient):
     def _close(self) -> bool:
         try:
             self._finish_batches()
-            self.core.close(self.now)
-        except StoreError as error:
+            self.subject.close(self.now)
+        except self.subject.errors.any as error:
             self._must_be_armed(error)
             self.tell("it does not close: {}", error)
             return False
-        self.oracle.flushed(self.core.log.end)
+        self.oracle.flushed(self.subject.as_log().end)
         self.tell("closed")
+        for name, s in self.oracle.queues.items():
+            committed = self.subject.reach(name).committed if name in self.subject.queues() else s.end
+            if committed < s.end:
+                raise Mismatch(f"{path_of(name)} has entries up to {committed} after a clean stop, expected {s.end}")
         return True
 
     # -- what is found -----------------------------------------------------------------------------------------------
 
     def _compare_all(self) -> None:
         """Compare the store that was found with all its client knows."""
-        core, oracle = self.core, self.oracle
-        expected = oracle.lost(core.log.end, core.log.start, power=self.power)
+        subject, oracle, s = self.subject, self.oracle, self.subject.as_log()
+        expected = oracle.lost(s.end, s.start, power=self.power)
         self.power = False
-        oracle.acknowledged(core.acknowledged)
+        oracle.acknowledged(s.acknowledged)
         self._compare_log()
-        found = list(as_spec.records(core))
+        found = list(subject.records())
         self.tally.records += len(found)
         for sent, record in zip(expected, found, strict=False):
             oracle.read(sent, record)
         if len(found) != len(expected):
-            raise Mismatch(f"{len(found)} records are found from {core.log.start} on, expected {len(expected)}")
-        for queue in core.queues.all:
-            name = queue.topic, queue.id
-            s = oracle.queues[name] = queue_spec.rebuild(oracle.queue(name))
-            if (queue.first, queue.next) != (s.first, s.end):
-                found_in, wanted = f"{queue.first} to {queue.next}", f"{s.first} to {s.end}"
-                raise Mismatch(f"{queue.name} is found with numbers from {found_in}, expected {wanted}")
-            self._see(queue.index)
-            queue_spec.settle(oracle.queues[name], Position(core.log.end))
-        for name, s in oracle.queues.items():
-            if s.first < s.end and core.queues.known(*name) is None:
-                raise Mismatch(f"no queue {name} is found, and it had numbers from {s.first} to {s.end}")
-        oracle.checkpointed(core.checkpoint.log)
+            raise Mismatch(f"{len(found)} records are found from {s.start} on, expected {len(expected)}")
+        for name in subject.queues():
+            reach = subject.reach(name)
+            model = oracle.queues[name] = queue_spec.rebuild(oracle.queue(name))
+            if (reach.first, reach.next) != (model.first, model.end):
+                found_in, wanted = f"{reach.first} to {reach.next}", f"{model.first} to {model.end}"
+                raise Mismatch(f"{path_of(name)} is found with numbers from {found_in}, expected {wanted}")
+            self._see(name)
+            queue_spec.settle(oracle.queues[name], Position(s.end))
+        for name, model in oracle.queues.items():
+            if model.first < model.end and name not in subject.queues():
+                raise Mismatch(
+                    f"no queue {path_of(name)} is found, and it had numbers from {model.first} to {model.end}"
+                )
+        oracle.checkpointed(subject.progress().checkpoint)
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
@@ -181,15 +184,21 @@ class CrashRun(StoreClient):
             (2, self.commit), (3, self.flush_queues), (2, self.checkpoint), (2, self.make_ready), (2, self.write_back),
             (4, self.tick), (2, self.expire), (int(self.faulty), self.fail),
         )  # fmt: skip
-        chosen = [(7, self.append), *(pair for pair in weights if self.choose(3))]
+        chosen = [(7, self.append), *(pair for pair in weights if self.choose(3) and self._has(pair[1].__name__))]
         return [(step.__name__, step) for weight, step in chosen for _ in range(weight)]
+
+    def _has(self, verb: str) -> bool:
+        why = self.subject.absent.get(verb)
+        if why is not None:
+            self.tally.absent[f"{verb}: {why}"] += 1
+        return why is None
 
     def _step(self, name: str, step: Callable[[], None]) -> None:
         self.tally.steps[name] += 1
         try:
             step()
-        except StoreError as error:
-            if isinstance(error, NotTaken):
+        except self.subject.errors.any as error:
+            if isinstance(error, self.subject.errors.refused):
                 raise
             self._must_be_armed(error)
             self.tally.refused[name] += 1

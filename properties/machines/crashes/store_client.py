@@ -1,4 +1,4 @@
-"""A client of a store on a disk that may fail: each call is one step of the store.
+"""A client of a store on a disk that may fail: each call is one step of the store, a subject.
 
 Every step is compared with the client's oracle at once: both step, or the store refuses because the disk has failed.
 """
@@ -11,28 +11,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
-from gapless.impl.dispatch.batches import DispatchBatch
-from gapless.impl.dispatch.pool import rebuild
-from gapless.impl.environment.choices import Choose
-from gapless.impl.environment.simulated import SimulatedDisk
-from gapless.impl.recorder.recorder import Recorder
-from gapless.impl.records.errors import Refused as NotTaken
-from gapless.impl.records.errors import Stopped, StoreError
-from gapless.impl.records.record import Messages, properties_bytes, tag_code
-from gapless.impl.store.core import Core, Settings
-from gapless.properties.machines import as_spec
-from gapless.properties.machines.crashes.client_oracle import ClientOracle, Name, NewMessage
+from gapless.properties.machines.crashes.client_oracle import ClientOracle
 from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.simulation.choices import Choose
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
+from gapless.properties.subject import (
+    NewMessage,
+    Placed,
+    QueueName,
+    Subject,
+    SubjectBatch,
+    SubjectLayout,
+    path_of,
+    require_all_told,
+)
 from gapless.spec.language import replace
 
-QUEUES: tuple[Name, ...] = (("orders", 0), ("orders", 1), ("bills", 0), ("Ünïcode", 7))
+QUEUES: tuple[QueueName, ...] = (("orders", 0), ("orders", 1), ("bills", 0), ("Ünïcode", 7))
 BODIES = (0, 7, 60, 200, 450, 900, 1700)  # bytes
 TAGS = ("", "new", "paid", "Ärger")
 TICKS = (1, 0, 4000, 60_000, 1000, -2500)  # ms that pass between two steps; a clock may be set back
 
 
 class DiskFault(NamedTuple):
-    """A way in which a disk is made to fail."""
+    """A way in which a disk is made to fail. `path`: a pattern, or files of the subject by what they are for."""
 
     error: int
     verb: str
@@ -41,13 +43,13 @@ class DiskFault(NamedTuple):
 
 
 DISK_FAULTS = (
-    DiskFault(errno.ENOSPC, "create", "commitlog/*"),
-    DiskFault(errno.ENOSPC, "create", "consumequeue/*"),
+    DiskFault(errno.ENOSPC, "create", "log"),
+    DiskFault(errno.ENOSPC, "create", "queues"),
     DiskFault(errno.ENOSPC, "write", "*"),
-    DiskFault(errno.EIO, "sync", "commitlog/*"),
-    DiskFault(errno.EIO, "sync", "commitlog/*", forget=True),
-    DiskFault(errno.EIO, "sync", "consumequeue/*"),
-    DiskFault(errno.EIO, "sync", "consumequeue/*", forget=True),
+    DiskFault(errno.EIO, "sync", "log"),
+    DiskFault(errno.EIO, "sync", "log", forget=True),
+    DiskFault(errno.EIO, "sync", "queues"),
+    DiskFault(errno.EIO, "sync", "queues", forget=True),
     DiskFault(errno.EIO, "create", "*"),
     DiskFault(errno.EIO, "delete", "*"),
     DiskFault(errno.EIO, "write", "*"),
@@ -59,7 +61,8 @@ DISK_FAULTS = (
 class CrashTally:
     """What was tried.
 
-    `ends`: how lives ended · `uses`: during which use of the disk the power failed · `replayed`: what recordings gave.
+    `ends`: how lives ended · `uses`: during which use of the disk the power failed · `replayed`: what recordings gave ·
+    `absent`: which steps were left out of how many lives, and why.
     """
 
     cases: int = 0
@@ -70,6 +73,7 @@ class CrashTally:
     ends: Counter[str] = field(default_factory=Counter)
     uses: Counter[str] = field(default_factory=Counter)
     replayed: Counter[str] = field(default_factory=Counter)
+    absent: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: CrashTally) -> None:
         """Add what another one counted."""
@@ -81,26 +85,24 @@ class StoreClient:
     """The client of a store.
 
     `armed`: the disk was told to fail in this life · `stopped`: the store said that it has stopped · `forgotten`: the
-    kernel may take for safe what is not · `batches`: built and not committed · `recorder`: records every life.
+    kernel may take for safe what is not · `batches`: built and not committed.
     """
 
-    settings: Settings
+    layout: SubjectLayout
     disk: SimulatedDisk
     oracle: ClientOracle
-    core: Core
     alike: bool  # all messages are of one size: what was lost could come back in its place
-    busy: tuple[Name, ...]  # the queues that messages are sent to
+    busy: tuple[QueueName, ...]  # the queues that messages are sent to
 
-    def __init__(
-        self, choose: Choose, tell: Callable[[str], object] | None = None, recorder: Recorder | None = None
-    ) -> None:
+    def __init__(self, subject: Subject, choose: Choose, tell: Callable[[str], object] | None = None) -> None:
+        require_all_told(subject)
+        self.subject = subject
         self.choose = choose
         self.told = tell
-        self.recorder = recorder
         self.tally = CrashTally(cases=1)
         self.now = 1_700_000_000_000
         self.serial = 0
-        self.batches: list[DispatchBatch] = []
+        self.batches: list[SubjectBatch] = []
         self.armed = self.stopped = self.forgotten = False
 
     def tell(self, line: str, *parts: object) -> None:
@@ -120,48 +122,43 @@ class StoreClient:
     def _message(self) -> NewMessage:
         self.serial += 1
         if self.alike:
-            return NewMessage(QUEUES[self.pick(self.busy) % 2], self.serial.to_bytes(4, "big") * 40, {}, 0)
+            return NewMessage(QUEUES[self.pick(self.busy) % 2], self.serial.to_bytes(4, "big") * 40)
         size = BODIES[self.pick(BODIES)]
         body = (self.serial.to_bytes(4, "big") + bytes(range(256)) * 8)[:size] if size else b""
         tag = TAGS[self.pick(TAGS)]
-        properties = {"TAGS": tag, "n": str(self.serial)} if tag else {}
-        return NewMessage(self.busy[self.pick(self.busy)], body, properties, tag_code(tag))
+        return NewMessage(self.busy[self.pick(self.busy)], body, tag, {"n": str(self.serial)} if tag else {})
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def append(self) -> None:
         """One message."""
         message = self._message()
-        core, properties = self.core, properties_bytes(message.properties)
-        queue = core.queues.named(*message.queue)
-        self._appending([message], lambda: [(*core.append(queue, message.body, properties, self.now), queue.next - 1)])
+        self._appending([message], lambda: [self.subject.append(message, self.now)])
 
     def append_many(self) -> None:
         """A batch, which may reach over the end of a file."""
         messages = [self._message() for _ in range(2 + self.choose(12))]
-        columns = Messages.of_list([(*m.queue, m.body, m.properties) for m in messages])
-        self._appending(
-            messages,
-            lambda: [(p, size, n) for p, size, _, n in self.core.append_many(columns, self.now).T.tolist()],
-        )
+        self._appending(messages, lambda: self.subject.append_many(messages, self.now))
 
-    def _appending(self, messages: list[NewMessage], ask: Callable[[], list[tuple[int, int, int]]]) -> None:
+    def _appending(self, messages: list[NewMessage], ask: Callable[[], list[Placed]]) -> None:
         if self.stopped:
             ask()
             raise Mismatch(f"a flush failed, and the store takes {messages}")
         fits = self.oracle.begin(messages, self.now)
         try:
             told = ask()
-        except NotTaken:
+        except self.subject.errors.refused:
             if fits:
                 raise
             self.tally.refused["append"] += 1
             return
-        except StoreError as error:
-            self.oracle.failed(self.core.log.end, stopped=isinstance(error, Stopped))
-            self.stopped |= isinstance(error, Stopped)
+        except self.subject.errors.any as error:
+            stopped = isinstance(error, self.subject.errors.stopped)
+            s = self.subject.as_log()
+            self.oracle.failed(s.end, s.flushed, stopped=stopped)
+            self.stopped |= stopped
             raise
-        self.tell("append {} messages: (position, size, number) {}", len(messages), told)
+        self.tell("append {} messages: (position, size, number) {}", len(messages), [(*one,) for one in told])
         if not fits:
             raise Mismatch(f"the store takes {messages}, of which one fits into no file")
         self.oracle.appended(told)
@@ -169,8 +166,8 @@ class StoreClient:
     def flush(self) -> None:
         """All that is in the log is on disk."""
         try:
-            to = self.core.flush()
-        except Stopped:
+            to = self.subject.flush()
+        except self.subject.errors.stopped:
             self.stopped = True
             raise
         if self.stopped and to > self.oracle.log.flushed:
@@ -180,10 +177,11 @@ class StoreClient:
 
     def acknowledge(self) -> None:
         """Producers are told what is safe; they must not be told more."""
-        to = (self.core.log.flushed, self.core.log.end)[self.choose(2)]
+        s = self.subject.as_log()
+        to = (s.flushed, s.end)[self.choose(2)]
         try:
-            self.core.acknowledge(to)
-        except NotTaken:
+            self.subject.acknowledge(to)
+        except self.subject.errors.refused:
             if to <= self.oracle.log.flushed:
                 raise
             self.tally.refused["acknowledge"] += 1
@@ -195,51 +193,61 @@ class StoreClient:
     def dispatch(self) -> None:
         """Every entry that may be visible is built and committed."""
         self._finish_batches()
-        rebuild(self.core.dispatch, self.core.limit, 1)
-        self.tell("dispatch to {}", self.core.dispatch.dispatched)
+        subject = self.subject
+        while batch := subject.take() or (subject.scan() and subject.take()):
+            try:
+                subject.build(batch)
+            except Exception as error:
+                if "failed" in subject.absent or not subject.failed(batch, error):
+                    raise
+            else:
+                subject.wrote(batch)
+                subject.commit_all(batch)
+        self.tell("dispatch to {}", subject.progress().dispatched)
         self._see_all()
 
     def build(self) -> None:
         """One more batch is built and not committed yet."""
-        dispatch = self.core.dispatch
-        if self.core.scan() is not None and (batch := dispatch.take()) is not None:
-            dispatch.build(batch)
-            dispatch.wrote(batch)
+        subject = self.subject
+        if subject.scan() is not None and (batch := subject.take()) is not None:
+            subject.build(batch)
+            subject.wrote(batch)
             self.batches.append(batch)
             self.tell("build {}", batch)
 
     def commit(self) -> None:
         """What was built of one queue becomes visible."""
-        queues = self.core.queues.all
+        queues = self.subject.queues()
         if queues:
             queue = queues[self.pick(queues)]
-            self.tell("commit {} to {}", queue.name, self.core.dispatch.commit(queue))
-            self._see(queue.index)
+            self.tell("commit {} to {}", path_of(queue), self.subject.commit(queue))
+            self._see(queue)
 
     def _finish_batches(self) -> None:
         while self.batches:
-            self.core.dispatch.commit_all(self.batches.pop())
+            self.subject.commit_all(self.batches.pop())
         self._see_all()
 
     def _see_all(self) -> None:
-        for queue in self.core.queues.all:
-            self._see(queue.index)
+        for queue in self.subject.queues():
+            self._see(queue)
 
     def flush_queues(self) -> None:
         """Entries are on disk, as far as their records are."""
-        self.core.flush_queues()
-        self.tell("flush queues: {}", [(queue.name, queue.flushed) for queue in self.core.queues.all])
+        subject = self.subject
+        subject.flush_queues()
+        self.tell("flush queues: {}", [(path_of(queue), subject.reach(queue).flushed) for queue in subject.queues()])
 
     def checkpoint(self) -> None:
         """The checkpoint file says what is safe."""
-        self.core.write_checkpoint(self.now)
-        self.tell("checkpoint: log {}, queues {}", self.core.checkpoint.log, self.core.checkpoint.queues)
-        self.oracle.checkpointed(self.core.checkpoint.log)
+        told = self.subject.checkpoint(self.now)
+        self.tell("checkpoint: what was stored up to {} is on disk", told)
+        self.oracle.checkpointed(told)
 
     def make_ready(self) -> None:
         """The next file is created in advance."""
-        self.core.log.make_ready()
-        self.tell("the log has files {}", self.core.log.segments.bases)
+        self.subject.make_ready()
+        self.tell("the next file is there")
 
     def write_back(self) -> None:
         """The kernel writes some pages out by itself."""
@@ -258,14 +266,15 @@ class StoreClient:
         sent = self.oracle.sent
         before = sent[-1 - self.pick(sent)].time + self.choose(2) if sent else 0
         self.oracle.expiring(before)
-        start = self.core.expire(before)
+        start = self.subject.expire(before)
         self.tell("expire what is older than {}: the log begins at {}", before, start)
         self.oracle.expired(start)
 
     def fail(self) -> None:
         """The next use of the disk, of a certain kind, fails."""
         fault = DISK_FAULTS[self.pick(DISK_FAULTS)]
-        self.disk.fail(fault.error, verb=fault.verb, path=fault.path, forget=fault.forget, times=1 + self.choose(3))
+        path = self.subject.files.get(fault.path, fault.path)
+        self.disk.fail(fault.error, verb=fault.verb, path=path, forget=fault.forget, times=1 + self.choose(3))
         self.armed = True
         self.forgotten |= fault.forget
         self.tell("the disk fails: {}", fault)
@@ -273,18 +282,17 @@ class StoreClient:
     # -- comparing ---------------------------------------------------------------------------------------------------
 
     def _compare_log(self) -> None:
-        found, expected = as_spec.log(self.core), self.oracle.log
+        found, expected = self.subject.as_log(), self.oracle.log
         if replace(found, start=expected.start) != expected:
             raise Mismatch(f"the log is {found}, expected {expected}")
 
-    def _see(self, index: int) -> None:
+    def _see(self, name: QueueName) -> None:
         """Readers look at a queue."""
-        queue = self.core.queues.all[index]
-        name = queue.topic, queue.id
-        new = queue.entries(self.oracle.queue(name).indexed, queue.committed).tolist()
-        self.oracle.entries(name, queue.committed, new, safe=bool(self.settings.synchronous))
+        committed = self.subject.reach(name).committed
+        new = self.subject.entries(name, self.oracle.queue(name).indexed, committed)
+        self.oracle.entries(name, committed, new, safe=self.layout.synchronous)
 
-    def _must_be_armed(self, error: StoreError) -> None:
+    def _must_be_armed(self, error: Exception) -> None:
         if not self.armed:
             raise Mismatch(
                 f"nothing is wrong with the disk, and the store says {type(error).__name__}: {error}"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from gapless.impl.dispatch.batches import DispatchBatch
-from gapless.impl.environment.schedules import Actor
-from gapless.impl.recorder.recorder import Recorder
-from gapless.impl.store.core import Settings
-from gapless.properties.machines.dispatch_refinement import DispatchRefinement
-from gapless.properties.machines.ground_truth import ENTRY
+from gapless.properties.machines.dispatch_refinement import BEGIN_AGAIN, DispatchRefinement
 from gapless.properties.machines.mismatch import expect
+from gapless.properties.simulation.schedules import Actor
+from gapless.properties.subject import ENDLESS, Subject, SubjectBatch, SubjectLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +61,17 @@ class Plan:
             given[name] = kind(value)
         return cls(**given)
 
-    def settings(self) -> Settings:
-        """Those of the store."""
-        return Settings(
+    def layout(self) -> SubjectLayout:
+        """That of the store."""
+        return SubjectLayout(
             file_size=self.file,
-            queue_file_size=self.entries * ENTRY.size,
+            queue_entries=self.entries,
             synchronous=bool(self.synchronous),
-            workers=1,
             batch_records=self.batch,
             in_flight=self.flying,
             overlap=bool(self.overlap),
+            retries=self.retries,
+            bitmap=self.room,
         )
 
 
@@ -88,29 +86,35 @@ def _words(text: str) -> tuple[str, ...]:
 class Simulation:
     """A plan while it runs: the store with its model, and the actors."""
 
-    def __init__(self, plan: Plan, recorder: Recorder | None = None) -> None:
-        self.plan = plan
-        self.pair = DispatchRefinement(
-            plan.settings(), 1 + max(plan.queues), retries=plan.retries, room=plan.room, recorder=recorder
-        )
+    def __init__(self, make: Callable[[], Subject], plan: Plan) -> None:
+        subject, layout = make(), plan.layout()
+        layout = layout if "roll" not in subject.absent else replace(layout, file_size=ENDLESS)
+        self.pair = DispatchRefinement(subject, layout, 1 + max(plan.queues))
+        self.plan = self._possible(plan)
         self.steps = 0
         self.builds = 0
         self.crashes = 0
         self._appended = self._syncs = 0
         self._chance = random.Random(plan.seed)  # noqa: S311 - the same for the same seed is all that is asked of it.
         self.workers = [Worker(self) for _ in range(plan.workers)]
-        self.readers = [QueueReader(self.pair, q, plan.reads) for q in range(len(self.pair.queues))]
+        self.readers = [QueueReader(self.pair, q, plan.reads) for q in range(len(self.pair.names))]
         self._unsettled: set[int] = set()  # queues that were written to since their last commit
         self._tried: dict[str, Hashable] = {}  # the situation in which an actor found nothing to do
         self.actors = self._actors()
 
+    def _possible(self, plan: Plan) -> Plan:
+        """The plan without what the subject has no verb for; that is counted."""
+        fails = plan.fails if not plan.fails or self.pair.has("failed") else ()
+        ends = tuple(how for how in plan.crashes if how not in BEGIN_AGAIN or self.pair.has("restart"))
+        return replace(plan, fails=fails, crashes=ends)
+
     def _actors(self) -> list[Actor]:
         return [
             Actor("append", lambda: self._appended < len(self.plan.queues), self._append),
-            Actor("flush", lambda: self.pair.core.log.flushed < self.pair.core.log.end, self.pair.flush_log),
+            Actor("flush", self._may_flush, self.pair.flush_log),
             Actor("scan", self._may_scan, self._scan),
             *(Actor(f"w{n}", worker.enabled, worker.step) for n, worker in enumerate(self.workers, 1)),
-            *(Actor(f"commit.{q}", *self._committer(q)) for q in range(len(self.pair.queues))),
+            *(Actor(f"commit.{q}", *self._committer(q)) for q in range(len(self.pair.names))),
             Actor("sync", self._may_sync, self._sync),
             *(Actor(f"read.{q}", reader.enabled, reader.step) for q, reader in enumerate(self.readers)),
             Actor("crash", self._may_crash, self._crash),
@@ -122,9 +126,15 @@ class Simulation:
         self.pair.append(self.plan.queues[self._appended])
         self._appended += 1
 
+    def _may_flush(self) -> bool:
+        s = self.pair.subject.as_log()
+        return s.flushed < s.end
+
     def _may_scan(self) -> bool:
         pair = self.pair
-        return not pair.stopped and pair.dispatch.scanned < pair.core.limit and self._is_new("scan", len(pair.flying))
+        return (
+            not pair.stopped and pair.subject.progress().scanned < pair.limit and self._is_new("scan", len(pair.flying))
+        )
 
     def _scan(self) -> None:
         if self.pair.scan() is None:
@@ -135,11 +145,10 @@ class Simulation:
 
     # -- commit and flush --------------------------------------------------------------------------------------------
 
-    def wrote(self, batch: DispatchBatch) -> None:
+    def wrote(self, batch: SubjectBatch) -> None:
         """A worker has written its entries: there may be something to commit."""
         self.pair.wrote(batch)
-        names = {queue.index: q for q, queue in enumerate(self.pair.queues)}
-        self._unsettled.update(names[index] for index in batch.runs[:, 0].tolist())
+        self._unsettled.update(q for q, *_ in self.pair.rows(batch))
 
     def _committer(self, q: int) -> tuple[Callable[[], bool], Callable[[], None]]:
         def commit() -> None:
@@ -149,7 +158,7 @@ class Simulation:
         return lambda: q in self._unsettled and not self.pair.stopped, commit
 
     def _synced(self) -> Hashable:
-        return self.pair.core.log.flushed, *[model.committed for model in self.pair.models]
+        return self.pair.safe, *[model.committed for model in self.pair.models]
 
     def _may_sync(self) -> bool:
         wanted = any(model.flushed < model.committed for model in self.pair.models)
@@ -180,11 +189,11 @@ class Simulation:
 
     def state(self) -> Hashable:
         """All that the future depends on."""
-        pair, log, dispatch = self.pair, self.pair.core.log, self.pair.dispatch
+        pair, s, progress = self.pair, self.pair.subject.as_log(), self.pair.subject.progress()
         return (
             tuple(pair.models),
-            (log.end, log.flushed, dispatch.scanned, dispatch.dispatched, pair.stopped),
-            tuple((batch.low, batch.state, batch.attempts) for batch in pair.flying),
+            (s.end, s.flushed, progress.scanned, progress.dispatched, pair.stopped),
+            tuple((batch.low, *pair.phase(batch)) for batch in pair.flying),
             tuple(sorted(worker.state() for worker in self.workers)),  # workers are interchangeable
             tuple((reader.left, reader.upto) for reader in self.readers),
             frozenset(self._unsettled),
@@ -207,8 +216,8 @@ class Worker:
 
     def begin(self) -> None:
         """A new life: nothing is in hand."""
-        self.batch: DispatchBatch | None = None
-        self._next: Callable[[DispatchBatch], None] = self._build
+        self.batch: SubjectBatch | None = None
+        self._next: Callable[[SubjectBatch], None] = self._build
 
     def state(self) -> tuple[int, str]:
         """What it is about to do."""
@@ -229,7 +238,7 @@ class Worker:
         else:
             self._next(self.batch)
 
-    def _build(self, batch: DispatchBatch) -> None:
+    def _build(self, batch: SubjectBatch) -> None:
         fails = self._simulation.builds in self._simulation.plan.fails
         self._simulation.builds += 1
         if fails:
@@ -239,15 +248,15 @@ class Worker:
             self._pair.build(batch)
             self._next = self._report
 
-    def _fail(self, batch: DispatchBatch) -> None:
+    def _fail(self, batch: SubjectBatch) -> None:
         self._pair.failed(batch)
         self.batch = None
 
-    def _report(self, batch: DispatchBatch) -> None:
+    def _report(self, batch: SubjectBatch) -> None:
         self._simulation.wrote(batch)
         self._next = self._commit
 
-    def _commit(self, batch: DispatchBatch) -> None:
+    def _commit(self, batch: SubjectBatch) -> None:
         self._pair.commit_all(batch)
         self.batch = None
 
@@ -267,12 +276,12 @@ class QueueReader:
 
     def enabled(self) -> bool:
         """Whether there is something to read, and it has not read often enough."""
-        return self.left > 0 and self._pair.queues[self._q].committed > 0
+        return self.left > 0 and self._pair.committed(self._q) > 0
 
     def step(self) -> None:
         """It asks how far it may read, or reads."""
         if not self.upto:
-            self.upto = self._pair.queues[self._q].committed
+            self.upto = self._pair.committed(self._q)
         else:
             self._pair.read(self._q, self.upto)
             self.left, self.upto = self.left - 1, 0

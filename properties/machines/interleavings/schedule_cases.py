@@ -11,17 +11,17 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from hashlib import blake2b
 
-from gapless.impl.environment import schedules
-from gapless.impl.recorder.recorder import Recorder
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS
 from gapless.properties.machines.interleavings.actors import Plan, Simulation
 from gapless.properties.machines.mismatch import expect
 from gapless.properties.processes import workers
+from gapless.properties.simulation import schedules
+from gapless.properties.subject import Subject
 from gapless.spec import dispatch as spec
 from gapless.traces.replay.notation import changes, told
 
@@ -68,13 +68,13 @@ class Interleaving:
 
 
 def run_case(
-    plan: Plan, choose: schedules.Chooser, recorder: Recorder | None = None
+    make: Callable[[], Subject], plan: Plan, choose: schedules.Chooser
 ) -> tuple[Simulation, schedules.Schedule]:
     """One run, to its end.
 
     Raises Mismatch, or what the implementation raises, with the schedule as a note.
     """
-    simulation = Simulation(plan, recorder)
+    simulation = Simulation(make, plan)
     schedule = schedules.run(simulation, choose, BOUND)
     try:
         expect(len(schedule) < BOUND, f"{BOUND} steps, and no end")
@@ -85,9 +85,9 @@ def run_case(
     return simulation, schedule
 
 
-def in_every_way(plan: Plan) -> schedules.ScheduleCounts:
+def in_every_way(make: Callable[[], Subject], plan: Plan) -> schedules.ScheduleCounts:
     """Every schedule of a plan. Raises as `run_case`."""
-    return schedules.every(partial(Simulation, plan), state=Simulation.state, finished=Simulation.finished)
+    return schedules.every(partial(Simulation, make, plan), state=Simulation.state, finished=Simulation.finished)
 
 
 def plan_by_chance(chance: random.Random) -> Plan:
@@ -113,7 +113,7 @@ def plan_by_chance(chance: random.Random) -> Plan:
     )
 
 
-def by_chance(seed: int) -> tuple[Simulation, schedules.Schedule]:
+def by_chance(make: Callable[[], Subject], seed: int) -> tuple[Simulation, schedules.Schedule]:
     """The random run of a seed: every second one has priorities. Raises as `run_case`."""
     chance = random.Random(seed)  # noqa: S311 - the same for the same seed is all that is asked of it.
     plan = plan_by_chance(chance)
@@ -122,7 +122,7 @@ def by_chance(seed: int) -> tuple[Simulation, schedules.Schedule]:
         if seed % 2
         else schedules.with_priorities(seed, changes=chance.randrange(5), steps=STEPS)
     )
-    return run_case(plan, choose)
+    return run_case(make, plan, choose)
 
 
 # -- for a night -----------------------------------------------------------------------------------------------------
@@ -145,13 +145,13 @@ class InterleavingTally:
             setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
 
 
-def some(seeds: range) -> InterleavingTally:
+def some(make: Callable[[], Subject], seeds: range) -> InterleavingTally:
     """The runs of these seeds, up to the first that fails."""
     tally, began = InterleavingTally(), time.process_time()
     for seed in seeds:
         plan = plan_by_chance(random.Random(seed))  # noqa: S311 - as above.
         try:
-            simulation, schedule = by_chance(seed)
+            simulation, schedule = by_chance(make, seed)
         except Exception as error:  # noqa: BLE001 - whatever a run raises is what was looked for
             tally.failures.append(f"{plan}: {schedule_of(error)}")
             break
@@ -163,11 +163,11 @@ def some(seeds: range) -> InterleavingTally:
     return tally
 
 
-def first_failure(cases: int) -> tuple[int, str] | None:
+def first_failure(make: Callable[[], Subject], cases: int) -> tuple[int, str] | None:
     """How many random runs it takes until one fails, and what is wrong with that; None if none fails."""
     for seed in range(cases):
         try:
-            by_chance(seed)
+            by_chance(make, seed)
         except Exception as error:  # noqa: BLE001 - as above
             return seed + 1, f"{type(error).__name__}: {error}"
     return None
@@ -178,20 +178,20 @@ def schedule_of(error: BaseException) -> str:
     return next(note.removeprefix("schedule: ") for note in error.__notes__ if note.startswith("schedule: "))
 
 
-def many(first: int, count: int, jobs: int) -> Iterator[InterleavingTally]:
+def many(make: Callable[[], Subject], first: int, count: int, jobs: int) -> Iterator[InterleavingTally]:
     """So many runs, from a seed on, in several processes."""
     parts = [range(low, min(low + PART, first + count)) for low in range(first, first + count, PART)]
     with workers(jobs) as pool:
-        yield from pool.map(some, parts)
+        yield from pool.map(partial(some, make), parts)
 
 
-def story(text: str) -> tuple[list[str], bool]:
+def story(make: Callable[[], Subject], text: str) -> tuple[list[str], bool]:
     """A case again: who stepped, and what changed in the model; and whether it passed.
 
     Raises ValueError where the text is no case, DoesNotFit where its schedule does not fit its plan.
     """
     case = Interleaving.parse(text)
-    simulation, replayed, lines = Simulation(case.plan), schedules.chosen(case.schedule), [str(case.plan), ""]
+    simulation, replayed, lines = Simulation(make, case.plan), schedules.chosen(case.schedule), [str(case.plan), ""]
     models = [*simulation.pair.models]
 
     def tell() -> None:

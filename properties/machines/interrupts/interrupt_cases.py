@@ -12,6 +12,7 @@ A case is a verb, a point and an ending; its text, as `append.full 17 close`, is
 
 from __future__ import annotations
 
+import shutil
 import signal
 import tempfile
 from collections import defaultdict
@@ -73,6 +74,7 @@ class InterruptedClient:
         self.asked: list[tuple[int, bytes]] = []
         self.store: Store
         self.first = 0  # the lowest number of queue 0 that has not expired
+        self.copy: Path | None = None  # where a copy is made of the messages that are known when that begins
 
     def open(self) -> None:
         """The store is open."""
@@ -121,6 +123,23 @@ class InterruptedClient:
             bodies = [record.body for record in store.read("orders", queue, low, high - low)]
             expect(bodies == self.known[queue][low:], f"queue {queue} has other messages than were sent")
             expect(low <= self.first or not queue, f"queue {queue} begins at {low}: what has not expired is gone")
+
+    def compare_copy(self, *, is_expected: bool) -> None:
+        """The copy is whole, or there is none and nothing is left of it."""
+        if self.copy is None:
+            return
+        beside = [path for path in self.copy.parent.iterdir() if self.copy.name in path.name]
+        expect(not beside or beside == [self.copy], f"beside the copy there is {beside}")
+        expect(bool(beside) or not is_expected, "there is no copy")
+        if beside:
+            with Store.open(self.copy) as store:
+                for queue, bodies in self.known.items():
+                    high = store.range("orders", queue)[1]
+                    found = [record.body for record in store.read("orders", queue, 0, high)]
+                    expect(found == bodies, f"queue {queue} of the copy has other messages than were sent")
+            report = check([self.copy], profile="strict")
+            expect(report.verdict == "conforms", f"the strict check says of the copy that it {report.verdict}")
+            shutil.rmtree(self.copy)
 
     def close(self) -> None:
         """A clean stop; what lies behind the log's end is zeros then."""
@@ -177,6 +196,13 @@ def _expire(client: InterruptedClient) -> Callable[[], Any]:
     return partial(client.store.expire, 1 << 60)
 
 
+def _backup(client: InterruptedClient) -> Callable[[], Any]:
+    client.open()
+    client.fill(20)
+    client.copy = client.folder.parent / f"{client.folder.name}.copy"
+    return partial(client.store.backup, client.copy)
+
+
 def _open(client: InterruptedClient) -> Callable[[], Any]:
     client.open()
     client.fill(10)
@@ -208,6 +234,8 @@ VERBS: dict[str, Verb] = {
     "wait": _on_a_store(lambda store: partial(store.wait, store.core.log.end), seen=False),
     "flush": _on_a_store(lambda store: store.flush, seen=False),
     "expire": _expire,
+    "backup": _backup,
+    "stats": _on_a_store(lambda store: store.stats),
     "close": _on_a_store(lambda store: store.close, seen=False),
     "abandon": _on_a_store(lambda store: store.abandon, seen=False),
     "open.clean": _open,
@@ -271,6 +299,7 @@ def _run(client: InterruptedClient, case: InterruptCase) -> bool:
     interrupt = interrupter.call(call)  # held to the end, with all that its traceback holds
     swallowed = interrupter.was_swallowed
     expect(swallowed or interrupter.has_come == (interrupt is not None), "the interrupt was swallowed")
+    client.compare_copy(is_expected=interrupt is None)
     if case.verb.startswith("open"):
         if interrupt is not None:
             client.open()

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
-from gapless.impl.dispatch.batches import DispatchBatch
-from gapless.impl.records.errors import Refused, Stopped
-from gapless.impl.store.core import Settings
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS, DispatchRefinement
-from gapless.properties.machines.ground_truth import ENTRY
+from gapless.properties.machines.stateful.subject_machine import SubjectMachine
+from gapless.properties.subject import ENDLESS, Subject, SubjectBatch, SubjectLayout
 
 QUEUES = st.integers(0, 1)
 MESSAGES = st.lists(QUEUES, min_size=1, max_size=4)
@@ -27,15 +26,16 @@ BATCHES = st.integers(0, 5)  # counted from the newest that was cut, in any life
 NUMBERS = st.integers(-1, 2)  # counted from the one that is due
 ENDS = st.sampled_from((None,) * 15 + LIFE_ENDS)  # most lives are long
 CHOICES = st.lists(st.integers(0, 11), max_size=6)
-SETTINGS = st.builds(
-    Settings,
+LAYOUTS = st.builds(
+    SubjectLayout,
     file_size=st.sampled_from((256, 512, 2048)),
-    queue_file_size=st.integers(1, 4).map(lambda entries: entries * ENTRY.size),
+    queue_entries=st.integers(1, 4),
     synchronous=st.booleans(),
-    workers=st.just(1),
     batch_records=st.integers(1, 3),
     in_flight=st.integers(1, 4),
     overlap=st.booleans(),
+    retries=st.integers(1, 3),
+    bitmap=st.sampled_from((1, 2, 64)),
 )
 
 OUTSIDE_THE_SPEC = {
@@ -50,14 +50,16 @@ OUTSIDE_THE_SPEC = {
 }
 
 
-class DispatchMachine(RuleBasedStateMachine):
+class DispatchMachine(SubjectMachine):
     """Dispatch of two queues, on a simulated disk, and the model."""
 
-    @initialize(settings=SETTINGS, retries=st.integers(1, 3), room=st.sampled_from((1, 2, 64)), messages=MESSAGES)
-    def open(self, settings: Settings, retries: int, room: int, messages: list[int]) -> None:
+    @initialize(layout=LAYOUTS, messages=MESSAGES)
+    def open(self, layout: SubjectLayout, messages: list[int]) -> None:
         """A store with some messages."""
-        self.pair = DispatchRefinement(settings, 2, retries=retries, room=room)
-        self.batches: list[DispatchBatch] = []
+        self.subject = type(self).make()
+        layout = layout if self.has("roll") else replace(layout, file_size=ENDLESS)
+        self.pair = DispatchRefinement(self.subject, layout, 2)
+        self.batches: list[SubjectBatch] = []
         self.append(messages)
         self.flush_log()
 
@@ -100,7 +102,8 @@ class DispatchMachine(RuleBasedStateMachine):
     @rule(batch=BATCHES)
     def fail(self, batch: int) -> None:
         """A worker could not write its entries."""
-        self.offer_for("fail", batch, partial(fail, self.pair))
+        if self.has("failed"):
+            self.offer_for("fail", batch, partial(fail, self.pair))
 
     @rule()
     def work(self) -> None:
@@ -125,7 +128,7 @@ class DispatchMachine(RuleBasedStateMachine):
     @rule(q=QUEUES)
     def read(self, q: int) -> None:
         """A consumer reads all visible entries."""
-        self.pair.read(q, self.pair.queues[q].committed)
+        self.pair.read(q, self.pair.committed(q))
 
     @rule(end=ENDS, choices=CHOICES)
     def crash(self, end: str | None, choices: list[int]) -> None:
@@ -135,7 +138,7 @@ class DispatchMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """All that is left is done; then every message is visible."""
-        if hasattr(self, "both") and sys.exc_info()[0] is None:  # otherwise the machine has failed already
+        if hasattr(self, "pair") and sys.exc_info()[0] is None:  # otherwise the machine has failed already
             finish(self.pair)
             for what in +self.pair.sometimes:
                 event(what)
@@ -144,26 +147,26 @@ class DispatchMachine(RuleBasedStateMachine):
         """Offer a step; both may refuse it."""
         try:
             step()
-        except Refused:
+        except self.subject.errors.refused:
             event(f"{name} is refused")
-        except Stopped:
+        except self.subject.errors.stopped:
             if not self.pair.stopped:
                 raise
         else:
             event(f"{name} is taken")
         self.batches += self.pair.cut[-1:] if self.pair.cut[-1:] != self.batches[-1:] else []
 
-    def offer_for(self, name: str, batch: int, step: Callable[[DispatchBatch], object]) -> None:
+    def offer_for(self, name: str, batch: int, step: Callable[[SubjectBatch], object]) -> None:
         """Offer a step for one of the batches that were ever cut."""
         if self.batches:
             self.offer(name, lambda: step(self.batches[-1 - batch % len(self.batches)]))
 
 
-def first_failure(cases: int) -> tuple[int, str] | None:
+def first_failure(make: Callable[[], Subject], cases: int) -> tuple[int, str] | None:
     """How many programs it takes, always the same ones, until one fails, and what is wrong with that."""
     begun = 0
 
-    class Counted(DispatchMachine):
+    class Counted(DispatchMachine.of(make)):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             nonlocal begun
@@ -185,27 +188,27 @@ def first_failure(cases: int) -> tuple[int, str] | None:
     return None
 
 
-def write(pair: DispatchRefinement, batch: DispatchBatch) -> None:
-    """A worker builds its batch and reports it; a worker that does not have it only reports it. Raises Refused."""
+def write(pair: DispatchRefinement, batch: SubjectBatch) -> None:
+    """A worker builds its batch and reports it; a worker that does not have it only reports it: both refuse that."""
     if batch in pair.hands:  # the memory of another life is gone
         pair.build(batch)
     pair.wrote(batch)
 
 
-def fail(pair: DispatchRefinement, batch: DispatchBatch) -> None:
-    """A worker fails and reports it. Raises Refused."""
+def fail(pair: DispatchRefinement, batch: SubjectBatch) -> None:
+    """A worker fails and reports it. Both may refuse that."""
     if batch in pair.hands:
         pair.spoil(batch)
     pair.failed(batch)
 
 
-def commit_all(pair: DispatchRefinement, batch: DispatchBatch) -> None:
+def commit_all(pair: DispatchRefinement, batch: SubjectBatch) -> None:
     """What is written of the queues of a batch becomes visible, if the batch was cut in this life."""
     if batch in pair.cut:
         pair.commit_all(batch)
 
 
-def work(pair: DispatchRefinement) -> DispatchBatch | None:
+def work(pair: DispatchRefinement) -> SubjectBatch | None:
     """A worker does the batch that it has, or one that waits, or one it scans; None if there is none."""
     if not pair.hands and pair.take() is None and pair.scan() is not None:
         pair.take()
@@ -221,7 +224,7 @@ def finish(pair: DispatchRefinement) -> None:
     pair.flush_log()
     working = True
     while working and not pair.stopped:
-        for q in range(len(pair.queues)):
+        for q in range(len(pair.names)):
             pair.commit(q)
         working = work(pair) is not None
     pair.everything_is_visible()

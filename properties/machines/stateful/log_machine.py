@@ -1,8 +1,8 @@
 """Hypothesis drives a commit log and its model: every step is always offered, and both take it, or both refuse.
 
 The rules are the steps of `spec/log.py`. Both states are compared inside each step, so that a failing program consists
-of steps alone. A step that the model refuses must leave the implementation as it was, whether it raises an error or
-not. In the end, the checker replays what the log recorded (`recorded_conformance.py`).
+of steps alone. A step that the model refuses must leave the subject as it was, whether it raises an error or not. In
+the end, the checker replays what the subject recorded, if it records.
 """
 
 from __future__ import annotations
@@ -11,22 +11,15 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
-from gapless.impl.environment.choices import Choices
-from gapless.impl.environment.simulated import SimulatedDisk
-from gapless.impl.files.checkpoint import NOWHERE
-from gapless.impl.recorder.recorder import Recorder
-from gapless.impl.records import kernels
-from gapless.impl.records.errors import StoreError
-from gapless.impl.records.record import encode
-from gapless.impl.store.core import Core, Settings
-from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.machines.stateful.subject_machine import NothingToDo, SubjectMachine
+from gapless.properties.simulation.choices import Choices
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
+from gapless.properties.subject import ENDLESS, NewMessage, SubjectLayout
 from gapless.spec import log
 from gapless.spec.language import Position, Refused, replace
 
@@ -36,20 +29,18 @@ BODIES = st.integers(0, 450)  # bytes: some fit into no file, most do
 AWAY = st.sampled_from((0,) * 8 + (1, 8))  # bytes behind the position that is due
 TICKS = st.integers(-500, 3000)  # ms: the clock may step back
 FLAWS = st.sampled_from(("",) * 9 + ("claimed", "known", "fits", "intact", "sealed"))
-RECORD = 92 + 20  # bytes of a record beside its body, with a topic of one letter and its checksum
 CHOICES = st.lists(st.integers(0, 11), max_size=8)
 
 
-class LogMachine(RuleBasedStateMachine):
+class LogMachine(SubjectMachine):
     """A commit log on a simulated disk, and the model."""
-
-    core: Core | None = None
 
     @initialize(small=TOO_SMALL, file_size=FILE_SIZES)
     def start(self, small: int, file_size: int) -> None:
         """A new log is opened before any other step."""
+        self.begin()
         self.model = log.INITIAL
-        self.disk, self.recorder = SimulatedDisk(page=512), Recorder()
+        self.disk = SimulatedDisk(page=512)
         self.now = 1_700_000_000_000
         self.open(small)
         self.open(file_size)
@@ -59,13 +50,17 @@ class LogMachine(RuleBasedStateMachine):
     @rule(file_size=FILE_SIZES | TOO_SMALL)
     def open(self, file_size: int) -> None:
         """A log is found. An open log is not opened again, and no file is too small for its blank."""
-        self.both(lambda s: log.open(s, Position(0), file_size), partial(self._open, file_size))
+        size = file_size if self.has("roll") else ENDLESS
+        self.both(lambda s: log.open(s, Position(0), size), partial(self._open, size))
 
     @rule(body=BODIES, tick=TICKS, away=AWAY, flaw=FLAWS)
     def append(self, body: int, tick: int, away: int, flaw: str) -> None:
         """A record is written at the log's end; or a record with a flaw lies there when the log is found again."""
+        if (flaw or away) and not (self.has("flawed") and self.has_flaw(flaw)):
+            return
         self.now += tick
-        size, s = RECORD + body, self.model
+        message = NewMessage(("x", 0), bytes(body))
+        size, s = self.subject.size(message), self.model
         if s.end + size + log.BLANK > s.base + s.file_size and size + log.BLANK <= s.file_size:
             self.roll()
         s, time = self.model, max(self.now, self.model.newest)
@@ -73,12 +68,14 @@ class LogMachine(RuleBasedStateMachine):
         known, fits, intact, sealed = (name != flaw for name in ("known", "fits", "intact", "sealed"))
         self.both(
             lambda s: log.append(s, at, size, claimed, known, fits, intact, sealed, time),
-            lambda: self._find(flaw, body, time, at) if flaw or away else self._append(body),
+            lambda: self._find(flaw, message, time, at) if flaw or away else self._append(message, size),
         )
 
     @rule()
     def roll(self) -> None:
         """A blank fills the file, which is flushed then."""
+        if not self.has("roll"):
+            return
         s = self.model
         size = s.base + s.file_size - s.end
 
@@ -86,61 +83,62 @@ class LogMachine(RuleBasedStateMachine):
             s = log.roll(s, s.end, size, marked=True)
             return log.flush(s, s.end)
 
-        self.both(rolled, lambda: self._core().log.roll())  # noqa: PLW0108 - asked for when the step is taken
+        self.both(rolled, lambda: self.subject.roll())  # noqa: PLW0108 - asked for when the step is taken
 
     @rule()
     def flush(self) -> None:
         """The log is flushed."""
-        self.both(lambda s: log.flush(s, s.end), lambda: self._core().flush())
+        self.both(lambda s: log.flush(s, s.end), lambda: self.subject.flush())  # noqa: PLW0108 - as above
 
     @rule(back=st.integers(-200, 400))
     def acknowledge(self, back: int) -> None:
         """Producers are told what is safe, counted from the flushed position; sometimes too much, or once more."""
         to = Position(self.model.flushed - back)
-        self.both(lambda s: log.acknowledge(s, to), lambda: self._core().acknowledge(to))
+        if self.has("acknowledge"):
+            self.both(lambda s: log.acknowledge(s, to), lambda: self.subject.acknowledge(to))
 
     @rule(choices=CHOICES, power=st.booleans())
     def crash(self, choices: list[int], power: bool) -> None:  # noqa: FBT001 - Hypothesis gives all by name.
         """The page cache is lost, or the process alone; the log is found again, and all of it is safe then."""
-        if self.core is None:
-            return
         given = iter(choices)
-        choose = Choices(lambda ways: min(next(given, 0), ways - 1))
+        choose = Choices(lambda ways: next(given, 0) % ways)
+        self.subject.die()
         self.disk = self.disk.crash(choose) if power else self.disk.kill(choose)
-        self.core = Core.open(self.disk, self.core.settings, self.recorder)
-        found = as_spec.log(self.core)
+        self.subject.open(self.disk, self.layout)
+        found = self.subject.as_log()
         if not power and found.end != self.model.end:
             raise Mismatch(
                 f"the process died, and of the log up to {self.model.end} is left what lies before {found.end}"
             )
         kept = log.crash(self.model, found.end)
-        newest = max((record.store_time for record in as_spec.records(self.core)), default=0)
+        newest = max((record.time for record in self.subject.records()), default=0)
         self.model = log.acknowledge(replace(kept, clock=newest, newest=newest), found.end)
         self.compare()
 
     @rule()
     def checkpoint(self) -> None:
         """The checkpoint says what is safe."""
-        core = self.core
-        told = core.checkpoint.log if core is not None else 0
-        self.both(lambda s: log.checkpoint(s, told), lambda: self._core().write_checkpoint(self.now))
+        if self.has("checkpoint"):
+            told = self.subject.progress().checkpoint
+            self.both(lambda s: log.checkpoint(s, told), lambda: self._checkpoint(told))
 
     @rule(which=st.integers(0, 20), beyond=st.integers(-1, 300))
     def refer(self, which: int, beyond: int) -> None:
         """A record is referred to, or a position behind the log's end."""
-        there = [record.position for record in as_spec.records(self.core)] if self.core else []
+        there = [record.position for record in self.subject.records()]
         position = Position(there[which % len(there)] if there and beyond < 0 else self.model.end + max(beyond, 0))
-        self.both(lambda s: log.refer(s, position), lambda: self._core().log.at(position))
+        self.both(lambda s: log.refer(s, position), lambda: self.subject.read(position))
 
     def teardown(self) -> None:
         """The store stops in order, and says that it is at rest. What was recorded conforms."""
-        if self.core is not None and sys.exc_info()[0] is None:  # otherwise the machine has failed already
-            self.core.close(self.now)
-        require_conformance(self.recorder)
+        if hasattr(self, "subject"):
+            if self.model != log.INITIAL and sys.exc_info()[0] is None:  # otherwise the machine has failed already
+                self.subject.close(self.now)
+            self.subject.replay()
 
     # -- both sides --------------------------------------------------------------------------------------------------
 
-    def both(self, model: Callable[[log.State], log.State], implementation: Callable[[], object]) -> None:
+    def both(self, model: Callable[[log.State], log.State], subject: Callable[[], object]) -> None:
         """Both step to the same state, or both refuse and stay as they were."""
         refused: object = None
         try:
@@ -148,8 +146,8 @@ class LogMachine(RuleBasedStateMachine):
         except Refused as error:
             after, refused = self.model, error
         try:
-            implementation()
-        except StoreError as error:
+            subject()
+        except (self.subject.errors.any, NothingToDo) as error:
             if refused is None:
                 raise Mismatch(f"the model steps, and the implementation says {error}") from error
         event("refused" if refused else "taken")
@@ -157,55 +155,37 @@ class LogMachine(RuleBasedStateMachine):
         self.compare()
 
     def compare(self) -> None:
-        """The implementation's state is the model's."""
-        found = log.INITIAL if self.core is None else as_spec.log(self.core)
+        """The subject's state is the model's."""
+        found = self.subject.as_log()
         if found != self.model:
             raise Mismatch(f"the log is {found}, expected {self.model}")
 
-    # -- the implementation ------------------------------------------------------------------------------------------
+    # -- the subject -------------------------------------------------------------------------------------------------
+
+    def has_flaw(self, flaw: str) -> bool:
+        """Whether a record of the subject can have such a flaw."""
+        why = self.subject.flawless.get(flaw)
+        if why is not None:
+            event(f"left out: a record whose flaw is {flaw!r}: {why}")
+        return why is None
 
     def _open(self, file_size: int) -> None:
-        settings = Settings(file_size=file_size, queue_file_size=200, workers=1)
-        self.core = Core.open(self.disk, settings, self.recorder)
+        layout = SubjectLayout(file_size=file_size, overlap=self.has("overlap"))
+        self.subject.open(self.disk, layout)
+        self.layout = layout
 
-    def _core(self) -> Core:
-        if self.core is None:
-            raise StoreError("no store is open")
-        return self.core
+    def _append(self, message: NewMessage, size: int) -> None:
+        placed = self.subject.append(message, self.now)
+        if (placed.position, placed.size) != (self.model.end, size):
+            raise Mismatch(f"a record is said to be {placed}, expected {size} bytes at {self.model.end}")
 
-    def _append(self, body: int) -> None:
-        core = self._core()
-        core.append(core.queues.named("x", 0), bytes(body), b"", self.now)
+    def _checkpoint(self, told: int) -> None:
+        written = self.subject.checkpoint(self.now)
+        if written != told:
+            raise Mismatch(f"the checkpoint says {written} ms, and {told} ms was safe")
 
-    def _find(self, flaw: str, body: int, time: int, at: int) -> None:
-        """A record with a flaw, found at `at` in a file. Raises StoreError, or Mismatch if it is accepted."""
-        core = self._core()
-        end, base = core.log.end, self.model.base
-        data = (
-            core.log.view(base)[0].copy() if base in core.log.segments.bases else np.zeros(core.log.file_size, np.uint8)
-        )
-        record = _flawed(flaw, encode("x", 0, 0, end, bytes(body), store_time=time))
-        room = data[at - base : at - base + len(record)]
-        room[:] = np.frombuffer(record, np.uint8)[: len(room)]
-        stopped, *_ = kernels.scan(data, base, end - base, 0, kernels.CRC_TABLES, NOWHERE, 0)
-        if stopped != end - base:
+    def _find(self, flaw: str, message: NewMessage, time: int, at: int) -> None:
+        """A record with a flaw, found at `at` in a file. Raises NothingToDo, or Mismatch if it is accepted."""
+        if self.subject.flawed(flaw, message, at, time) != self.subject.as_log().end:
             raise Mismatch(f"a record that must be refused ({flaw or 'elsewhere'}) is taken for one, at {at}")
-        raise StoreError("no record begins here")
-
-
-def _flawed(flaw: str, record: bytes) -> bytes:
-    """The record with a flaw of a kind that `log.append` names."""
-    match flaw:
-        case "claimed":
-            return record[:28] + (int.from_bytes(record[28:36], "big") + 1).to_bytes(8, "big") + record[36:]
-        case "known":
-            return record[:4] + b"\x01" + record[5:]
-        case "fits":
-            return record[:84] + (int.from_bytes(record[84:88], "big") + 1).to_bytes(4, "big") + record[88:]
-        case "intact":
-            return record[:8] + bytes([record[8] ^ 1]) + record[9:]
-        case "sealed":  # properties may carry a checksum of all before them: here a wrong one
-            sealed = b"__CRC32#\x010000000000\x02"
-            size = (len(record) + len(sealed)).to_bytes(4, "big")
-            return size + record[4:-2] + len(sealed).to_bytes(2, "big") + sealed
-    return record
+        raise NothingToDo("no record begins here")

@@ -2,60 +2,68 @@
 
 The rules are the steps of `spec/queue.py`, except those in `NO_COUNTERPART`. Both states are compared inside each step.
 A message is appended with any number, as another program might have written it; where the model refuses it, dispatch
-must refuse to go on, and the record is taken back. In the end, the checker replays what the store recorded
-(`recorded_conformance.py`), up to where a topic was deleted and created again, which is no step of the design.
+must refuse to go on, and the record is taken back. In the end, the checker replays what the subject recorded, if it
+records, up to where a topic was deleted and created again, which is no step of the design.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
+import immutables
 from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
-from gapless.impl.environment.simulated import SimulatedDisk
-from gapless.impl.files.queues import BLANK_SLOT, ConsumeQueue
-from gapless.impl.recorder.recorder import ROW, Recorder
-from gapless.impl.records.errors import StoreError
-from gapless.impl.records.record import encode, tag_code
-from gapless.impl.store.core import Core, Settings
-from gapless.properties.machines import as_spec
 from gapless.properties.machines.mismatch import Mismatch
-from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.machines.stateful.subject_machine import NothingToDo, SubjectMachine
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
+from gapless.properties.subject import ENDLESS, NewMessage, Placed, QueueEntry, SubjectLayout
 from gapless.spec import queue
+from gapless.spec.catalog import SPECS
 from gapless.spec.deviations import queue as deviations
-from gapless.spec.language import Number, Position, Refused
+from gapless.spec.language import Map, Number, Position, Refused, replace
 
 NO_COUNTERPART = {
     "account": "an implementation does not know what clients say they sent",
     "truncate": "a store that begins again is another queue, and open tells what is left; crashes are tried elsewhere",
 }
 
-FILE_SIZE, QUEUE_FILE = 1024, 100  # bytes: some four records, five entries
-TOPIC, NAME = "x", "x/0"
+FILE_SIZE, QUEUE_ENTRIES = 1024, 5  # bytes: some four records; entries of a queue's file
+QUEUE_FILE = 20 * QUEUE_ENTRIES  # bytes
+NAME = ("x", 0)
 BODIES = st.integers(0, 200)  # bytes
 TAGS = st.sampled_from(("", "a", "Ärger"))
 AWAY = st.sampled_from((0,) * 9 + (-1, 1))  # from the number that is due
 STARTS = st.sampled_from((0, 0, 1, 3))  # files that a log has lost at its beginning
 LENGTHS = st.sampled_from((QUEUE_FILE,) * 3 + (0, 20, 2 * QUEUE_FILE))
 WHICH = st.integers(0, 30)
+NOWHERE = Placed(1 << 40, 1, 0)
+"""Where a message would be that the subject refused: the model refuses it for some other reason, or they differ."""
+
+T = TypeVar("T")
 
 
-class QueueMachine(RuleBasedStateMachine):
+class QueueMachine(SubjectMachine):
     """One queue of a store on a simulated disk, and the model."""
 
     model = queue.INITIAL
-    core: Core | None = None
-    recorder: Recorder | None = None  # of the open store, as long as only steps of the design were taken
+    is_open = False
 
     @initialize()
     def start(self) -> None:
         """Nothing is there yet."""
-        self.model, self.core, self.recorder = queue.INITIAL, None, None
+        self.begin()
+        self.model, self.is_open = queue.INITIAL, False
+        self.disk = SimulatedDisk()
         self.now = 1_700_000_000_000
-        self.settings = Settings(
-            file_size=FILE_SIZE, queue_file_size=QUEUE_FILE, workers=1, batch_records=1, in_flight=1 << 20
+        self.layout = SubjectLayout(
+            file_size=FILE_SIZE if self.has("roll") else ENDLESS,
+            queue_entries=QUEUE_ENTRIES,
+            batch_records=1,
+            in_flight=1 << 20,
+            overlap=self.has("overlap"),
         )
 
     # -- the steps of the model --------------------------------------------------------------------------------------
@@ -66,68 +74,72 @@ class QueueMachine(RuleBasedStateMachine):
 
         The model's queue is empty then; the queue that is found has its first message and entry already.
         """
+        if not self.has("find"):
+            return
         start = Position(files * FILE_SIZE)
-        record = encode(TOPIC, 0, number, start, b"first", store_time=self.now)
+        placed, found = self.offered(lambda: self._find(number, start))
+        size = (placed or NOWHERE).size
 
         def opened(s: queue.State) -> queue.State:
             s = queue.open(s, Number(number), start)
-            s = queue.append(s, Number(number), 1, start, len(record), 0)
-            return queue.index(s, Number(number), start, len(record), 0)
+            s = queue.append(s, Number(number), 1, start, size, 0)
+            return queue.index(s, Number(number), start, size, 0)
 
-        self.both(opened, lambda: self._find(start, record))
+        self.both(opened, found)
 
     @rule(away=AWAY, body=BODIES, tag=TAGS)
     def append(self, away: int, body: int, tag: str) -> None:
         """A record of the queue is in the log, and the scanner meets it."""
+        if away and not self.has("claim"):
+            return
         number = Number(self.model.end + away)
         while number == 0 < self.model.end and self.model.indexed < self.model.end:
             self.index()  # dispatch starts a queue again when nothing of it is in flight
         if number == 0 < self.model.end:
-            self._stop_recording()
-        at: list[int] = []
-        appended = self.offered(lambda: at.extend(self._append(number, body, tag)))
-        position, size = at or (0, 0)
-        self.both(lambda s: _appended(s, number, Position(position), size, tag_code(tag)), lambda: self._scan(appended))
+            self.subject.replay()
+        placed, appended = self.offered(lambda: self._append(number if self.has("claim") else None, body, tag))
+        position, size, _ = placed or NOWHERE
+        code = self.subject.tag_code(tag)
+        self.both(lambda s: _appended(s, number, Position(position), size, code), appended or self._scanned())
 
     @rule()
     def index(self) -> None:
         """The next entry is built, and readers see it."""
         number = self.model.indexed
-        seen: list[tuple[int, int, int]] = []
-        built = self.offered(lambda: seen.append(self._build(number)))
-        position, size, tag = seen[0] if seen else (0, 0, 0)
-        self.both(lambda s: queue.index(s, number, Position(position), size, tag), lambda: _again(built))
+        seen, built = self.offered(lambda: self._build(number))
+        position, size, tag = seen or (0, 0, 0)
+        self.both(lambda s: queue.index(s, number, Position(position), size, tag), built)
 
     @rule(length=LENGTHS)
     def find_file(self, length: int) -> None:
         """A file of the queue is found with some length when the store is opened again."""
-        self.both(lambda s: queue.find_file(s, Position(0), length, QUEUE_FILE), lambda: self._reopen(length))
+        if self.has("find_file"):
+            disk = self.disk.kill() if self.is_open else SimulatedDisk()
+            _, found = self.offered(lambda: self.subject.find_file(disk, self.layout, length))
+            self.both(lambda s: queue.find_file(s, Position(0), length, QUEUE_FILE), found)
 
     @rule(which=WHICH)
     def outlive(self, which: int) -> None:
         """An entry whose message has expired is still in its file."""
-        found = self.queue
-        low = found.segments.bases[0] // 20 if found and found.segments.bases else 0
-        old = range(low, self.model.first)
-        if found is None or not old:
-            self.both(lambda s: queue.outlive(s, s.first, Position(0)), lambda: _again(StoreError("no entry is old")))
+        if not self.has("outlived"):
             return
-        number = old[which % len(old)]
-        ((position, size, _),) = found.entries(number, number + 1).tolist()
-        if size != BLANK_SLOT:
-            self.both(lambda s: queue.outlive(s, Number(number), Position(position)), lambda: None)
+        old = self.subject.outlived(NAME) if self.knows_queue else []
+        if old:
+            number, position = old[which % len(old)]
+            self.both(lambda s: queue.outlive(s, Number(number), Position(position)), None)
+        else:
+            self.both(lambda s: queue.outlive(s, s.first, Position(0)), NothingToDo("no entry is old"))
 
     @rule(which=WHICH)
     def expire(self, which: int) -> None:
         """The log's oldest files are deleted, as far as that is allowed."""
-        if self.core is None or not self.core.log.end:
+        if not self.has("expire") or not self.is_open or not self.subject.as_log().end:
             return
-        times = [record.store_time for record in as_spec.records(self.core)]
-        self.core.flush()
-        start = Position(self.core.expire(times[which % len(times)]))
-        left = self.queue
-        first = left.first if left is not None else self.model.first
-        self.both(lambda s: queue.expire(s, Number(first), start), lambda: None)
+        times = [record.time for record in self.subject.records()]
+        self.subject.flush()
+        start = Position(self.subject.expire(times[which % len(times)]))
+        first = self.subject.reach(NAME).first if self.knows_queue else self.model.first
+        self.both(lambda s: queue.expire(s, Number(first), start), None)
 
     @rule()
     def rebuild(self) -> None:
@@ -140,15 +152,16 @@ class QueueMachine(RuleBasedStateMachine):
                 s = queue.index(s, n, s.positions[n], s.sizes[n], s.tags[n])
             return s
 
-        if self.core is not None:
-            self.both(rebuilt, self._rebuild)
+        if self.has("rebuild") and self.is_open:
+            _, found = self.offered(self.subject.rebuild)
+            self.both(rebuilt, found)
 
     @rule()
     def settle(self) -> None:
         """Dispatch reports how far it is."""
-        if self.core is not None:
-            upto = Position(self.core.dispatch.dispatched)
-            self.both(lambda s: queue.settle(s, upto), lambda: None)
+        if self.is_open:
+            upto = Position(self.subject.progress().dispatched)
+            self.both(lambda s: queue.settle(s, upto), None)
 
     @rule(which=WHICH, away=st.sampled_from((0, 0, 0, 1)), other=st.booleans())
     def acknowledge(self, which: int, away: int, other: bool) -> None:  # noqa: FBT001 - Hypothesis gives all by name.
@@ -156,141 +169,108 @@ class QueueMachine(RuleBasedStateMachine):
         s = self.model
         number = Number(s.first + which % (s.end - s.first + 1))
         position = Position(s.positions[number] + away)
-        self.both(
-            lambda s: queue.acknowledge(s, number, position, not other),
-            lambda: self._look(number, position, other=other),
-        )
+        _, found = self.offered(lambda: self._look(number, position, other=other))
+        self.both(lambda s: queue.acknowledge(s, number, position, not other), found)
 
     def teardown(self) -> None:
         """What was recorded conforms."""
-        self._stop_recording()
+        if hasattr(self, "subject"):
+            self.subject.replay()
 
     # -- both sides --------------------------------------------------------------------------------------------------
 
-    def both(self, model: Callable[[queue.State], queue.State], implementation: Callable[[], object]) -> None:
-        """Both step to the same state, or both refuse and stay as they were."""
+    def both(self, model: Callable[[queue.State], queue.State], why: Exception | None) -> None:
+        """The subject has taken a step, or refused it: `why`. The model does the same, and comes to the same state."""
         refused: object = None
         try:
             after = model(self.model)
         except Refused as error:
             after, refused = self.model, error
-        why = self.offered(implementation)
         if (why is None) != (refused is None):
             raise Mismatch(f"the model: {refused or 'steps'}; the implementation: {why or 'steps'}")
         event("refused" if refused else "taken")
         self.model = after
-        found = self.queue
-        if found is not None and self.core is not None:
-            state = as_spec.queue(self.core, found)
-            if state != as_spec.without_expired(after):
-                raise Mismatch(f"the queue is {state}, expected {as_spec.without_expired(after)}")
+        if self.knows_queue:
+            state = self.subject.as_queue(NAME)
+            if state != without_expired(after):
+                raise Mismatch(f"the queue is {state}, expected {without_expired(after)}")
 
-    @staticmethod
-    def offered(step: Callable[[], object]) -> StoreError | None:
-        """Why the implementation refuses the step; None if it takes it."""
+    def offered(self, step: Callable[[], T]) -> tuple[T | None, Exception | None]:
+        """What comes of a step that the subject takes; or why it refuses."""
         try:
-            step()
-        except StoreError as error:
+            return step(), None
+        except (self.subject.errors.any, NothingToDo) as error:
+            return None, error
+
+    @property
+    def knows_queue(self) -> bool:
+        """Whether a store is open that has met the queue."""
+        return self.is_open and NAME in self.subject.queues()
+
+    # -- the subject -------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """A store is open, a new one if there was none."""
+        if not self.is_open:
+            self.disk = SimulatedDisk()
+            self.subject.open(self.disk, self.layout)
+            self.is_open = True
+
+    def _find(self, number: int, start: int) -> Placed:
+        if self.is_open and self.subject.as_log().end:
+            self.subject.open(self.disk, self.layout)  # refused: it has a writer
+        disk = SimulatedDisk()
+        placed = self.subject.find(disk, self.layout, NewMessage(NAME, b"first"), number, start, self.now)
+        self.disk, self.is_open = disk, True
+        return placed
+
+    def _append(self, number: int | None, body: int, tag: str) -> Placed:
+        """A record that carries `number`, whatever the store would have given it."""
+        self._open()
+        self.now += 10
+        return self.subject.append(NewMessage(NAME, bytes(body), tag), self.now, number)
+
+    def _scanned(self) -> Exception | None:
+        """The scanner meets the record; what it refuses is taken back."""
+        subject = self.subject
+        try:
+            while (at := subject.progress().scanned) < (end := subject.as_log().end):
+                if subject.scan() is None:
+                    raise Mismatch(f"the scanner stops at {at}, and the log ends at {end}")
+        except subject.errors.any as error:
+            if self.has("claim"):
+                subject.take_back(self.model.end)
             return error
         return None
 
-    @property
-    def queue(self) -> ConsumeQueue | None:
-        """The queue, where the store has met it."""
-        return self.core.queues.known(TOPIC, 0) if self.core is not None else None
-
-    # -- the implementation ------------------------------------------------------------------------------------------
-
-    def _core(self) -> Core:
-        """The store; a new one if none is open."""
-        if self.core is None:
-            self.disk, self.recorder = SimulatedDisk(), Recorder()
-            self.core = Core.open(self.disk, self.settings, self.recorder)
-        return self.core
-
-    def _find(self, start: int, record: bytes) -> None:
-        if self.core is not None and self.core.log.end:
-            Core.open(self.disk, self.settings)  # refused: it has a writer
-        disk = SimulatedDisk()
-        file = disk.create(f"commitlog/{start:020d}", FILE_SIZE)
-        file.data[: len(record)] = bytearray(record)
-        recorder = Recorder()
-        core = Core.open(disk, self.settings, recorder)
-        self._stop_recording()
-        self.core, self.disk, self.recorder = core, disk, recorder
-
-    def _append(self, number: int, body: int, tag: str) -> tuple[int, int]:
-        """A record that carries `number`, whatever the store would have given it."""
-        core = self._core()
-        self.now += 10
-        found, self.newest = core.queues.named(TOPIC, 0), core.log.newest
-        found.next = number
-        properties = f"TAGS\x01{tag}\x02".encode() if tag else b""
-        return core.append(found, bytes(body), properties, self.now)
-
-    def _scan(self, appended: StoreError | None) -> None:
-        """The scanner meets the record; what it refuses is taken back."""
-        _again(appended)
-        core = self._core()
-        low = core.dispatch.scanned
-        try:
-            while core.dispatch.scanned < core.log.end:
-                if core.scan() is None:
-                    raise Mismatch(f"the scanner stops at {core.dispatch.scanned}, and the log ends at {core.log.end}")
-        except StoreError:
-            end = next(record.position for record in as_spec.records(core) if record.position >= low)
-            data, base = core.log.view(end)
-            data[end - base :] = 0
-            core.log.end, core.log.newest = end, self.newest
-            core.queues.named(TOPIC, 0).next = self.model.end
-            if self.recorder is not None:
-                del self.recorder.tape[-ROW:]
-            raise
-
-    def _build(self, number: int) -> tuple[int, int, int]:
-        core, built = self._core(), 0
+    def _build(self, number: int) -> QueueEntry:
+        self._open()
+        built = 0
         while not built:  # a batch that covers a blank has no entry
-            batch = core.dispatch.take()
+            batch = self.subject.take()
             if batch is None:
-                raise StoreError("nothing waits to be built")
-            core.dispatch.build(batch)
-            core.dispatch.wrote(batch)
-            core.dispatch.commit_all(batch)
-            built = len(batch.rows)
-        ((position, size, tag),) = core.queues.named(TOPIC, 0).entries(number, number + 1).tolist()
-        return position, size, tag
-
-    def _reopen(self, length: int) -> None:
-        """A copy of the store, stopped in order, with a queue file of some length."""
-        disk = SimulatedDisk() if self.core is None else self.disk.kill()
-        Core.open(disk, self.settings).close(self.now)
-        path = "consumequeue/y/0/00000000000000000000"
-        disk.create(path, length)
-        disk.create(f"consumequeue/y/0/{QUEUE_FILE:020d}", QUEUE_FILE)  # a last one may be empty: it was being made
-        Core.open(disk, self.settings).abandon()
-
-    def _rebuild(self) -> None:
-        core = self._core()
-        core.close(self.now)
-        for topic in core.disk.folders("consumequeue"):
-            for number in core.disk.folders(f"consumequeue/{topic}"):
-                for name in core.disk.names(f"consumequeue/{topic}/{number}"):
-                    core.disk.delete(f"consumequeue/{topic}/{number}/{name}")
-        self.core = Core.open(core.disk, self.settings, self.recorder)
-
-    def _stop_recording(self) -> None:
-        """Check what was recorded so far, and record nothing more."""
-        if self.recorder is not None:
-            require_conformance(self.recorder)
-        if self.core is not None:
-            self.core.recorder = self.core.log.recorder = self.core.dispatch.recorder = None
-        self.recorder = None
+                raise NothingToDo("nothing waits to be built")
+            self.subject.build(batch)
+            self.subject.wrote(batch)
+            self.subject.commit_all(batch)
+            built = len(batch.entries)
+        (entry,) = self.subject.entries(NAME, number, number + 1)
+        return entry
 
     def _look(self, number: int, position: int, *, other: bool) -> None:
-        core = self._core()
-        found = core.log.at(position)
+        self._open()
+        found = self.subject.read(position)
         if (found.number, other) != (number, False):
-            raise StoreError(f"at {position} lies number {found.number}")
+            raise NothingToDo(f"at {position} lies number {found.number}")
+
+
+def without_expired(s: queue.State) -> queue.State:
+    """A queue without what has expired: the implementation may forget that."""
+    maps = {name: getattr(s, name).entries.items() for name in SPECS["queue"].maps}
+    left: dict[str, Any] = {
+        name: Map(0, immutables.Map({n: value for n, value in some if n >= s.first})) for name, some in maps.items()
+    }
+    return replace(s, **left)
 
 
 def _appended(s: queue.State, number: Number, position: Position, size: int, tag: int) -> queue.State:
@@ -302,8 +282,3 @@ def _appended(s: queue.State, number: Number, position: Position, size: int, tag
             return deviations.append_to_a_queue_made_anew(s, number, 1, position, size, tag)
         except Refused:
             raise refused from None
-
-
-def _again(why: StoreError | None) -> None:
-    if why is not None:
-        raise why

@@ -289,7 +289,7 @@ def _queue_rows(judged: JudgedStore, source: str) -> list[QueueRow]:
     return [
         QueueRow(
             source=source, topic=shown(topic), queue=queue, messages=run.messages, first=run.first, end=run.end,
-            indexed=run.indexed, verdict="departs" if run.departs else "conforms",
+            indexed=run.indexed, verdict="departs" if run.departs else "inconclusive" if run.waits else "conforms",
         )
         for (topic, queue), run in sorted(rows)
     ]  # fmt: skip

@@ -72,6 +72,8 @@ def _told(found: Breach | None) -> Row:
 
 def _untold(run: JoinedQueue) -> Row:
     """A queue that is only counted among those that depart: where exactly it does, nobody looked."""
+    if run.waits:
+        return {"verdict": "inconclusive"}
     rule = run.suspect.refusal.rule if run.suspect else None
     return _departing(rule, None) if rule else {}
 

@@ -90,11 +90,17 @@ class JoinedQueue:
     pending: tuple[Split, int] | None = None  # the segment in which its entries fall behind its messages
     breach: Breach | None = None
     suspect: RefusedPiece | None = None
+    waits: bool = False  # an entry is missing that the next start writes: what follows was not judged
 
     @property
     def departs(self) -> bool:
         """Whether the queue was refused, told or not."""
         return self.breach is not None or self.suspect is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is judged of the queue."""
+        return self.departs or self.waits
 
 
 @dataclass

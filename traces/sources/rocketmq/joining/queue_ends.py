@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
 from itertools import compress, dropwhile
 
 import numpy as np
@@ -16,7 +15,7 @@ from gapless.traces.judging.together import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.joining.queues import MISSING, JoinedQueues
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
@@ -29,7 +28,6 @@ from gapless.traces.sources.rocketmq.store.wanted import wants
 QUEUE = STEPS["queue"]
 LIGHT = "%LMQ%"  # light queues share their records with other queues
 NEVER_DELETED = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})  # topics that no operator can delete
-SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
 SLOTS = 512  # that are read at once, of those behind a queue's end
 NAMED = 5  # queues that one note names
 
@@ -59,6 +57,14 @@ class QueueEnds:
             self._settle(subject, run, settled=subject in settled)
         if not self.store.live:
             self._without_messages()
+        if self.joined.waiting:
+            first = [f"{name} from {number:,} on" for name, number in list(self.joined.waiting.items())[:NAMED]]
+            listed = ", ".join(first) + ", …" * (len(self.joined.waiting) > NAMED)
+            self.judged.doubt(
+                f"entries are missing before others ({listed}): legal in a store that was killed, for the next start "
+                "writes them anew, where workers build queues in any order or the power was lost; damage otherwise; "
+                "open the store, close it, and check it again"
+            )
         if self.deleted:
             some = ", ".join(list(self.deleted)[:NAMED]) + ", …" * (len(self.deleted) > NAMED)
             several = len(self.deleted) > 1
@@ -73,6 +79,8 @@ class QueueEnds:
         if run.breach in self.judged.breaches:
             self.judged.breaches.remove(run.breach)
         run.breach = run.suspect = run.pending = None
+        run.waits = False
+        self.joined.waiting.pop(name_of(subject), None)
         begin = self.joined.state(run, first=run.opened, indexed=run.opened, end=run.opened, blank=0)
         outcome = self.joined.replayed(begin, self._since(subject, run.anew_at))
         if outcome.departure and self._is_of_a_life_before(subject, run, outcome.departure):
@@ -125,7 +133,8 @@ class QueueEnds:
         """Exact replay of the suspects: one story of every kind, and more while they are few."""
         suspects = [(run.suspect, subject) for subject, run in self.judged.queues.items() if run.suspect is not None]
         for suspect, subject in sorted(suspects, key=lambda one: (one[0].start, one[1])):
-            if self.judged.is_told_enough(suspect.refusal.rule or ""):
+            may_wait = suspect.refusal.rule == MISSING and not self.store.clean
+            if not may_wait and self.judged.is_told_enough(suspect.refusal.rule or ""):
                 continue
             run = self.judged.queues[subject]
             outcome = self.joined.replayed(suspect.state, self.joined.events(suspect.split, suspect.start, subject))
@@ -146,7 +155,7 @@ class QueueEnds:
 
     def _settled(self, queues: list[tuple[Subject, JoinedQueue]]) -> frozenset[Subject]:
         """The queues whose messages all have their entries, and which a kernel lets settle."""
-        ends = [(subject, run) for subject, run in queues if run.indexed == run.end and not run.departs]
+        ends = [(subject, run) for subject, run in queues if run.indexed == run.end and not run.ended]
         names = ("first", "indexed", "end", "blank")
         begin = {name: [getattr(run, name) for _, run in ends] for name in names}
         accepts = accepted("queue", [self.settle] * len(ends), self.options, start=self.store.start, **begin)
@@ -157,7 +166,7 @@ class QueueEnds:
 
         `settled`: a kernel has found so; of the entries that are left over, it was not asked.
         """
-        if run.departs or not self._has_entries(subject, run):
+        if run.ended or not self._has_entries(subject, run):
             return
         if run.indexed == run.end:
             self.judged.joint(self.judged.end, "queue", name_of(subject), self.settle)
@@ -206,27 +215,10 @@ class QueueEnds:
         before = max(0, run.messages + run.indexed - run.first - 1)
         return replace(told, left_out=before, number=before + 2) if told else departure
 
-    @cached_property
+    @property
     def _settled_up_to(self) -> int:
-        """Up to where every message has its entry: the log's end after a clean stop.
-
-        After any other, what the broker's next start will not dispatch again (docs/rocketmq.md#recovery-unclean;
-        brokers from 5.4 on begin at the checkpoint's `indexed`, seen on 5.5.0). Where that is not known, nothing.
-        """
-        known = self.store.checkpoint
-        if self.store.clean:
-            return self.judged.end
-        settled = self.store.start
-        if known is None or known.indexed == 0:
-            return settled
-        limit = min(known.log, known.queues) - SLACK_MS
-        for file in self.store.files:
-            header = file_access.header_at(file, 0)
-            if not header.known:
-                break
-            if header.time <= limit:
-                settled = file.base
-        return min(settled, known.indexed)
+        """Up to where every message has its entry: what the broker's next start will not dispatch again."""
+        return self.judged.end if self.store.clean else self.joined.redispatched
 
     def _is_dispatched_behind(self, position: int) -> bool:
         """Whether a message behind `position`, of whichever queue, is known to have its entry."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import compress
 from typing import Any
 
@@ -24,6 +24,7 @@ from gapless.traces.sources.rocketmq.store.files import QueueFile
 
 QUEUE = STEPS["queue"]
 MISSING = rule("queue/no-entry-before-it-is-missing").id
+SLACK_MS = 3000  # how far before its checkpoint an unclean start begins to dispatch again
 
 
 class JoinedQueues:
@@ -34,6 +35,7 @@ class JoinedQueues:
         self.store = judged.store
         self.options = options
         self.spec = SPECS["queue"]
+        self.waiting: dict[str, int] = {}  # queues where an entry is missing that the next start writes: its number
         self.found = cache(self._found)
         self.read = lru_cache(maxsize=1)(self._read)  # many queues may wait for their entries in the same segment
 
@@ -57,7 +59,7 @@ class JoinedQueues:
             run.messages += piece.messages
             run.batches += piece.batches
             run.last, run.behind, run.stop = piece.last, piece.behind, piece.stop
-            if not run.departs and not run.restarted:
+            if not run.ended and not run.restarted:
                 if damages > run.damage_seen and piece.number > run.end:
                     run.indexed = run.end = piece.number  # what is missing lies in the damage
                 run.damage_seen = damages
@@ -130,7 +132,11 @@ class JoinedQueues:
                 begin = self.state(run, indexed=number, end=number)
                 made = self.replayed(begin, [waiting, QUEUE.settle(upto=position + 1)]).departure
                 departure = replace(departure, steps=made.steps if made else departure.steps)
-        run.breach = self.judged.find(name_of(subject), position, departure)
+        if departure.rule == MISSING and not self.store.clean and position >= self.redispatched:
+            run.waits = True
+            self.waiting[name_of(subject)] = number
+        else:
+            run.breach = self.judged.find(name_of(subject), position, departure)
 
     def appended(self, events: Iterable[Event], number: int) -> Event | None:
         """The append of message `number`."""
@@ -144,6 +150,26 @@ class JoinedQueues:
         number = args["number"] if action == "index" else departure.state.indexed
         known = departure.state.positions.entries
         return int(known.get(departure.state.indexed, known.get(number, run.last)))
+
+    @cached_property
+    def redispatched(self) -> int:
+        """From where on the next start dispatches every message again, after any stop but a clean one.
+
+        Brokers from 5.4 on begin at the checkpoint's `indexed`, seen on 5.5.0. Where it is not known, the log's start.
+
+        Source: docs/rocketmq.md#recovery-unclean.
+        """
+        known, settled = self.store.checkpoint, self.store.start
+        if known is None or known.indexed == 0:
+            return settled
+        limit = min(known.log, known.queues) - SLACK_MS
+        for file in self.store.files:
+            header = file_access.header_at(file, 0)
+            if not header.known:
+                break
+            if header.time <= limit:
+                settled = file.base
+        return min(settled, known.indexed)
 
     def state(self, run: JoinedQueue, **values: Any) -> State:
         """The state that the queue has reached, but for `values`."""

@@ -328,7 +328,7 @@ class JoinedTransactions:
             (CURSOR.advance_ops, cursors.op, OPS, "op"),
         ):
             run = self.judged.queues.get(queue)
-            if cursor is None or (run is None and store.start > 0) or (run and run.departs):
+            if cursor is None or (run is None and store.start > 0) or (run and run.ended):
                 continue
             end = run.end if run else 0
             begin = {"half": 0, "op": 0, end_name: min(cursor, end)}

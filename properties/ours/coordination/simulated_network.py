@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gapless.impl.coordinator.frames import Content
 from gapless.impl.coordinator.wires import Peer, Wire
-from gapless.impl.environment.choices import Choose
+from gapless.properties.simulation.choices import Choose
 
 Overhear = Callable[[int, Content], object]
 DELAYS = (0,) * 12 + (1, 1, 2, 5, 20, 40, 90, 100, 101)  # ms that a frame takes: some are as long as a timeout

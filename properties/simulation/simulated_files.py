@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 import numpy as np
+import numpy.typing as npt
 
-from gapless.impl.environment.choices import Choose
-from gapless.impl.environment.mapped import Bytes
-from gapless.impl.environment.real import check_path
+from gapless.properties.simulation.choices import Choose
+
+Bytes = npt.NDArray[np.uint8]
+
+LONGEST_NAME = 255
+"""Bytes of a file's or folder's name, on all file systems that Linux people use."""
 
 
 class Content:
@@ -191,3 +196,12 @@ def split(path: str) -> tuple[str, str]:
     """The folder and the name."""
     folder, _, name = path.rpartition("/")
     return folder, name
+
+
+def check_path(path: str) -> None:
+    """Every part of it is a name. Raises OSError: EINVAL, or ENAMETOOLONG for a part that is too long."""
+    for part in path.split("/"):
+        if part in {"", ".", ".."} or "\0" in part:
+            raise OSError(errno.EINVAL, "no path within a store's folder", path)
+        if len(os.fsencode(part)) > LONGEST_NAME:
+            raise OSError(errno.ENAMETOOLONG, f"a name of more than {LONGEST_NAME} bytes", path)

@@ -31,13 +31,13 @@ from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.frames import Content, IsDone, No
 from gapless.impl.coordinator.steps import Key, Status
 from gapless.impl.coordinator.wires import Peer, Wire
-from gapless.impl.environment import virtual_time
-from gapless.impl.environment.choices import Choices, Choose
-from gapless.impl.environment.simulated import SimulatedDisk
-from gapless.properties.machines.coordination.simulated_network import Overhear, SlowWire
 from gapless.properties.machines.mismatch import expect
-from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.ours.coordination.simulated_network import Overhear, SlowWire
+from gapless.properties.ours.recorded_conformance import require_conformance
 from gapless.properties.processes import workers
+from gapless.properties.simulation import virtual_time
+from gapless.properties.simulation.choices import Choices, Choose
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 TIMEOUT = 0.1  # seconds: of a client's requests
 LIVES = (0.05, 0.1, 0.3)  # seconds: of transactions

@@ -1,7 +1,7 @@
 """Runs a coordinator and its clients in many cases of all that may go wrong, and under crowds; or runs one case again.
 
-python -m gapless.properties.machines.coordination --cases 20000 --jobs 2
-python -m gapless.properties.machines.coordination --again 17
+python -m gapless.properties.ours.coordination --cases 20000 --jobs 2
+python -m gapless.properties.ours.coordination --again 17
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 import time
 from collections import Counter
 
-from gapless.properties.machines.coordination import coordination_cases, coordinator_programs
-from gapless.properties.machines.coordination.crowds import Crowd, crowd_outside, crowd_within
+from gapless.properties.ours.coordination import coordination_cases, coordinator_programs
+from gapless.properties.ours.coordination.crowds import Crowd, crowd_outside, crowd_within
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
     broken = coordinator_programs.first_failure(asked.cases)
     print(f"{asked.cases:,} long programs: {'nothing is wrong' if broken is None else broken}")  # noqa: T201
     for seed, wrong in failed.items():
-        print(f"{wrong}\nAgain: python -m gapless.properties.machines.coordination --again {seed}")  # noqa: T201
+        print(f"{wrong}\nAgain: python -m gapless.properties.ours.coordination --again {seed}")  # noqa: T201
     if asked.within:
         _show("within the process", crowd_within(asked.within, asked.max))
     if asked.outside:

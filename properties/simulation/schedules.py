@@ -24,7 +24,7 @@ from functools import lru_cache, partial
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
-from gapless.impl.environment.choices import Choose, Odometer
+from gapless.properties.simulation.choices import Choose, Odometer
 
 
 class Actor(NamedTuple):

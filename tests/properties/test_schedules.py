@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.impl.environment.choices import Choices, every_choice
-from gapless.impl.environment.schedules import (
+from gapless.properties.simulation.choices import Choices, every_choice
+from gapless.properties.simulation.schedules import (
     Actor,
     Chooser,
     DoesNotFit,

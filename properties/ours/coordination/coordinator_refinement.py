@@ -17,11 +17,11 @@ from gapless.impl.coordinator.coordinator_core import CoordinatorCore
 from gapless.impl.coordinator.coordinator_observer import CoordinatorObserver
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.impl.coordinator.steps import Key
-from gapless.impl.environment.choices import Choose, plainest
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.records.errors import Refused
-from gapless.properties.machines.coordination.log_on_disk import Logged, logged
 from gapless.properties.machines.mismatch import expect
+from gapless.properties.ours.coordination.log_on_disk import Logged, logged
+from gapless.properties.simulation.choices import Choose, plainest
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.spec import coordinator as spec
 from gapless.spec import language
 from gapless.spec.coordinator import Request, State, Status

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from gapless.impl.coordinator.coordinator_recorder import StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
-from gapless.properties.machines.coordination.coordinator_refinement import CoordinatorRefinement
-from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.ours.coordination.coordinator_refinement import CoordinatorRefinement
+from gapless.properties.ours.recorded_conformance import require_conformance
 
 COUNTERPARTS = {
     "open": "start",

@@ -16,11 +16,11 @@ from gapless.impl.coordinator.coordinator_client import CoordinatorClient, conne
 from gapless.impl.coordinator.coordinator_errors import TimedOut
 from gapless.impl.coordinator.coordinator_recorder import StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
-from gapless.impl.environment import virtual_time
 from gapless.impl.environment.real import wall_clock
-from gapless.impl.environment.simulated import SimulatedDisk
 from gapless.properties.machines.mismatch import expect
-from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.ours.recorded_conformance import require_conformance
+from gapless.properties.simulation import virtual_time
+from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
 PERMITS = 2
 LIFE = 2.0  # seconds: what a client forgets is aborted then

@@ -16,7 +16,7 @@ T = TypeVar("T")
 LONGEST = 30 * 86400.0  # seconds of virtual time: who is still waiting then waits for ever
 
 
-class NothingToDo(Exception):  # noqa: N818 - it names a finding.
+class AllWait(Exception):  # noqa: N818 - it names a finding.
     """Everybody waits for somebody else, for ever; or timers go off for so long that nothing else will happen."""
 
 
@@ -28,11 +28,11 @@ class _NoSelector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready and timeout is None:
-            raise NothingToDo("every task waits, and no timer runs")
+            raise AllWait("every task waits, and no timer runs")
         if not ready and timeout:
             self.slept += timeout
         if self.slept > LONGEST:
-            raise NothingToDo(f"nothing came to rest in {LONGEST / 86400:g} days")
+            raise AllWait(f"nothing came to rest in {LONGEST / 86400:g} days")
         return ready
 
 
@@ -54,6 +54,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Runs it to its end in virtual time. Raises what it raises; NothingToDo."""
+    """Runs it to its end in virtual time. Raises what it raises; AllWait."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)

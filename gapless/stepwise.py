@@ -13,13 +13,13 @@ from itertools import islice
 
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.pool import finish
-from gapless.impl.environment.choices import plainest
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk
 from gapless.impl.records.errors import DiskFull, StoreError
 from gapless.impl.records.record import properties_bytes
 from gapless.impl.store.core import Core
 from gapless.impl.workloads.trial import Trial
 from gapless.impl.workloads.workload import BEGIN, Sending, messages_of
+from gapless.properties.simulation.choices import plainest
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 
 TIMES = 3  # that each fault of the disk occurs in a run, where it has so many messages
 SOON = 6  # operations of the disk within which the power is lost, or a flush fails

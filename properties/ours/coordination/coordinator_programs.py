@@ -10,9 +10,9 @@ import random
 
 from gapless.impl.coordinator.coordinator_recorder import StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
-from gapless.impl.environment.choices import Choose
-from gapless.properties.machines.coordination.coordinator_refinement import CoordinatorRefinement
-from gapless.properties.machines.recorded_conformance import require_conformance
+from gapless.properties.ours.coordination.coordinator_refinement import CoordinatorRefinement
+from gapless.properties.ours.recorded_conformance import require_conformance
+from gapless.properties.simulation.choices import Choose
 
 STEPS = 150
 RECORDED = 5  # every fifth program is recorded, and the recording must conform

@@ -9,7 +9,7 @@ again. The disk itself goes on, so one run can be crashed at many moments and in
 Followed: what a crash may leave of pages and names, Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014;
 Linux after an fsync that failed, Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020.
 Departures: a page is dirty if its bytes differ, so one that is rewritten with what it held stays clean, which is
-harsher after such an fsync; names are durable when the call that made them returns, as `RealDisk` sees to.
+harsher after such an fsync; names are durable when the call that made them returns, as a store must see to.
 """
 
 from __future__ import annotations
@@ -21,11 +21,21 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import RLock
+from typing import Protocol
 
-from gapless.impl.environment.choices import Choose, plainest
-from gapless.impl.environment.mapped import Bytes
-from gapless.impl.environment.real import File, check_path
-from gapless.impl.environment.simulated_files import Content, Outcome, Tree, folder_made, found, gone, split, survivors
+from gapless.properties.simulation.choices import Choose, plainest
+from gapless.properties.simulation.simulated_files import (
+    Bytes,
+    Content,
+    Outcome,
+    Tree,
+    check_path,
+    folder_made,
+    found,
+    gone,
+    split,
+    survivors,
+)
 
 PAGE = 4096
 """Bytes that the kernel writes out together, by default."""
@@ -71,8 +81,15 @@ class _Fault:
         return there and self.left > 0 and self.at in {None, number}
 
 
+class CanSync(Protocol):
+    """A file, as far as syncing several of them goes."""
+
+    def sync(self) -> None:
+        """Everything written so far is durable. Raises OSError, PowerLost."""
+
+
 class SimulatedFile:
-    """A file of the simulated disk; as `real.File`."""
+    """A file of the simulated disk, mapped into memory: `data` is its bytes, uint8 [length]."""
 
     def __init__(self, disk: SimulatedDisk, path: str, content: Content, *, write: bool) -> None:
         self.data: Bytes = content.cached[: content.length]
@@ -93,6 +110,9 @@ class SimulatedFile:
     def rest(self) -> None:
         """It can be synced as before."""
 
+    def expect_sparse_use(self) -> None:
+        """All of it is in memory."""
+
     def sync(self) -> None:
         """Everything written so far is durable. Raises OSError, PowerLost."""
         if self._disk is None:
@@ -108,7 +128,12 @@ class SimulatedFile:
 
 
 class SimulatedDisk:
-    """A disk in memory; as `real.Disk`, and with a way to lose it.
+    """A disk in memory, for one store and its folder, and with a way to lose it.
+
+    What is durable is what survives a loss of power: the bytes of a file, and its name, once `sync` has returned; that
+    a file is there at its full length and of zeros, once `create` has returned (not `durable`: once it was synced);
+    that it is gone, once `delete` has; and the whole new content, once `write` has. Before they return, and where they
+    raise OSError, either may be found. Paths have `/` between their parts and never lead out of the folder.
 
     `page`, `sector`: bytes. `capacity`: bytes that files may take together; beyond is ENOSPC. `lying`: a planted fault,
     `sync` returns and has done nothing.
@@ -261,10 +286,15 @@ class SimulatedDisk:
             self._perhaps_fail(None, "open", path)
             return SimulatedFile(self, path, content, write=write)
 
-    def sync(self, files: Sequence[File]) -> None:
-        """As `File.sync` of each, one after the other. Raises OSError, PowerLost."""
+    def sync(self, files: Sequence[CanSync]) -> None:
+        """As `sync` of each file, one after the other. Raises OSError, PowerLost."""
         for file in files:
             file.sync()
+
+    def sync_all(self) -> None:
+        """As `File.sync` of all files, in the order of their names. Raises OSError, PowerLost."""
+        for path, content in self.tree.files():
+            self.sync_one(path, content)
 
     def delete(self, path: str) -> None:
         """The file is gone, and so is its folder if nothing else was in it. Raises OSError, PowerLost."""

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.impl.environment.choices import Choices, every_choice
-from gapless.impl.environment.simulated import PowerLost, SimulatedDisk, SimulatedFile
+from gapless.properties.simulation.choices import Choices, every_choice
+from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk, SimulatedFile
 
 PAGE, SECTOR = 32, 8  # small, so that a file of a few pages has every kind of damage
 

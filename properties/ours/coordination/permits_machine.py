@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from gapless.impl.coordinator.coordinator_recorder import StepTape
-from gapless.properties.machines.coordination.permits_refinement import PermitsRefinement
-from gapless.properties.machines.recorded_conformance import require_conformance
-from gapless.properties.machines.stateful import coordinator_machine
+from gapless.properties.ours.coordination import coordinator_machine
+from gapless.properties.ours.coordination.permits_refinement import PermitsRefinement
+from gapless.properties.ours.recorded_conformance import require_conformance
 
 COUNTERPARTS = {"open": "start", "wait": "ask", "acquire": "ask", "late_reply": "reply"}
 """Steps of the spec that are part of another one's rule: the permits themselves say who waits and who is woken."""

@@ -1,0 +1,49 @@
+"""Retention: what the settings do not reserve goes by itself, at an interval.
+
+Nothing does unless the settings say so (`expire_interval`). Which files may go is the business of `Core.expire`. How
+far consumers are is not asked, as with a broker: who reads more slowly than messages expire loses some, and is told so
+by `Refused`, and by the first number of `range`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gapless.impl.environment.real import Clock
+from gapless.impl.files.kept import KeptSettings
+from gapless.impl.store.core import NEVER
+
+HOUR = 3_600_000  # ms
+
+
+class Retention:
+    """Lets go what has expired. `let_go`: called with a time in ms and with bytes, as `Core.expire`.
+
+    `looked`: ms, when it was last looked what has expired; None before the first time · `error`: what went wrong then.
+    """
+
+    def __init__(self, kept: KeptSettings, clock: Clock, let_go: Callable[[int, int], int]) -> None:
+        self._kept = kept
+        self._clock = clock
+        self._let_go = let_go
+        self.looked: int | None = None
+        self.error: Exception | None = None
+
+    def look(self) -> None:
+        """Where the interval is over, what has expired goes. What goes wrong stays in `error` until it goes well."""
+        if self._kept.expire_interval and self._is_due(self._clock()):
+            try:
+                self.expire()
+            except Exception as error:  # noqa: BLE001 - the store goes on, and `stats` tells
+                self.error = error
+
+    def _is_due(self, now: int) -> bool:
+        """Whether the interval is over at `now`, in ms; or the clock has stepped back, and nobody knows."""
+        return self.looked is None or not 0 <= now - self.looked < self._kept.expire_interval
+
+    def expire(self) -> int:
+        """What the settings do not reserve goes; returns where the log begins now. Raises as `Core.expire` does."""
+        now = self.looked = self._clock()
+        start = self._let_go(now - self._kept.reserved_hours * HOUR, self._kept.reserved_bytes or NEVER)
+        self.error = None
+        return start

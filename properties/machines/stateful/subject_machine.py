@@ -1,0 +1,43 @@
+"""What the machines of Hypothesis share: each drives a subject of its own in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self, TypeVar
+
+from hypothesis import event
+from hypothesis.stateful import RuleBasedStateMachine
+
+from gapless.properties.subject import Subject, require_all_told
+
+M = TypeVar("M", bound="SubjectMachine")
+
+
+class SubjectMachine(RuleBasedStateMachine):
+    """A machine that is told which class of subjects it drives: `LogMachine.of(MyStore).TestCase` is a test."""
+
+    make: Callable[[], Subject]
+    subject: Subject
+
+    @classmethod
+    def of(cls, make: Callable[[], Subject]) -> type[Self]:
+        """The machine for these subjects. Raises TypeError: one lacks a verb, and does not say why."""
+        require_all_told(make())
+        return type(cls.__name__, (cls,), {"make": staticmethod(make)})
+
+    def begin(self) -> None:
+        """A new subject, which is recorded if it can be."""
+        self.subject = type(self).make()
+        if self.has("record"):
+            self.subject.record()
+
+    def has(self, verb: str) -> bool:
+        """Whether the subject has an optional verb; Hypothesis counts, and shows, how often one was missed."""
+        why = self.subject.absent.get(verb)
+        if why is not None:
+            event(f"left out: {verb}, for {type(self.subject).__name__} has none: {why}")
+        return why is None
+
+
+class NothingToDo(Exception):  # noqa: N818 - it names what is wrong.
+    """A step of the machine's own is not possible: what the model must refuse, too."""

@@ -1,0 +1,28 @@
+"""Which subject a command line asks for: `package.module:Class`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+
+from gapless.properties.subject import Subject, require_all_told
+
+OURS = "gapless.properties.ours.our_store:OurStore"
+
+
+def subject_by_name(text: str) -> Callable[[], Subject]:
+    """The class of that name. Raises ValueError where there is none, or one that lacks a verb and does not say why."""
+    module, _, name = text.partition(":")
+    try:
+        found: Callable[[], Subject] = getattr(import_module(module), name)
+        require_all_told(found)
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
+        raise ValueError(f"{text!r}: expected a subject as package.module:Class: {error}") from error
+    return found
+
+
+def left_out(make: Callable[[], Subject]) -> Iterable[str]:
+    """What is not held against the model, since the subject has no such verb; a line for each."""
+    subject = make()
+    yield from (f"left out: {verb}: {why}" for verb, why in sorted(subject.absent.items()))
+    yield from (f"left out: records with the flaw {flaw!r}: {why}" for flaw, why in sorted(subject.flawless.items()))
