@@ -1,6 +1,6 @@
 """Runs a coordinator and its clients in many cases of all that may go wrong, and under crowds; or runs one case again.
 
-python -m gapless.properties.ours.coordination --cases 20000 --jobs 2
+python -m gapless.properties.ours.coordination --cases 10000 --jobs 2
 python -m gapless.properties.ours.coordination --again 17
 """
 
@@ -18,7 +18,7 @@ from gapless.properties.ours.coordination.crowds import Crowd, crowd_outside, cr
 def main() -> int:
     """Run coordination_cases.many and both crowds, or one case again; 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=20_000, help="random cases")
+    parser.add_argument("--cases", type=int, default=10_000, help="random cases")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first case")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--within", type=int, default=10_000, help="clients of a crowd within the process")
