@@ -8,7 +8,18 @@ from tests.house.project import Module, listed, modules, product
 from tests.house.samples import module
 
 FLOORS = {
-    "impl": ("environment", "records", "files", "dispatch", "recorder", "store", "subject", "workloads", "warm"),
+    "impl": (
+        "environment",
+        "records",
+        "files",
+        "dispatch",
+        "recorder",
+        "coordinator",
+        "store",
+        "subject",
+        "workloads",
+        "warm",
+    ),
     "traces": (
         *("specs", "problems", "options", "events", "replay", "rules", "report"),
         *("judging", "engines", "sources", "check", "export", "warm"),
