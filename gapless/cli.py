@@ -11,6 +11,7 @@ from gapless.commands.explore import explore
 from gapless.commands.prove import prove
 from gapless.commands.record import record
 from gapless.commands.rules import rules
+from gapless.commands.serve import serve
 from gapless.commands.trace import trace
 
 EXAMPLES = """
@@ -32,6 +33,8 @@ Examples:
 
   gapless record trial --faults crash,torn         run our own store, and leave it with its traces, to be checked
 
+  gapless serve coordinator data --max 100         run a transaction coordinator that has room for a hundred
+
   gapless rules                                    what is checked, and what goes wrong without it
 
   gapless prove transaction                        that the model keeps its own invariants, from any state
@@ -51,6 +54,7 @@ app = typer.Typer(
 )
 for command in (check, explain, trace, record, prove, rules, explore, audit):
     app.command()(command)
+app.add_typer(serve, name="serve")
 
 
 def main() -> None:

@@ -153,7 +153,9 @@ class ConsumeQueue:
         """The slots of a file, as (position, size, tag), but for zeros at its end."""
         file = self.segments.file(base)
         used = asked(file.used, self.segments.path(base))
-        return entries(file.data[: -(-used // ENTRY_BYTES) * ENTRY_BYTES])
+        found, cut = file.data[:used], -used % ENTRY_BYTES
+        # What is cut off lies where there may be no room yet, and tmpfs needs some for whoever reads zeros.
+        return entries(np.concatenate([found, np.zeros(cut, np.uint8)]) if cut else found)
 
     def forget_below(self, start: int) -> None:
         """Messages below `start` have left the log: `first` moves on to the first that has not."""

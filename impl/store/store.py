@@ -427,25 +427,29 @@ def use_everything(disk: Disk) -> None:
 
 
 _LOADING = Lock()
-"""Taken for good by the first who has native code loaded."""
+"""Held by whoever has native code loaded. Nobody forks meanwhile: the child would have half of it, and no loader."""
 _loaded: list[bool] = []
 """Not empty once it is."""
 
+os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
+
 
 def load_native_code() -> None:
-    """Returns once all native code that stores use is in memory; the first call in a process sees to that.
+    """Returns once all native code that stores use is in memory; the first calls in a process see to that.
 
     It is done by a thread of its own, for signals are met by the main thread alone: Ctrl-C while code is being loaded
     leaves a loader that ends the process later (found by the black-box machine).
     """
 
     def load() -> None:
-        try:
-            use_everything(MemoryDisk())
-        finally:
-            _loaded.append(True)
+        with _LOADING:
+            try:
+                if not _loaded:
+                    use_everything(MemoryDisk())
+            finally:
+                _loaded.append(True)
 
-    if not _loaded and _LOADING.acquire(blocking=False):
+    if not _loaded:
         start_new_thread(load, ())
     while not _loaded:
         sleep(0.002)

@@ -11,21 +11,39 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from gapless.properties.faults import dispatch_faults, storage_faults
+from gapless.properties.faults import coordination_faults, dispatch_faults, storage_faults
+from gapless.properties.faults.planting import Faults
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
 from gapless.properties.machines.stateful import dispatch_machine
+from gapless.properties.ours.coordination import coordination_cases, coordinator_programs, permits_machine
 from gapless.properties.ours.our_store import OurStore
 from gapless.properties.processes import workers
 
-MACHINES = {
+FirstFailure = Callable[[Any, int], tuple[int, str] | None]
+
+
+def _of_ours(first_failure: Callable[[int], tuple[int, str] | None]) -> FirstFailure:
+    """A machine that knows no other subject than ours."""
+    return lambda _subject, cases: first_failure(cases)
+
+
+MACHINES: dict[str, tuple[Faults, tuple[FirstFailure, ...]]] = {
     "crashes": (storage_faults.FAULTS, (crash_cases.first_failure,)),
+    "coordinator": (
+        coordination_faults.COORDINATOR,
+        (_of_ours(coordinator_programs.first_failure), _of_ours(coordination_cases.first_failure)),
+    ),
+    "permits": (
+        coordination_faults.PERMITS,
+        (_of_ours(permits_machine.first_failure), _of_ours(coordination_cases.first_failure)),
+    ),
     "interleavings": (dispatch_faults.FAULTS, (schedule_cases.first_failure, dispatch_machine.first_failure)),
 }
 """By name: the faults, and the machines that look for them one after the other."""

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
-from gapless.impl.recorder.recorder import ORIGIN, Recorder
+import pyarrow as pa
+
+from gapless.impl.recorder.recorder import ORIGIN
 from gapless.traces.check import check
 from gapless.traces.events import schema
 
@@ -19,11 +23,18 @@ NOTHING = "nothing recorded"
 """What a recording may give: it conforms; or no store was ever open, and nothing was recorded."""
 
 
+class RecordsBatches(Protocol):
+    """Whoever recorded a run."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All that was recorded so far, as batches of events, trace by trace."""
+
+
 class NotConforming(Exception):  # noqa: N818 - it names a finding.
     """The specs do not allow what a store recorded."""
 
 
-def require_conformance(recorder: Recorder) -> Counter[str]:
+def require_conformance(recorder: RecordsBatches) -> Counter[str]:
     """What a recording gives, and how many `events` it has.
 
     Raises NotConforming, with the checker's story; RecordingFailed if the recorder could not read what it records.

@@ -300,6 +300,47 @@ def test_a_child_can_do_nothing_with_its_parents_store(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
 
 
+def test_a_child_opens_stores_though_it_was_forked_while_native_code_was_loaded(tmp_path: Path) -> None:
+    program = """
+import os, sys, threading, time
+from gapless.impl.store.store import Store
+opening = threading.Thread(target=lambda: Store.open(f"{sys.argv[1]}/parent").close())
+opening.start()
+time.sleep(float(sys.argv[2]))
+child = os.fork()
+if not child:
+    with Store.open(f"{sys.argv[1]}/child") as store:
+        store.append("orders", 0, b"")
+        store.wait_for("orders", 0, 0)
+    os._exit(0)
+opening.join()
+sys.exit(os.waitpid(child, 0)[1])
+"""
+    for pause in (0.01, 0.1, 0.3):
+        ran = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program, str(tmp_path), str(pause)], timeout=60, check=False
+        )
+        assert ran.returncode == 0
+
+
+def test_looking_for_entries_touches_no_page_that_has_no_room(tmp_path: Path) -> None:
+    """On a full tmpfs that is a signal, and so it is behind the end of a file. A page ends within an entry's tag."""
+    program = """
+import os, sys
+from gapless.impl.environment.real import RealDisk
+from gapless.impl.files.queues import ENTRY, ConsumeQueues
+queue = ConsumeQueues(RealDisk(sys.argv[1]), 20_000).named("orders", 0)
+slots, end = queue.reserve(0)
+slots.view(ENTRY).reshape(-1)[:] = [(100 * number, 100, 0) for number in range(end)]
+os.truncate(f"{sys.argv[1]}/consumequeue/orders/0/{0:020}", 4096)
+queue.forget_below = lambda start: None  # it would notice
+queue.recover(0, 1 << 40, lambda *_: True)
+assert (end, queue.committed, queue.reach, queue.truncate()) == (204, 204, 20_400, False)
+"""
+    ran = subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=60, check=False)
+    assert ran.returncode == 0
+
+
 def test_a_lock_goes_with_the_process_that_took_it(tmp_path: Path) -> None:
     """Though a child of it lives on: it was forked, and nothing more."""
     program = """

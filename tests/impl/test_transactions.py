@@ -80,6 +80,17 @@ def test_leaving_the_block_commits_and_raising_rolls_back(store: Store, tx: Prod
     assert tx.counts().undecided == 0
 
 
+def test_the_example_in_the_readme_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    example = next(part for part in text.split("```python\n")[1:] if "store.transactions(" in part).split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    charged: list[int] = []
+    exec(example, {"was_it_paid": lambda _: True, "charge_the_card": lambda: charged.append(1)})  # noqa: S102 - ours
+    assert charged == [1]
+    with Store.open("data") as store:
+        assert bodies(store) == [b"paid", b"paid"]
+
+
 def test_a_half_is_decided_once(tx: ProducerGroup) -> None:
     first, second = tx.begin("orders", 0, b"1"), tx.begin("orders", 0, b"2")
     done = first.commit()
@@ -154,6 +165,7 @@ def test_who_never_knows_is_set_aside_and_who_is_not_there_is_not_asked(store: S
             until(lambda: tx.counts().parked)
             with pytest.raises(Refused, match="set aside"):
                 given_up.commit()
+        assert store.wait_for(names.PARKED_TOPIC, 0, 0)
         assert bodies(store, names.PARKED_TOPIC) == [b"given up"]
         waits.commit()
     with pytest.raises(Refused, match="one store has one kind"):

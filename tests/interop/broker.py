@@ -19,6 +19,21 @@ START_WITHIN = 90  # seconds
 STOP_WITHIN = 90  # seconds; a broker flushes, and waits for its own services, which takes it about ten
 JVM = ("-Xms256m", "-Xmx512m", "-XX:MaxDirectMemorySize=512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
+OLD = [
+    f"--add-{how}=java.base/{package}=ALL-UNNAMED"
+    for how in ("opens", "exports")
+    for package in ("java.nio", "sun.nio.ch", "java.lang", "jdk.internal.ref")
+]
+"""What brokers before 5.0 need of Java 17."""
+LOGBACK = """<configuration>
+  <appender name="file" class="ch.qos.logback.core.FileAppender">
+    <file>{logs}/broker.log</file><encoder><pattern>%d %p %t - %m%n</pattern></encoder>
+  </appender>
+  <root level="info"><appender-ref ref="file"/></root>
+</configuration>
+"""
+"""Without `conf/logback_broker.xml` they do not start; later ones do not look at it."""
+
 LOG_FILE = 1 << 20  # bytes of a commit-log file
 QUEUE_FILE = 20_000  # bytes of a consume-queue file: a thousand entries
 
@@ -51,7 +66,9 @@ class Broker:
         home = self.home.absolute()
         settings = "".join(f"{name}={value}\n" for name, value in (self._settings() | self.settings).items())
         (home / "broker.conf").write_text(settings)
-        command = [self.java, *JVM, f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"]
+        (home / "conf").mkdir(exist_ok=True)
+        (home / "conf" / "logback_broker.xml").write_text(LOGBACK.format(logs=home / "logs"))
+        command = [self.java, *JVM, *OLD, f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"]
         command += ["-cp", f"{self.jars.absolute()}/*", "org.apache.rocketmq.broker.BrokerStartup"]
         command += ["-c", str(home / "broker.conf")]
         with (home / "output.txt").open("wb") as output:

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import json
+import os
 import re
 import types
 import xml.etree.ElementTree as ET
@@ -56,6 +57,8 @@ PINNED_WITH_DEVIATIONS = {
     "coordinator": (8_620, 39_420, 1_580, 464_818),
     "permits": (2_715, 16_638, 6_165, 67_304),
 }
+NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"  # there is time for two million steps of one spec
+DEVIATING = [name for name, counted in PINNED_WITH_DEVIATIONS.items() if NIGHT or counted[-1] < 2_000_000]
 
 
 def counts(found: Explored) -> tuple[int, int, int, int]:
@@ -73,7 +76,7 @@ def with_deviations() -> dict[str, Explored]:
     """The specs that a broker deviates from, with its deviations."""
     return {
         name: explore(SPECS[name], bound_of(SPECS[name], profile_of(name)), profile=profile_of(name))
-        for name in PINNED_WITH_DEVIATIONS
+        for name in DEVIATING
     }
 
 
@@ -97,7 +100,7 @@ def test_all_hold_and_every_step_can_happen(name: str, explored: dict[str, Explo
     assert not found.graph.terminal  # time goes on, brokers restart, numbers are given: a bound can always be passed
 
 
-@pytest.mark.parametrize("name", PINNED_WITH_DEVIATIONS)
+@pytest.mark.parametrize("name", DEVIATING)
 def test_with_deviations_the_weak_invariants_are_left(name: str, with_deviations: dict[str, Explored]) -> None:
     found = with_deviations[name]
     assert found.result == "holds", summary.story(found) or found.never
@@ -144,7 +147,7 @@ MET = {
 }
 
 
-@pytest.mark.parametrize("name", MET)
+@pytest.mark.parametrize("name", [name for name in MET if name in DEVIATING])
 def test_every_need_of_a_deviation_too(name: str, with_deviations: dict[str, Explored]) -> None:
     needs = {(reason.step, reason.rule.partition("/")[2]) for reason in kernel(name).reasons}
     assert needs - MET[name] == set(with_deviations[name].refused)

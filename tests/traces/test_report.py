@@ -733,7 +733,9 @@ def big_report(name: str = "orders", notes: int = 1) -> Report:
     )
 
 
-@pytest.mark.parametrize("name", ["orders", '"<&>' * 60, "題" * 200, '"' * 8_000])
+@pytest.mark.parametrize(
+    "name", ["orders", '"<&>' * 60, "題" * 200, '"' * 8_000], ids=["short", "markup", "wide", "quotes"]
+)
 def test_a_page_stays_below_a_megabyte(name: str) -> None:
     html = pages.html(big_report(name, notes=30))
     assert len(html.encode()) < MEGABYTE

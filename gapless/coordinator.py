@@ -1,0 +1,87 @@
+"""Everything that a program needs to run a transaction coordinator or to be its client. Examples are run as tests.
+
+A coordinator has a folder, and a limit on the transactions that may be active at once. Its clients begin transactions,
+say which topics and subscriptions take part, and commit or abort:
+
+>>> import asyncio
+>>> from gapless.coordinator import Coordinator, CoordinatorSettings, TimedOut, OtherwiseDecided, connect_client
+>>> async def tell(number, commit, names):
+...     print(f"{number}: {', '.join(names)}: {'commit' if commit else 'abort'}")
+>>> async def example():
+...     settings = CoordinatorSettings(max_active=2)
+...     async with await Coordinator.open("data", settings, tell=tell) as coordinator:
+...         client = await coordinator.client(permits=10, timeout=0.05)
+...         async with client.transaction(life=60) as number:  # leaving well commits, raising aborts
+...             await client.add(number, "orders")
+...         first, second = await client.begin(), await client.begin()
+...         try:
+...             await client.begin()
+...         except TimedOut:
+...             print("nobody answers")
+...         await client.commit(first)
+...         await client.commit(first)
+...         try:
+...             await client.abort(first)
+...         except OtherwiseDecided as error:
+...             print(error)
+...         host, port = await coordinator.listen()
+...         other = await connect_client(host, port)
+...         await other.abort(second)
+...         await other.close()
+...         await client.close()
+>>> asyncio.run(example())
+0: orders: commit
+nobody answers
+transaction 1 is COMMITTED, and stays so
+
+At the limit nobody answers, so that no client asks again and again: it waits for as long as its timeout is, and no
+more of its requests are out than it has permits. What is decided stays, and who asks again is told the same. Other
+processes connect over the loopback, as they do to `gapless serve coordinator`.
+
+What is in the folder comes back, and so do the outcomes:
+
+>>> async def again():
+...     async with await Coordinator.open("data") as coordinator:
+...         client = await coordinator.client()
+...         await client.commit(1)
+...         print(await client.begin())
+...         await client.close()
+>>> asyncio.run(again())
+3
+
+The names, by what they are for:
+
+* `Coordinator`, `CoordinatorSettings`: a coordinator that runs, and how it works. `Tell`: tells those who take part.
+* `CoordinatorClient`: a client, in the same process by `Coordinator.client`, in another one by `connect_client`.
+* `StepTape`: where the steps of both are written down, for `gapless check`.
+* `StoreError`: whatever can go wrong. `TimedOut`: nobody answered; it may have been done. `OtherwiseDecided`: the
+  transaction ends otherwise. `UnknownTransaction`: there is none, or its outcome is not kept any more. `NotWritten`:
+  the coordinator's disk is full. `Refused`, `Stopped`, `InUse`, `Damaged`, `DiskFull`, `NotAStore`: as of a store.
+"""
+
+from gapless.impl.coordinator.coordinator import Coordinator, Tell
+from gapless.impl.coordinator.coordinator_client import CoordinatorClient, connect_client
+from gapless.impl.coordinator.coordinator_errors import NotWritten, OtherwiseDecided, TimedOut, UnknownTransaction
+from gapless.impl.coordinator.coordinator_recorder import StepTape
+from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
+from gapless.impl.records.errors import Damaged, DiskFull, InUse, NotAStore, Refused, Stopped, StoreError
+
+__all__ = [
+    "Coordinator",
+    "CoordinatorClient",
+    "CoordinatorSettings",
+    "Damaged",
+    "DiskFull",
+    "InUse",
+    "NotAStore",
+    "NotWritten",
+    "OtherwiseDecided",
+    "Refused",
+    "StepTape",
+    "Stopped",
+    "StoreError",
+    "Tell",
+    "TimedOut",
+    "UnknownTransaction",
+    "connect_client",
+]

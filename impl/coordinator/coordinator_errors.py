@@ -1,0 +1,21 @@
+"""What can go wrong between a coordinator and its clients, beside what can go wrong with any store."""
+
+from __future__ import annotations
+
+from gapless.impl.records.errors import Refused, StoreError
+
+
+class UnknownTransaction(Refused):
+    """There is no such transaction, or none any more whose outcome is known."""
+
+
+class OtherwiseDecided(Refused):
+    """The transaction ends otherwise, or is about to."""
+
+
+class NotWritten(StoreError):  # noqa: N818 - as above.
+    """The coordinator's log has no room: nothing was changed, and the same may be tried again."""
+
+
+class TimedOut(StoreError):  # noqa: N818 - as above.
+    """Nobody answered in time. What was asked for may have been done, or may be done yet."""

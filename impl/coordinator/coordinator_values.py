@@ -1,0 +1,59 @@
+"""What a coordinator is given, keeps and answers: its settings, a transaction in its table, a reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gapless.impl.coordinator.coordinator_log import LENGTH
+from gapless.impl.coordinator.steps import Key, Status
+from gapless.impl.records.errors import Refused
+
+
+@dataclass(frozen=True)
+class CoordinatorSettings:
+    """How a coordinator works.
+
+    `max_active`: transactions that may be active at once; 0: no limit; below 0: no request is answered · `keep`:
+    outcomes of ended transactions that are remembered, the newest · `file_size`: bytes of a file of its log.
+    """
+
+    max_active: int = 0
+    keep: int = 100_000
+    file_size: int = LENGTH
+
+    def __post_init__(self) -> None:
+        if self.keep < 1:
+            raise Refused(f"keep is {self.keep}, expected at least 1: who asks again is told the outcome")
+        if self.file_size < 128:
+            raise Refused(f"file_size is {self.file_size}, expected at least 128 bytes")
+
+
+class Reply(NamedTuple):
+    """What somebody is to be told. `problem`: why it could not be done; empty if it was."""
+
+    waiter: object
+    number: int
+    status: Status
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class ActiveTransaction:
+    """One that takes a slot, or is about to.
+
+    `status`: as the log on disk has it · `ahead`: as it will be when all that waits is on disk · `names`: who takes
+    part, and whether the log on disk says so · `added`: how often somebody was added, on disk · `asker`: who asked for
+    it last · `waiters`: for its outcome.
+    """
+
+    number: int
+    key: Key
+    time: int
+    life: int
+    status: Status = Status.ABSENT
+    ahead: Status = Status.OPEN
+    names: dict[bytes, bool] = field(default_factory=dict)
+    added: int = 0
+    asker: object = None
+    waiters: list[object] = field(default_factory=list)

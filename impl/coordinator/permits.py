@@ -1,0 +1,118 @@
+"""A client's permits, without threads, clock or network: so many requests at once, of whatever kind; the next waits.
+
+A permit is held from before the request goes out until it is answered or given up, and is given back exactly once,
+before anybody hears of the answer: whoever goes on from there finds it. An answer that comes later is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from gapless.impl.coordinator.coordinator_observer import PermitObserver
+from gapless.impl.records.errors import Refused
+
+
+class Permits:
+    """The permits of one client.
+
+    `held`: of each request that is out, when it took its permit. `waiting`: the requests whose callers wait, the first
+    comes first. `now`, everywhere, is in ms and never steps back.
+    """
+
+    def __init__(self, count: int, timeout: int, observer: PermitObserver | None = None) -> None:
+        """`count`: how many there are · `timeout`: ms after which a request is given up. Raises Refused."""
+        if count < 1 or timeout < 1:
+            raise Refused(f"{count} permits and a timeout of {timeout} ms, expected at least 1 of both")
+        self.count = count
+        self.timeout = timeout
+        self.held: dict[int, int] = {}
+        self.waiting: deque[int] = deque()
+        self.cuts = 0
+        self._observer = observer
+        self._new = 0  # requests are numbered from 0 on: those below were asked for
+        if observer is not None:
+            observer.opened(count, timeout)
+
+    @property
+    def free(self) -> int:
+        """Permits that nobody holds."""
+        return self.count - len(self.held)
+
+    def ask(self, now: int) -> tuple[int, bool]:
+        """A new request: its number, and whether it has a permit at once. If not, its caller waits."""
+        number, self._new = self._new, self._new + 1
+        if self.free and not self.waiting:
+            self._acquire(number, now)
+            return number, True
+        self.waiting.append(number)
+        if self._observer is not None:
+            self._observer.waits(number)
+        return number, False
+
+    def reply(self, number: int, now: int) -> list[int] | None:
+        """An answer to a request: who has a permit now of those that waited; None if it comes too late.
+
+        Raises Refused: there is no such request, or it is not out yet.
+        """
+        if number in self.held:
+            del self.held[number]
+            if self._observer is not None:
+                self._observer.replied(number)
+            return self._wake(now)
+        if not 0 <= number < self._new or number in self.waiting:
+            raise Refused(f"an answer to request {number}, which never went out")
+        if self._observer is not None:
+            self._observer.replied_late(number)
+        return None
+
+    def next_timeout(self) -> int | None:
+        """When the next request is given up, in ms; None if none is out."""
+        return next(iter(self.held.values())) + self.timeout if self.held else None  # they time out as they went out
+
+    def due(self, now: int) -> list[int]:
+        """The requests that nobody answered in time."""
+        found = []
+        for number, since in self.held.items():
+            if now - since < self.timeout:
+                break
+            found.append(number)
+        return found
+
+    def time_out(self, number: int, now: int) -> list[int]:
+        """The request is given up: who has a permit now of those that waited.
+
+        Raises Refused: it holds none, or has time left.
+        """
+        if number not in self.held:
+            raise Refused(f"request {number} holds no permit")
+        if now - self.held[number] < self.timeout:
+            raise Refused(f"request {number} has {self.held[number] + self.timeout - now} ms left")
+        del self.held[number]
+        if self._observer is not None:
+            self._observer.timed_out(number, now)
+        return self._wake(now)
+
+    def disconnect(self) -> None:
+        """The connection is lost: requests that are out keep their permits, and go out once more."""
+        self.cuts += 1
+        if self._observer is not None:
+            self._observer.disconnected()
+
+    def rest(self) -> None:
+        """All has come to rest."""
+        if self._observer is not None:
+            self._observer.rested(held=len(self.held), waiting=len(self.waiting))
+
+    def _acquire(self, number: int, now: int) -> None:
+        self.held[number] = now
+        if self._observer is not None:
+            self._observer.acquired(number, now)
+
+    def _wake(self, now: int) -> list[int]:
+        """Who waits longest takes the permits that are free."""
+        woken = []
+        while self.waiting and self.free:
+            number = self.waiting.popleft()
+            self._acquire(number, now)
+            woken.append(number)
+        return woken

@@ -1,0 +1,117 @@
+"""How a client and a coordinator are connected: within a process, or over a socket, by the same few verbs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from gapless.impl.coordinator.frames import OF_THE_CONNECTION, BadFrame, Content, Frames, No, Why, frame
+
+
+class Peer(Protocol):
+    """One end of a connection: what arrives there."""
+
+    def received(self, request: int, content: Content) -> None:
+        """A frame has arrived."""
+
+    def lost(self) -> None:
+        """The connection is gone, whoever ended it; nothing arrives any more."""
+
+
+class Wire(Protocol):
+    """The other end, as one sees it."""
+
+    def send(self, request: int, content: Content) -> None:
+        """A frame goes out; what was sent on a connection that is lost arrives nowhere."""
+
+    def close(self) -> None:
+        """Ends the connection; what was sent before arrives."""
+
+
+class LocalWire:
+    """One half of a connection within a process: frames arrive when the loop comes by, in their order."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._peer: Peer | None = None  # whom `send` reaches
+        self._other: LocalWire | None = None
+
+    @classmethod
+    def pair(cls, one: Peer, other: Callable[[Wire], Peer]) -> Wire:
+        """Connects two; `other` makes the second, given its wire. Returns the wire of the first."""
+        loop = asyncio.get_running_loop()
+        mine, its = cls(loop), cls(loop)
+        mine._other, its._other = its, mine
+        its._peer, mine._peer = one, other(its)
+        return mine
+
+    def send(self, request: int, content: Content) -> None:
+        """A frame goes out."""
+        self._loop.call_soon(self._arrive, request, content)
+
+    def _arrive(self, request: int, content: Content) -> None:
+        if self._peer is not None:
+            self._peer.received(request, content)
+
+    def close(self) -> None:
+        """Ends the connection, for both."""
+        self._loop.call_soon(self._end)
+
+    def _end(self) -> None:
+        for half in (self, self._other):
+            if half is not None and half._peer is not None:  # noqa: SLF001 - the other half is one of us
+                peer, half._peer = half._peer, None  # noqa: SLF001
+                peer.lost()
+
+
+class SocketWire(asyncio.Protocol):
+    """A connection over a socket. Whoever does not read its answers is not read from either."""
+
+    def __init__(self, peer: Callable[[Wire], Peer]) -> None:
+        self._make = peer
+        self._peer: Peer | None = None
+        self._frames = Frames()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._peer = self._make(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have arrived."""
+        if self._peer is None or self._transport is None or self._transport.is_closing():
+            return
+        try:
+            for request, content in self._frames.feed(data):
+                self._peer.received(request, content)
+        except BadFrame as error:
+            self.send(OF_THE_CONNECTION, No(Why.CONFUSED, str(error)))
+            self.close()
+
+    def pause_writing(self) -> None:
+        """The other side does not read: it shall not ask for more."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """The connection is gone."""
+        peer, self._peer = self._peer, None
+        if peer is not None:
+            peer.lost()
+
+    def send(self, request: int, content: Content) -> None:
+        """A frame goes out."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(frame(request, content))
+
+    def close(self) -> None:
+        """Ends the connection; what was sent before arrives, if the other side reads."""
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,1 @@
+"""The coordinator and its clients beside their specs: step by step, and as they run."""

@@ -1,0 +1,140 @@
+"""A client's permits and their model: both take each step, or both refuse it, and then their states are compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import immutables
+
+from gapless.impl.coordinator.coordinator_observer import PermitObserver
+from gapless.impl.coordinator.permits import Permits
+from gapless.impl.records.errors import Refused
+from gapless.properties.machines.mismatch import expect
+from gapless.spec import language
+from gapless.spec import permits as spec
+from gapless.spec.language import Map, Number, accepts, replace
+from gapless.spec.permits import State
+
+
+class PermitsRefinement:
+    """The permits of one client, and the model."""
+
+    def __init__(self, permits: int, timeout: int, observer: PermitObserver | None = None) -> None:
+        self.now = 0
+        self.model = spec.open(spec.INITIAL, permits, timeout)
+        self.permits = Permits(permits, timeout, observer)
+        self.asked = 0
+        self.sometimes: Counter[str] = Counter()
+        self.compare()
+
+    def tick(self, by: int) -> None:
+        """Time goes by."""
+        self.now += by
+        self._step(spec.tick, self.now)
+
+    def ask(self) -> int:
+        """A new request takes a permit, if one is free and nobody waits; otherwise its caller waits."""
+        free = self.model.held < self.model.permits and self.model.waiting == 0
+        number, has_permit = self.permits.ask(self.now)
+        expect(number == self.asked, f"request {self.asked} is called {number}")
+        expect(has_permit == free, f"a permit is free: {free}; and taken at once: {has_permit}")
+        self.asked += 1
+        self._step(spec.acquire if has_permit else spec.wait, number)
+        return number
+
+    def reply(self, number: int) -> None:
+        """An answer comes: to one that is out, or was given up, or never went out."""
+        heard, late = accepts(spec.reply, self.model, number), accepts(spec.late_reply, self.model, number)
+        woken = self._both(lambda: self.permits.reply(number, self.now), taken=heard or late)
+        expect((woken is not None) == heard, f"request {number} is out: {heard}; and its answer is heard: {not heard}")
+        if heard or late:
+            self.sometimes["an answer came late"] += late
+            self._step(spec.reply if heard else spec.late_reply, number, woken=woken)
+
+    def time_out(self, number: int) -> None:
+        """Nobody answered in time."""
+        can = accepts(spec.time_out, self.model, number)
+        expect((number in self.permits.due(self.now)) == can, f"request {number} can be given up: {can}")
+        woken = self._both(lambda: self.permits.time_out(number, self.now), taken=can)
+        if can:
+            self._step(spec.time_out, number, woken=woken)
+
+    def disconnect(self) -> None:
+        """The connection is lost."""
+        self.permits.disconnect()
+        self._step(spec.disconnect)
+
+    def rest(self) -> None:
+        """All has come to rest."""
+        self.permits.rest()
+        self._step(spec.rest, 0)
+
+    def drain(self) -> None:
+        """Nobody answers any more: every permit comes back."""
+        while self.permits.held:
+            self.tick(self.permits.timeout)
+            for number in self.permits.due(self.now):
+                self.time_out(number)
+        self.rest()
+        for property_ in spec.AT_REST:
+            expect(property_(self.model), f"at rest: {property_.__name__}")
+
+    def _both(self, step: Callable[[], list[int] | None], *, taken: bool) -> list[int] | None:
+        try:
+            woken = step()
+        except Refused as error:
+            expect(not taken, f"the implementation refuses what the model allows: {error}")
+            return None
+        expect(taken, "the implementation takes a step that the model refuses")
+        return woken
+
+    def _step(self, action: Callable[..., State], *arguments: int, woken: list[int] | None = None) -> None:
+        """The model takes the step, and then wakes whom the implementation has woken: all who can be, in order."""
+        try:
+            s = action(self.model, *arguments)
+            waited = [n for n in range(self.asked) if s.waits[Number(n)]]
+            expect((woken or []) == waited[: s.permits - s.held], f"of {waited}, {woken} are woken")
+            for number in woken or []:
+                self.sometimes["a caller was woken"] += 1
+                s = spec.acquire(s, Number(number))
+        except language.Refused as refused:
+            expect(False, f"{action.__name__}{arguments} needs: {refused}")  # noqa: FBT003 - it is never so
+            raise
+        self.model = s
+        self.compare()
+
+    def compare(self) -> None:
+        """The implementation's state means the model's. Raises Mismatch."""
+        meant = self.as_spec()
+        for name in State.__slots__:
+            mine, its = getattr(meant, name), getattr(self.model, name)
+            expect(mine == its, f"{name}: the implementation has {mine}, the model {its}")
+
+    def as_spec(self) -> State:
+        """What the permits' state means. What only a history knows (answers, stretches of time) is the model's."""
+        found, model = self.permits, self.model
+        taken = [n for n in range(self.asked) if n not in found.waiting]
+        return replace(
+            model,
+            permits=found.count,
+            timeout=found.timeout,
+            held=len(found.held),
+            waiting=len(found.waiting),
+            cuts=found.cuts,
+            taken=_ones(taken),
+            returned=_ones(n for n in taken if n not in found.held),
+            since=_over(model.since, found.held),
+            waits=_ones(found.waiting),
+        )
+
+
+def _ones(numbers: Any) -> Map[Number, int]:
+    return Map(0, immutables.Map({Number(number): 1 for number in numbers}))
+
+
+def _over(known: Map[Number, int], seen: dict[int, int]) -> Map[Number, int]:
+    for key, value in seen.items():
+        known = known.set(Number(key), value)
+    return known

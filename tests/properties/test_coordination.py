@@ -1,0 +1,100 @@
+"""The coordinator and its clients beside their specs, and in cases of all that may go wrong: `make night` has more."""
+
+import inspect
+import re
+from types import ModuleType
+
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine
+
+from gapless.impl.coordinator.coordinator_recorder import CoordinatorRecorder, PermitRecorder
+from gapless.properties.faults.coordination_faults import COORDINATOR, PERMITS
+from gapless.properties.faults.implementation import search
+from gapless.properties.faults.planting import replacing
+from gapless.properties.ours.coordination import (
+    coordination_cases,
+    coordinator_machine,
+    coordinator_programs,
+    permits_machine,
+)
+from gapless.properties.ours.coordination.coordinator_machine import CoordinatorMachine
+from gapless.properties.ours.coordination.crowds import crowd_outside, crowd_within
+from gapless.properties.ours.coordination.permits_machine import PermitsMachine
+from gapless.spec import coordinator, permits
+
+TestCoordinator = CoordinatorMachine.TestCase
+TestPermits = PermitsMachine.TestCase
+
+MACHINES: tuple[tuple[type[RuleBasedStateMachine], ModuleType, dict[str, str], dict[str, str]], ...] = (
+    (CoordinatorMachine, coordinator, coordinator_machine.COUNTERPARTS, coordinator_machine.OUTSIDE_THE_SPEC),
+    (PermitsMachine, permits, permits_machine.COUNTERPARTS, {}),
+)
+CASES = 60  # as many as the profile `ci` tries
+
+
+@pytest.mark.parametrize(("machine", "spec", "counterparts", "outside"), MACHINES)
+def test_a_machine_has_the_verbs_of_its_spec(
+    machine: type[RuleBasedStateMachine], spec: ModuleType, counterparts: dict[str, str], outside: dict[str, str]
+) -> None:
+    rules = {name for name, found in inspect.getmembers(machine) if hasattr(found, "hypothesis_stateful_rule")}
+    verbs = {counterparts.get(action.__name__, action.__name__) for action in spec.ACTIONS}
+    assert rules - outside.keys() == verbs - {"start"}
+    assert counterparts.keys() <= {action.__name__ for action in spec.ACTIONS}
+
+
+def test_nothing_goes_wrong_that_may_not() -> None:
+    failed, happened = coordination_cases.part(range(CASES))
+    assert not failed
+    assert all(happened[what] for what in ("a crash", "a kill", "a close", "a cut", "a full disk", "a disk that fails"))
+    assert happened["timed out"] > happened["told that it is COMMITTED"] > CASES
+
+
+def test_a_case_is_the_same_again() -> None:
+    assert coordination_cases.failure(7) == coordination_cases.failure(7)
+
+
+@pytest.mark.parametrize(
+    ("recorder", "untold", "needs"),
+    [
+        (CoordinatorRecorder, "decided", "the outcome is the one that was decided"),
+        (
+            CoordinatorRecorder,
+            "finished",
+            "(the outcome that is told is in the log|a slot is free|the limit leaves room)",
+        ),
+        (PermitRecorder, "timed_out", "a permit is free"),
+        (PermitRecorder, "acquired", "the request holds a permit"),
+    ],
+)
+def test_what_is_recorded_is_replayed(recorder: type, untold: str, needs: str) -> None:
+    """A recording that leaves a step out is none of a lawful run."""
+    with replacing(recorder, untold, lambda *_step: None):
+        wrong = [wrong for seed in range(8) if (wrong := coordination_cases.failure(seed)[0])]
+    assert wrong
+    assert any(re.search(needs, each) for each in wrong), wrong
+
+
+def test_long_programs_are_as_the_model_says() -> None:
+    assert coordinator_programs.first_failure(CASES) is None
+
+
+@pytest.mark.parametrize("fault", [fault.name for fault in COORDINATOR])
+def test_a_fault_of_the_coordinator_is_found(fault: str) -> None:
+    assert search("coordinator", fault, CASES).after > 0
+
+
+@pytest.mark.parametrize("fault", [fault.name for fault in PERMITS])
+def test_a_fault_of_a_client_is_found(fault: str) -> None:
+    assert search("permits", fault, CASES).after > 0
+
+
+def test_a_crowd_within_the_process() -> None:
+    crowd = crowd_within(300, 20)
+    assert crowd.peak == 20
+    assert crowd.ignored > 400
+    assert crowd.events > 1000
+
+
+def test_a_crowd_over_the_loopback() -> None:
+    crowd = crowd_outside(30, 5, timeout=0.2, rounds=1)
+    assert (crowd.peak, crowd.served, crowd.ignored) == (5, 5, 25)
