@@ -1,6 +1,7 @@
 """Transactions of a store, as programs use them: decided once, found again, asked about, and through interrupts."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.transactions import names
 from gapless.properties.machines.interrupts.interrupting import Interrupter
 from gapless.store import (
@@ -260,6 +262,36 @@ def test_in_asyncio_they_wait_without_a_thread(tmp_path: Path) -> None:
         assert store.wait_for("orders", 0, 9)
         assert store.wait_for("orders", 1, 9)
         assert store.range("orders", 0) == (0, 10)
+    conforms(tmp_path)
+
+
+def test_what_is_recorded_of_them_conforms(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "events.parquet") as recorder:
+        for _ in range(2):
+            with (
+                Store.open(tmp_path / "store", SMALL, recorder=recorder) as store,
+                store.transactions("billing", lambda _: True, SLOW) as tx,
+            ):
+                tx.begin("orders", 0, b"asked")
+                tx.commit_batch(tx.begin_batch([("orders", 1, b"many", {})] * 5))
+                store._service.check_round()  # type: ignore[union-attr]
+    conforms(tmp_path / "events.parquet")
+    conforms(tmp_path / "store")
+
+
+def test_a_forked_child_leaves_them_alone(tmp_path: Path) -> None:
+    with Store.open(tmp_path, SMALL) as store, store.transactions("billing", settings=SLOW) as tx:
+        order = tx.begin("orders", 0, b"paid")
+        child = os.fork()
+        if not child:
+            try:
+                order.commit()
+            except Stopped:
+                tx.close()
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert order.commit().number == 0
     conforms(tmp_path)
 
 
