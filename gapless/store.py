@@ -79,6 +79,20 @@ all is older than a week, and the oldest as long as the log has more than 10 GB.
 ...     copy.stats().expired_bytes
 0
 
+A message may wait for what is done beside it. Consumers see it once the block is left; where the block raises, they
+never do. What a crash leaves undecided is asked for again, of `was_it_paid`: True, False, or None for not known yet:
+
+>>> def was_it_paid(half):
+...     return half.properties["KEYS"] in paid
+>>> paid = set()
+>>> with store.transactions(group="billing", check=was_it_paid) as tx:
+...     with tx.begin("bills", 0, b"paid", properties={"KEYS": "a18"}) as bill:
+...         paid.add("a18")
+...         store.range("bills", 0)
+(0, 0)
+>>> store.wait_for("bills", 0, 0), store.get("bills", 0, 0).body
+(True, b'paid')
+
 In `asyncio`, those who wait take no thread:
 
 >>> import asyncio
@@ -100,6 +114,9 @@ The names, by what they are for:
 * `Messages`: what is appended at once, as columns. `Appended`: where a message is.
 * `Record`: a message that was read. `MessageColumns`: many of them. `Group`: a consumer group.
 * `Stats`: how a store is doing: sizes, rates, what consumers do not see yet, how long flushes take, what went wrong.
+* `ProducerGroup`: transactions of a group of producers; `TransactionSettings` says how they work. `OpenTransaction`:
+  one that is not decided yet, its half `Prepared`; `UndecidedHalf`: what a producer is asked about. `Committed`,
+  `RolledBack`: what became of it. `TransactionCounts`: how all of them are doing.
 * `StoreError`: whatever can go wrong. `Refused`: the call is not possible, and nothing has changed. `Stopped`: the
   store takes no more calls. `DiskFull`: there is no room for another file. `InUse`: another writer has the store.
   `NotAStore`: the folder holds something else. `WrongFileSize`: the files have another length than the settings say.
@@ -123,10 +140,20 @@ from gapless.impl.store.groups import Group
 from gapless.impl.store.placed import Appended
 from gapless.impl.store.stats import Stats
 from gapless.impl.store.store import Store
+from gapless.impl.store.transacting import OpenTransaction, ProducerGroup
+from gapless.impl.store.transaction_service import UndecidedHalf
 from gapless.impl.store.view import StoreView
+from gapless.impl.transactions.settings import (
+    Committed,
+    Prepared,
+    RolledBack,
+    TransactionCounts,
+    TransactionSettings,
+)
 
 __all__ = [
     "Appended",
+    "Committed",
     "Damaged",
     "DiskFull",
     "Group",
@@ -134,13 +161,20 @@ __all__ = [
     "MessageColumns",
     "Messages",
     "NotAStore",
+    "OpenTransaction",
+    "Prepared",
+    "ProducerGroup",
     "Record",
     "Refused",
+    "RolledBack",
     "Settings",
     "Stats",
     "Stopped",
     "Store",
     "StoreError",
     "StoreView",
+    "TransactionCounts",
+    "TransactionSettings",
+    "UndecidedHalf",
     "WrongFileSize",
 ]

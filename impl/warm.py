@@ -6,12 +6,14 @@ import tempfile
 
 from gapless.impl.environment.real import RealDisk
 from gapless.impl.store.store import use_everything
+from gapless.impl.store.transaction_code import use_transactions
 
 
 def main() -> None:
     """Use a store in a folder as programs do."""
-    with tempfile.TemporaryDirectory() as folder:
-        use_everything(RealDisk(folder))
+    for use in (use_everything, use_transactions):
+        with tempfile.TemporaryDirectory() as folder:
+            use(RealDisk(folder))
 
 
 if __name__ == "__main__":

@@ -164,13 +164,16 @@ class CommitLog:
         crc = _crc32(tail, kernels.joined(_crc32(head), crc, length, kernels.CRC_TABLES))
         return b"%b__CRC32#\x01%b\x02" % (tail, (b"%010d" % (crc & 0x7FFFFFFF))[::-1])
 
-    def append_many(self, queues: Sequence[ConsumeQueue], messages: Messages, now: int) -> Ints:
+    def append_many(
+        self, queues: Sequence[ConsumeQueue], messages: Messages, now: int, heads: Bytes | None = None
+    ) -> Ints:
         """Many records, in one native pass for every file they come to lie in.
 
-        `queues`: those that `messages.queues` names · `now`: ms, the time of them all. Returns int64 [4, n]: each
-        record's position, size, queue as an index in `queues`, and number. Raises as `append` does. A batch that spans
-        files goes into the log file by file: what was in it before DiskFull, Stopped or an interrupt stays, and the
-        exception tells which messages these are (`StoreError.appended`, and a note).
+        `queues`: those that `messages.queues` names · `now`: ms, the time of them all · `heads`: uint8 [n, 88], what
+        each record's header has beside what the log knows; they were born now, and are ordinary, where there are none.
+        Returns int64 [4, n]: each record's position, size, queue as an index in `queues`, and number. Raises as
+        `append` does. A batch that spans files goes into the log file by file: what was in it before DiskFull, Stopped
+        or an interrupt stays, and the exception tells which messages these are (`StoreError.appended`, and a note).
         """
         self._begin()
         count, time = len(messages.queue_index), max(now, self.newest)
@@ -179,8 +182,9 @@ class CommitLog:
         np.cumsum([len(topic) for topic in topics], out=topic_ends[1:])
         ids = np.array([queue.id for queue in queues], np.int64)
         numbers = np.array([queue.next for queue in queues], np.int64)
-        head = np.zeros(HEAD.size, np.uint8)
-        head[:] = np.frombuffer(HEAD.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, self.host, 0, self.host, 0, 0, 0), np.uint8)
+        if heads is None:
+            head = HEAD.pack(0, 0, 0, 0, 0, 0, 0, 0, now, self.host, 0, self.host, 0, 0, 0)
+            heads = np.frombuffer(head, np.uint8).reshape(1, HEAD.size)
         property_ends = messages.property_ends
         if property_ends is None:
             property_ends = np.zeros(count + 1, np.int64)
@@ -200,7 +204,7 @@ class CommitLog:
                     self._bytes[: self._room], base, at, done, messages.queue_index,
                     np.frombuffer(b"".join(topics), np.uint8), topic_ends, ids, numbers,
                     messages.bodies, messages.body_ends, messages.properties, property_ends,
-                    head, now, time, kernels.CRC_TABLES, placed, self.sealing,
+                    heads, time, kernels.CRC_TABLES, placed, self.sealing,
                 )  # fmt: skip
                 if done > before:
                     self._commit_many(queues, numbers, placed[:, before:done], time)

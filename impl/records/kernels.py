@@ -309,18 +309,19 @@ def _put_seal(to: int, value: int) -> None:
 @njit(nogil=True, cache=True)
 def encode_many(
     out: Bytes, base: int, at: int, low: int, queues: npt.NDArray[np.int32], topics: Bytes, topic_ends: Ints, ids: Ints,
-    numbers: Ints, bodies: Bytes, body_ends: Ints, properties: Bytes, property_ends: Ints, head: Bytes, born: int,
+    numbers: Ints, bodies: Bytes, body_ends: Ints, properties: Bytes, property_ends: Ints, heads: Bytes,
     time: int, tables: Tables, placed: Ints, sealing: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Write messages `low…` into a file, until one finds no room; returns the next message and the next free byte.
 
     `out`: the file's bytes, which begins at `base` in the log; `at`: its first free byte · `queues`: `queue_index`
     of `Messages`; bodies and properties as there · `topics`, `topic_ends`, `ids`: of every queue · `numbers`: of every
-    queue, the number that its next message takes; raised here · `head`: 88 bytes, a header with what all have in
-    common · `placed`: int64 [4, n]: each record's position, size, queue and number · `sealing`: every record
-    carries a checksum of itself as its last property.
+    queue, the number that its next message takes; raised here · `heads`: uint8 [1, 88], a header with what all have in
+    common; or [n, 88], one for each · `placed`: int64 [4, n]: each record's position, size, queue and number ·
+    `sealing`: every record carries a checksum of itself as its last property.
     """
     i, start, seal = low, out.ctypes.data, SEAL if sealing else 0
+    step = 88 if len(heads) > 1 else 0
     while i < len(queues):
         q = queues[i]
         body, body_end = body_ends[i], body_ends[i + 1]
@@ -331,7 +332,7 @@ def encode_many(
         if at + size + BLANK > len(out):
             break
         to = start + at
-        copy_bytes(to, head.ctypes.data, 88)
+        copy_bytes(to, heads.ctypes.data + i * step, 88)
         put_i32(to, size)
         put_i32(to + 4, V2 if wide else V1)
         crc = crc_from(0, bodies, body, body_end - body, tables)
@@ -339,7 +340,6 @@ def encode_many(
         put_i32(to + 12, ids[q])
         put_i64(to + 20, numbers[q])
         put_i64(to + 28, base + at)
-        put_i64(to + 40, born)
         put_i64(to + 56, time)
         put_i32(to + 84, body_end - body)
         copy_bytes(to + 88, bodies.ctypes.data + body, body_end - body)

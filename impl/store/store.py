@@ -32,10 +32,10 @@ from gapless.impl.records.record import Ints, Listed, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
-from gapless.impl.store.keeping import Keeping
 from gapless.impl.store.placed import Appended
 from gapless.impl.store.retention import Retention
 from gapless.impl.store.stats import Meter
+from gapless.impl.store.transacting import Transacting
 from gapless.impl.store.view import StoreView
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _with_tag(tag: str) -> bytes:
     return properties_bytes({"TAGS": tag}) if tag else b""
 
 
-class Store(Keeping):
+class Store(Transacting):
     """A store that is open. Any thread may call anything. Use it with `with`, or call `close`.
 
     Ctrl-C may come in the midst of every call. A message that was being appended is there whole or not at all; what was
@@ -295,7 +295,11 @@ class Store(Keeping):
                 self._pool.stop()
             try:
                 try:
-                    self._cursors.close(write=not self._abandoning)
+                    try:
+                        if not self._abandoning:
+                            self._end_transactions()
+                    finally:
+                        self._cursors.close(write=not self._abandoning)
                 finally:
                     self.core.abandon() if self._abandoning else self.core.close(self.clock())
             except BaseException as error:  # noqa: BLE001 - whoever closes is told

@@ -9,16 +9,8 @@ from tests.house.samples import module
 
 FLOORS = {
     "impl": (
-        "environment",
-        "records",
-        "files",
-        "dispatch",
-        "recorder",
-        "coordinator",
-        "store",
-        "subject",
-        "workloads",
-        "warm",
+        *("environment", "records", "files", "dispatch", "recorder", "coordinator"),
+        *("transactions", "store", "subject", "workloads", "warm"),
     ),
     "traces": (
         *("specs", "problems", "options", "events", "replay", "rules", "report"),

@@ -1,0 +1,217 @@
+"""The transactions of a store that is open: steps under the store's lock, and a thread that sees to ops and checks.
+
+The thread writes ops when they are due, and asks producers about halves that they left undecided. Their answers are
+waited for without any lock.
+"""
+
+from __future__ import annotations
+
+from _thread import start_new_thread
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from queue import Empty, SimpleQueue
+from threading import Lock
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from gapless.impl.environment.real import Clock
+from gapless.impl.records.errors import StoreError
+from gapless.impl.records.record import Ints, Record, read_properties
+from gapless.impl.transactions import names
+from gapless.impl.transactions.finals import final_of
+from gapless.impl.transactions.transactions import AT_ONCE, Transactions
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """The store, as far as its transactions know it."""
+
+    clock: Clock
+    _closing: bool
+
+    def _locked(self, what: Callable[[], T]) -> T:
+        """Do it while nobody appends. Raises Stopped where the store takes nothing any more."""
+
+    def wait(self, position: int) -> None:
+        """Returns when all before `position` is on disk."""
+
+
+class UndecidedHalf:
+    """A half whose producer is asked about it. It is read when it is looked at.
+
+    `number`: of its newest version, which whoever decides later can name.
+    """
+
+    def __init__(self, service: TransactionService, number: int) -> None:
+        self._service = service
+        self.number = number
+
+    @cached_property
+    def record(self) -> Record:
+        """The half as it lies in the log, with what the store wrote beside the sender's properties."""
+        return self._service.step(lambda tx, _now: tx.half(self.number))
+
+    @property
+    def topic(self) -> str:
+        """The topic that the message is for."""
+        return final_of(self.record)[0][0]
+
+    @property
+    def queue(self) -> int:
+        """The queue that the message is for."""
+        return final_of(self.record)[0][1]
+
+    @property
+    def body(self) -> bytes:
+        """The message's body."""
+        return self.record.body
+
+    @property
+    def tag(self) -> str:
+        """What consumers will choose by."""
+        return self.record.tag
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of the message that its sender gave."""
+        own = names.OWN_PROPERTIES
+        return {name: value for name, value in read_properties(self.record.packed).items() if name not in own}
+
+    @property
+    def checks(self) -> int:
+        """How often its producer was asked, this time included."""
+        return int(self.record.properties.get(names.CHECK_TIMES, "0"))
+
+
+Check = Callable[[UndecidedHalf], bool | None]
+"""Asks a producer: True to commit, False to roll back, None where it does not know yet."""
+
+
+class TransactionService:
+    """Transactions, and who is asked about them.
+
+    `checks`: by group, whom to ask; a group that is not there is not asked, and no check is counted · `trouble`: what
+    asking or writing raised last.
+    """
+
+    def __init__(self, store: Host, tx: Transactions) -> None:
+        self.tx = tx
+        self.checks: dict[str, Check] = {}
+        self.trouble: BaseException | None = None
+        self._store = store
+        self._news: SimpleQueue[None] = SimpleQueue()  # the store closes
+        self._running = Lock()  # taken for good by the thread
+        self._round = Lock()
+        self._checked = store.clock()  # ms, when the last round began
+
+    def step(self, what: Callable[[Transactions, int], T]) -> T:
+        """One step, or some, while nobody else appends. Raises Stopped, and what the step raises."""
+        return self._store._locked(lambda: what(self.tx, self._store.clock()))  # noqa: SLF001 - it is meant for us
+
+    def start(self) -> None:
+        """The thread runs; called again, it still does."""
+        if not self._running.locked():
+            start_new_thread(self._run, ())
+
+    def wake(self) -> None:
+        """The thread looks whether the store closes."""
+        self._news.put(None)
+
+    # -- the thread --------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        if not self._running.acquire(blocking=False):
+            return
+        while not self._store._closing:  # noqa: SLF001 - as above
+            with suppress(Empty):
+                self._news.get(timeout=self._pause() / 1000)
+            try:
+                self._keep_on()
+            except StoreError as error:  # a full disk has room again some time; a store that stopped says so itself
+                self.trouble = error
+
+    def _pause(self) -> float:
+        """How long nothing will be due, in ms, as far as can be known."""
+        settings, now = self.tx.settings, self._store.clock()
+        until = min(self._checked + settings.check_interval, now + settings.op_batch_interval)
+        if self.tx.batcher:
+            until = min(until, self.tx.batcher.since + settings.op_batch_interval)
+        return max(until - now, 1 if self.trouble is None else 50)
+
+    def _keep_on(self) -> None:
+        self.trouble = None
+        now = self._store.clock()
+        if self.tx.op_is_due(now):
+            self.step(lambda tx, now: tx.write_op(now))
+        if now - self._checked >= self.tx.settings.check_interval:
+            self._checked = now
+            self.check_round()
+
+    # -- the check round ---------------------------------------------------------------------------------------------
+
+    def check_round(self) -> None:
+        """All halves that are due are asked about, or set aside, and the cursors are saved, whatever happens.
+
+        Raises DiskFull, Stopped, StoreError.
+        """
+        with self._round:
+            try:
+                self.step(lambda tx, now: tx.write_op(now))
+                due = self.step(lambda tx, now: tx.due(now))
+                for low in range(0, len(due), AT_ONCE):
+                    self._check(due[low : low + AT_ONCE])
+            finally:
+                self.save()
+
+    def _check(self, due: Ints) -> None:
+        self.step(lambda tx, now: tx.park(due, now))
+        groups = self.tx.table.groups
+        asked = {at: self.checks[name] for at, name in enumerate(groups) if name in self.checks}
+        if not asked:
+            return
+
+        def put_back(tx: Transactions, now: int) -> tuple[Ints, Ints]:
+            of = tx.table.group[due - tx.table.base]
+            _, new = tx.put_back(due[np.isin(of, list(asked))], now)
+            return new, tx.table.group[new - tx.table.base].astype(np.int64)
+
+        new, of = self.step(put_back)
+        answers = [self._ask(asked[group], number) for number, group in zip(new.tolist(), of.tolist(), strict=True)]
+        yes, no = (new[[answer is decision for answer in answers]] for decision in (True, False))
+        if len(yes):
+            self.step(lambda tx, now: tx.commit_many(tx.undecided(yes), now))
+        if len(no):
+            self.step(lambda tx, now: tx.roll_back_many(tx.undecided(no), now))
+
+    def _ask(self, check: Check, number: int) -> bool | None:
+        try:
+            return check(UndecidedHalf(self, number))
+        except Exception as error:  # noqa: BLE001 - the producer's own: it is asked again
+            self.trouble = error
+            return None
+
+    def save(self) -> None:
+        """The cursors move on as far as they can, and are saved once what they rely on is on disk."""
+
+        def advance(tx: Transactions, _now: int) -> int:
+            tx.advance()
+            return tx.log.end
+
+        self._store.wait(self.step(advance))
+        self.step(lambda tx, _now: tx.save())
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def end(self, flush: Callable[[], object]) -> None:
+        """A clean stop: what was decided has its op, and the cursors are saved. Nobody else appends any more.
+
+        `flush`: all is on disk when it returns. Raises DiskFull, Stopped, StoreError.
+        """
+        while self.tx.write_op(self._store.clock()):
+            pass
+        self.tx.advance()
+        flush()
+        self.tx.save()

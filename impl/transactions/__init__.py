@@ -1,0 +1,1 @@
+"""Transactions in the file form of RocketMQ, without threads and without a clock."""
