@@ -2,6 +2,7 @@
 
 import gc
 import os
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -32,6 +33,15 @@ def pytest_runtest_protocol() -> Iterator[None]:
     finally:
         if gc.get_count()[0] > COLLECTED:
             gc.collect()
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """For tests that raise KeyboardInterrupt anywhere: what Python itself leaves open then is closed behind them."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 COLLECTED = 200_000  # new objects, after which there is something to collect

@@ -290,6 +290,7 @@ def test_a_store_that_closes_ends_the_copy(tmp_path: Path, monkeypatch: pytest.M
     assert conforms(tmp_path / "store")
 
 
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("files", [1, 4, 12])
 def test_an_interrupted_backup_leaves_nothing_and_the_store_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int

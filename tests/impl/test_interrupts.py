@@ -20,6 +20,8 @@ from gapless.impl.store.core import Core, Settings
 from gapless.impl.store.store import Store
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 
+pytestmark = pytest.mark.usefixtures("interrupts")
+
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 
 

@@ -315,6 +315,7 @@ def test_many_threads_decide_at_once(tmp_path: Path) -> None:
     conforms(tmp_path)
 
 
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("verb", ["begin", "commit", "roll_back", "begin_batch", "commit_batch", "block"])
 def test_an_interrupt_anywhere_leaves_a_half_whole_and_decided_once(tmp_path: Path, verb: str) -> None:
     with Store.open(tmp_path, SMALL) as store, store.transactions("billing", settings=SLOW) as tx:

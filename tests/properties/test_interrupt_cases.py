@@ -14,7 +14,7 @@ from gapless.properties.machines.interrupts import interrupt_cases
 from gapless.properties.machines.interrupts.interrupt_cases import VERBS, InterruptCase, every_point, some_points
 from gapless.properties.machines.interrupts.interrupting import Interrupter
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interrupts")]
 
 POINTS = 12
 """Of each verb, some; a night tries them all."""
