@@ -9,6 +9,7 @@ from gapless.properties.faults import operators, spec_mutants
 from gapless.properties.faults.operators import Fault
 from gapless.properties.faults.spec_mutants import BAR, Judged, judge, judged, sample, share_caught
 from gapless.spec.catalog import SPECS, Spec
+from tests.support.night import NIGHT
 from tests.support.toy_spec import toy
 
 pytestmark = pytest.mark.slow
@@ -51,7 +52,7 @@ def test_of_a_sample_of_all_faults_nearly_all_are_noticed() -> None:
     assert share_caught(found) >= BAR - 1 / SAMPLE, [one for one in found if one.survives]
 
 
-SAMPLE = 8
+SAMPLE = 8 if NIGHT else 3
 
 
 def by_name(spec: Spec, name: str) -> Judged:

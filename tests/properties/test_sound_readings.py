@@ -16,6 +16,7 @@ from gapless.properties.proof.induction import COVERED
 from gapless.properties.proof.symbolic import Unknown, UnknownMap, number
 from gapless.spec import forking
 from gapless.spec.catalog import SPECS, Spec
+from tests.support.night import NIGHT
 from tests.support.toy_spec import toy
 
 # -- scripts -------------------------------------------------------------------------------------------------------
@@ -233,9 +234,9 @@ def test_whoever_asks_again_asks_the_same() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("first", range(4) if NIGHT else [0])
 def test_the_prover_agrees_with_the_plain_functions_on_random_specs(first: int) -> None:
-    """500 here; 100,000 in a night: `python -m gapless.properties.fuzzing`."""
+    """250 here; 100,000 in a night: `python -m gapless.properties.fuzzing`."""
     found = chunk(first, 250)
     assert not found.failed, found.failed
     assert found.specs >= 200

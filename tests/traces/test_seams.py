@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import toy_source
+from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording
 
 GOOD = "a/0,open,0,0\na/0,append,0,1,0,340,7\na/0,index,0,0,340,7\n"
@@ -51,7 +52,7 @@ def checked(site: Path, file: Path, *words: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize("engine", ["local", *(["spark"] if NIGHT else [])])
 def test_a_source_of_somebody_else_is_checked_by_both_engines(engine: str, installed: Path, tmp_path: Path) -> None:
     file = tmp_path / "steps.csv"
     file.write_text(GOOD + BAD)

@@ -29,6 +29,7 @@ from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.specs import load
 from tests.support.command_line import ROOT, gapless_process
 from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
+from tests.support.night import NIGHT
 from tests.support.rocketmq import damage, transaction_damage
 from tests.support.rocketmq.damage import Change, Fault, Pick, name_of
 from tests.support.rocketmq.recordings import copy_of, recording
@@ -66,11 +67,9 @@ def agree(path: Path, room: Path, split: int = SMALL, **how: Any) -> tuple[dict[
 
 # -- stores --------------------------------------------------------------------------------------------------------
 
-NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"  # there is time
-
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("store", ["lab/made_anew", "lab/ghosts", *(["midlife", "unclean"] if NIGHT else [])])
+@pytest.mark.parametrize("store", ["lab/ghosts", *(["lab/made_anew", "midlife", "unclean"] if NIGHT else [])])
 def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> None:
     split = 250_000
     assert len(list(splits.splits(open_store(recording(store), None), split))) > 3
