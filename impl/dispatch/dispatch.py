@@ -200,7 +200,7 @@ class Dispatch:
     def commit_all(self, batch: DispatchBatch) -> None:
         """As `commit`, of every queue that a batch has entries of."""
         self._must_run()
-        self._commit(batch.runs[:, RUN_QUEUE])
+        self._commit(batch.runs[:, RUN_QUEUE].copy())  # of one layout, whatever their number: one version of kernels
 
     def _commit(self, which: Ints) -> None:
         columns = self._table.columns
