@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
-
-from gapless.impl.environment.real import RealDisk
-from gapless.impl.store.store import use_everything
-from gapless.impl.store.transaction_code import use_transactions
+from gapless.impl.recorder.rows import ROW_CODE
+from gapless.impl.store.store import STORE_CODE
+from gapless.impl.store.transaction_code import TRANSACTION_CODE
+from gapless.impl.store.view import VIEW_CODE
 
 
 def main() -> None:
-    """Use a store in a folder as programs do."""
-    for use in (use_everything, use_transactions):
-        with tempfile.TemporaryDirectory() as folder:
-            use(RealDisk(folder))
+    """All native code is loaded, and so it is compiled."""
+    for code in (STORE_CODE, VIEW_CODE, TRANSACTION_CODE, ROW_CODE):
+        code.load()
 
 
 if __name__ == "__main__":

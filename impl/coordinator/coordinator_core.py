@@ -297,9 +297,7 @@ class CoordinatorCore:
 
     def fail(self) -> None:
         """The disk failed while it flushed: nobody knows what is on it, so nothing is promised any more."""
-        self.running = False
-        self._log.close()
-        self._disk.unlock()
+        self._end()
 
     def close(self) -> None:
         """Ends in order, all that waits included. Raises Stopped."""
@@ -307,11 +305,14 @@ class CoordinatorCore:
             return
         while self._waiting or self._group:
             self.flush()
+        self._end()
+        if self._observer is not None:
+            self._observer.closed(at_rest=self.active == 0)
+
+    def _end(self) -> None:
         self.running = False
         self._log.close()
         self._disk.unlock()
-        if self._observer is not None:
-            self._observer.closed(at_rest=self.active == 0)
 
     def found(self) -> Iterator[Found]:
         """Every transaction that the log tells of, in the order of their numbers."""

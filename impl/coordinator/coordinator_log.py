@@ -19,6 +19,7 @@ import numpy as np
 
 from gapless.impl.environment.mapped import Bytes
 from gapless.impl.environment.real import Disk, File
+from gapless.impl.files.segments import zero_from
 from gapless.impl.records.errors import Damaged, DiskFull, NotAStore, StoreError
 
 FOLDER = "log"
@@ -140,9 +141,7 @@ class CoordinatorLog:
                 "restore a copy of the file, nothing was changed"
             )
         file.reserve(0, len(data))
-        behind = np.flatnonzero(data[at:])
-        if len(behind):
-            data[at : at + int(behind[-1]) + 1] = 0
+        zero_from(data, at)
         self._file, self.place, self.end = file, place, at
         self.sync()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -40,17 +40,26 @@ class FileInMemory:
         """There is nothing to close."""
 
 
-class MemoryDisk:
-    """As `real.Disk`; whatever paths it is given, it finds again."""
+class _ReadOnly(FileInMemory):
+    """The same bytes, which cannot be written here."""
 
-    def __init__(self) -> None:
-        self._files: dict[str, FileInMemory] = {}
+    def __init__(self, file: FileInMemory) -> None:
+        self.data = file.data.view()
+        self.data.flags.writeable = False
+
+
+class MemoryDisk:
+    """As `real.Disk`; whatever paths it is given, it finds again. `file`: makes one of so many bytes."""
+
+    def __init__(self, file: Callable[[int], FileInMemory] = FileInMemory) -> None:
+        self._file = file
+        self.files: dict[str, FileInMemory] = {}
         self._small: dict[str, bytes] = {}
         self._locked = False
 
     def names(self, folder: str) -> dict[str, int]:
         """The files in a folder, sorted, and their lengths in bytes."""
-        lengths = {path: len(file.data) for path, file in self._files.items()}
+        lengths = {path: len(file.data) for path, file in self.files.items()}
         lengths |= {path: len(content) for path, content in self._small.items()}
         apart = ((*path.rpartition("/")[::2], length) for path, length in sorted(lengths.items()))
         return {name: length for above, name, length in apart if above == folder}
@@ -58,31 +67,33 @@ class MemoryDisk:
     def folders(self, folder: str) -> list[str]:
         """The folders in a folder, sorted."""
         within = f"{folder}/" if folder else ""
-        rest = (path.removeprefix(within) for path in (*self._files, *self._small) if path.startswith(within))
+        rest = (path.removeprefix(within) for path in (*self.files, *self._small) if path.startswith(within))
         return sorted({path.partition("/")[0] for path in rest if "/" in path})
 
     def create(self, path: str, length: int, *, durable: bool = True) -> FileInMemory:  # noqa: ARG002 - none is durable.
         """A new file of zeros. Raises FileExistsError."""
-        if path in self._files:
+        if path in self.files:
             raise FileExistsError(errno.EEXIST, "there is one already", path)
-        self._files[path] = FileInMemory(length)
-        return self._files[path]
+        self.files[path] = self._file(length)
+        return self.files[path]
 
-    def open(self, path: str, *, write: bool) -> FileInMemory:  # noqa: ARG002 - all may write.
+    def open(self, path: str, *, write: bool) -> FileInMemory:
         """A file that is there. Raises FileNotFoundError."""
-        if path not in self._files:
+        if path not in self.files:
             raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
-        return self._files[path]
+        return self.files[path] if write else _ReadOnly(self.files[path])
 
     def sync(self, files: Sequence[File]) -> None:
         """They are as durable as they will ever be."""
+        for file in files:
+            file.sync()
 
     def sync_all(self) -> None:
         """As `sync` of all."""
 
     def delete(self, path: str) -> None:
         """The file is gone, if it was there."""
-        self._files.pop(path, None)
+        self.files.pop(path, None)
         self._small.pop(path, None)
 
     def read(self, path: str) -> bytes | None:

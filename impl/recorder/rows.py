@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from gapless.impl.environment.native_code import NativeCode
 from gapless.impl.files.observer import APPEND
 from gapless.impl.records import kernels
 from gapless.impl.records.memory import i32_at, i64_at
@@ -205,3 +206,13 @@ def chunks(rows: Ints, costs: Ints, most: int) -> Iterator[slice]:
         high = max(low + 1, int(np.searchsorted(sums, before + most, side="right")))
         yield slice(low, high)
         low = high
+
+
+def use_rows() -> None:
+    """Complete a row, and look for records."""
+    file, rows, queues = np.zeros(1 << 10, np.uint8), np.zeros((1, WIDTH), np.int64), np.zeros(1, np.int64)
+    complete(file, 0, rows, 0, queues, queues, queues)
+    records(file, 0, 0, len(file))
+
+
+ROW_CODE = NativeCode(use_rows)

@@ -137,7 +137,9 @@ class Core:
         self._recover(begin, doubted)
         if self.log.end < begin:  # found by stepping through what comes before, and to be cut off there
             begin = self.log.start
-        self._recover_queues(self.log.end if clean and not anew else begin)
+        sound = clean and not anew
+        trusted = self.log.end if sound else begin
+        self._recover_queues(trusted)
         self._require_no_loss(clean=clean)
         folder.mark_running(self.disk)
         try:
@@ -145,10 +147,10 @@ class Core:
             self.log.truncate()
             if anew:
                 self.queues.clear()
-            self._build_queues(begin, self.log.end if clean and not anew else begin)
-            self._cut_queues(certain=clean and not anew)
+            self._build_queues(begin, trusted)
+            self._cut_queues(certain=sound)
         except StoreError:
-            if clean and not anew:  # the log is as it was, and what was built is what is built the next time
+            if sound:  # the log is as it was, and what was built is what is built the next time
                 with suppress(StoreError):
                     folder.mark_stopped(self.disk)
             raise

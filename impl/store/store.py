@@ -17,13 +17,14 @@ from functools import lru_cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
-from time import monotonic, sleep
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
 from gapless.impl.dispatch.pool import Pool, Turn
 from gapless.impl.environment.memory import MemoryDisk
+from gapless.impl.environment.native_code import NativeCode
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
 from gapless.impl.files.log import LARGE, PAGE
 from gapless.impl.files.queues import ConsumeQueue
@@ -99,7 +100,7 @@ class Store(Transacting):
         kept with the store.
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
-        load_native_code()
+        STORE_CODE.load()
         return cls._open(disk, settings, clock, recorder)
 
     @classmethod
@@ -408,9 +409,9 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def use_everything(disk: Disk) -> None:
-    """Append, build, flush, read, find everything again, and view it: all native code is loaded, or compiled, then."""
-    small = Settings(file_size=1 << 16, queue_file_size=4000, workers=1)
+def use_everything() -> None:
+    """Append, build, flush, read, and find everything again."""
+    small, disk = Settings(file_size=1 << 16, queue_file_size=4000, workers=1), MemoryDisk()
     with Store._open(disk, small, wall_clock, None) as store:  # noqa: SLF001 - `open` would wait for this
         store.append("orders", 0, b"one", tag="new")
         store.append("orders", 0, bytes(LARGE), tag="large")
@@ -421,35 +422,9 @@ def use_everything(disk: Disk) -> None:
         store.get("orders", 0, 1)
         store.at(0)
         list(store.find("orders", 0, "key"))
-    Store._open(disk, small, wall_clock, None).close()  # noqa: SLF001
-    with StoreView.open(disk) as view:
-        view.read_batch("orders", 0, 0)
+    Store._open(disk, small, wall_clock, None).abandon()  # noqa: SLF001
+    Store._open(disk, small, wall_clock, None).close()  # noqa: SLF001 - it looks at all of the log
 
 
-_LOADING = Lock()
-"""Held by whoever has native code loaded. Nobody forks meanwhile: the child would have half of it, and no loader."""
-_loaded: list[bool] = []
-"""Not empty once it is."""
-
-os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
-
-
-def load_native_code() -> None:
-    """Returns once all native code that stores use is in memory; the first calls in a process see to that.
-
-    It is done by a thread of its own, for signals are met by the main thread alone: Ctrl-C while code is being loaded
-    leaves a loader that ends the process later (found by the black-box machine).
-    """
-
-    def load() -> None:
-        with _LOADING:
-            try:
-                if not _loaded:
-                    use_everything(MemoryDisk())
-            finally:
-                _loaded.append(True)
-
-    if not _loaded:
-        start_new_thread(load, ())
-    while not _loaded:
-        sleep(0.002)
+STORE_CODE = NativeCode(use_everything)
+"""What stores need. Views and transactions have theirs."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from threading import Lock
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import Ints, Listed, Messages
 from gapless.impl.store.keeping import Keeping
-from gapless.impl.store.transaction_code import load_transaction_code
+from gapless.impl.store.transaction_code import TRANSACTION_CODE
 from gapless.impl.store.transaction_service import Check, TransactionService
 from gapless.impl.transactions.settings import (
     Committed,
@@ -57,7 +57,7 @@ class Transacting(Keeping):
         """
         self._require_open()
         self._cursors.require_sound()
-        load_transaction_code()
+        TRANSACTION_CODE.load()
 
         def opened() -> TransactionService:
             if self._service is None:
@@ -117,24 +117,19 @@ class ProducerGroup:
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
         born: int | None = None,
+        wait: bool = True,
     ) -> OpenTransaction:
         """A half: the message is in the store, and no consumer sees it. In a synchronous store it is on disk.
 
-        Use it with `with`: leaving the block commits, raising rolls back. What is given is as for `append`. Raises
-        Refused, DiskFull, Stopped: then there is no half, and the block is not entered.
+        Use it with `with`: leaving the block commits, raising rolls back. What is given is as for `append`; `wait`: for
+        the disk. Raises Refused, DiskFull, Stopped: then there is no half, and the block is not entered.
         """
-        begun = self._begin(topic, queue, body, tag, properties, flag, born)
-        self._wait(begun.half.position + begun.half.size)
-        return begun
-
-    def _begin(
-        self, topic: str, queue: int, body: bytes, tag: str, properties: Mapping[str, str] | None, flag: int,
-        born: int | None,
-    ) -> OpenTransaction:  # fmt: skip
         given = {"TAGS": tag, **(properties or {})} if tag else properties or {}
         half = self._service.step(
             lambda tx, now: tx.prepare(topic, queue, body, given, self.name, now, flag=flag, born=born)
         )
+        if wait:
+            self._wait(half.position + half.size)
         return OpenTransaction(self, half)
 
     def commit(self, number: int) -> Committed:
@@ -153,10 +148,21 @@ class ProducerGroup:
         `wait`: it is written at once, and on disk when this returns. The answer says whether it is: until then a crash
         undoes the rollback, and the producer is asked. Raises as `commit` does.
         """
-        end = self._service.step(lambda tx, now: _rolled_back(tx, number, now, durably=wait))
+        end = self._roll_back(lambda tx, now: tx.roll_back(number, now), durably=wait)
         if wait:
             self._store.wait(end)
         return RolledBack(number, wait)
+
+    def _roll_back(self, how: Callable[[Transactions, int], None], *, durably: bool) -> int:
+        """It is rolled back, and if that is wanted, the op is in the log: where the log ends then."""
+
+        def rolled_back(tx: Transactions, now: int) -> int:
+            how(tx, now)
+            if durably:
+                tx.write_ops(now)
+            return tx.log.end
+
+        return self._service.step(rolled_back)
 
     def _wait(self, position: int) -> None:
         if self._store.core.settings.synchronous:
@@ -181,32 +187,15 @@ class ProducerGroup:
 
     def roll_back_batch(self, numbers: Ints, *, wait: bool = False) -> None:
         """Many halves will never be seen. Refused is refused whole; else as `roll_back`."""
-
-        def rolled_back(tx: Transactions, now: int) -> int:
-            tx.roll_back_many(numbers, now)
-            while wait and tx.write_op(now):
-                pass
-            return tx.log.end
-
-        end = self._service.step(rolled_back)
+        end = self._roll_back(lambda tx, now: tx.roll_back_many(numbers, now), durably=wait)
         if wait:
             self._store.wait(end)
 
     # -- in asyncio --------------------------------------------------------------------------------------------------
 
-    async def begin_async(
-        self,
-        topic: str,
-        queue: int,
-        body: bytes,
-        *,
-        tag: str = "",
-        properties: Mapping[str, str] | None = None,
-        flag: int = 0,
-        born: int | None = None,
-    ) -> OpenTransaction:
+    async def begin_async(self, topic: str, queue: int, body: bytes, **more: Any) -> OpenTransaction:
         """As `begin`, for `async with await tx.begin_async(…)`."""
-        begun = self._begin(topic, queue, body, tag, properties, flag, born)
+        begun = self.begin(topic, queue, body, wait=False, **more)
         await self._wait_async(begun.half.position + begun.half.size)
         return begun
 
@@ -218,7 +207,7 @@ class ProducerGroup:
 
     async def roll_back_async(self, number: int, *, wait: bool = False) -> RolledBack:
         """As `roll_back`."""
-        end = self._service.step(lambda tx, now: _rolled_back(tx, number, now, durably=wait))
+        end = self._roll_back(lambda tx, now: tx.roll_back(number, now), durably=wait)
         if wait:
             await self._store.wait_async(end)
         return RolledBack(number, wait)
@@ -239,14 +228,6 @@ class ProducerGroup:
     def trouble(self) -> BaseException | None:
         """What asking a producer, or writing an op, raised last; it is tried again."""
         return self._service.trouble
-
-
-def _rolled_back(tx: Transactions, number: int, now: int, *, durably: bool) -> int:
-    """The half is rolled back, and if that is wanted, the op is in the log: where the log ends then."""
-    tx.roll_back(number, now)
-    while durably and tx.write_op(now):
-        pass
-    return tx.log.end
 
 
 class OpenTransaction:

@@ -1,13 +1,9 @@
-"""The native code of transactions, loaded once by a thread of its own: see `store.load_native_code`."""
+"""The native code of transactions."""
 
 from __future__ import annotations
 
-from _thread import start_new_thread
-from threading import Lock
-from time import sleep
-
 from gapless.impl.environment.memory import MemoryDisk
-from gapless.impl.environment.real import Disk
+from gapless.impl.environment.native_code import NativeCode
 from gapless.impl.records.input_checks import sound
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Core, Settings
@@ -16,8 +12,9 @@ from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
 
 
-def use_transactions(disk: Disk) -> None:
-    """Prepare, decide, put back, set aside, and find everything again: all native code is loaded, or compiled, then."""
+def use_transactions() -> None:
+    """Prepare, decide, put back, set aside, and find everything again."""
+    disk = MemoryDisk()
     core = Core.open(disk, Settings(file_size=1 << 16, queue_file_size=4000, workers=1))
     for now in (0, 1):
         settings = TransactionSettings(max_checks=1, transaction_timeout=0)
@@ -32,22 +29,4 @@ def use_transactions(disk: Disk) -> None:
     core.abandon()
 
 
-_LOADING = Lock()
-"""Taken for good by the first who has it loaded."""
-_loaded: list[bool] = []
-"""Not empty once it is."""
-
-
-def load_transaction_code() -> None:
-    """Returns once all native code of transactions is in memory; the first call in a process sees to that."""
-
-    def load() -> None:
-        try:
-            use_transactions(MemoryDisk())
-        finally:
-            _loaded.append(True)
-
-    if not _loaded and _LOADING.acquire(blocking=False):
-        start_new_thread(load, ())
-    while not _loaded:
-        sleep(0.002)
+TRANSACTION_CODE = NativeCode(use_transactions)

@@ -210,8 +210,7 @@ class TransactionService:
 
         `flush`: all is on disk when it returns. Raises DiskFull, Stopped, StoreError.
         """
-        while self.tx.write_op(self._store.clock()):
-            pass
+        self.tx.write_ops(self._store.clock())
         self.tx.advance()
         flush()
         self.tx.save()

@@ -23,7 +23,7 @@ from gapless.impl.environment.real import wall_clock
 from gapless.impl.records.errors import DiskFull, InUse, Refused, StoreError
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
-from gapless.impl.store.store import Store, load_native_code
+from gapless.impl.store.store import STORE_CODE, Store
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -212,7 +212,7 @@ class SpeakingStore:
     def _load(self) -> None:
         """All native code is loaded, and no thread is left but those of this subject: a fork would lose them."""
         before = threads()
-        load_native_code()
+        STORE_CODE.load()
         while threads() > before:
             time.sleep(0.001)
 

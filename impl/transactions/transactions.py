@@ -286,6 +286,11 @@ class Transactions(TransactionState):
         self._under_way = None
         return True
 
+    def write_ops(self, now: int) -> None:
+        """Ops are in the log that name all that waits. Raises as `write_op` does."""
+        while self.write_op(now):
+            pass
+
     def _make_room(self, now: int) -> None:
         """The op batch is not full: whoever decides writes it first. Raises DiskFull, Stopped; nothing is decided."""
         while self.batcher.is_full:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.dispatch.dispatch import Dispatch
 from gapless.impl.environment.mapped import Bytes
+from gapless.impl.environment.memory import FileInMemory, MemoryDisk
 from gapless.impl.files.log import CommitLog
 from gapless.impl.files.queues import ConsumeQueues
 from gapless.impl.files.segments import Segments
@@ -39,81 +41,46 @@ SLOTS = 8  # of a queue's file, in what is made here: files end often
 # A world without a disk
 
 
-class MemoryFile:
-    """A file that nothing outlives."""
+class MemoryFile(FileInMemory):
+    """A file that nothing outlives. `synced`: the bytes that survive."""
 
-    def __init__(self, length: int) -> None:
-        self.data: Bytes = np.zeros(length, np.uint8)
-        self.synced: Bytes | None = None
-
-    def require_whole(self) -> None:
-        """It is."""
+    synced: Bytes | None = None
 
     def reserve(self, low: int, high: int) -> None:
         """There is room for all of it."""
         assert 0 <= low < high <= len(self.data)
 
-    def used(self) -> int:
-        """It may have been written to anywhere."""
-        return len(self.data)
-
-    def rest(self) -> None:
-        """It has nothing to let go."""
-
-    def expect_sparse_use(self) -> None:
-        """All of it is in memory."""
-
     def sync(self) -> None:
         """The bytes as they are now are what survives."""
         self.synced = self.data.copy()
 
-    def close(self) -> None:
-        """There is nothing to close."""
 
-
-class MemoryDisk:
-    """What segments ask of a disk, at no cost. `room`: how many more files it holds."""
+class SmallDisk(MemoryDisk):
+    """A disk in memory. `room`: how many more files it holds."""
 
     def __init__(self) -> None:
-        self.files: dict[str, MemoryFile] = {}
+        super().__init__(MemoryFile)
         self.room = 1 << 30
 
-    def names(self, folder: str) -> dict[str, int]:
-        """The files in a folder."""
-        found = {path.rpartition("/"): len(file.data) for path, file in self.files.items()}
-        return {name: length for (parent, _, name), length in found.items() if parent == folder}
-
-    def create(self, path: str, length: int, *, durable: bool = True) -> MemoryFile:
+    def create(self, path: str, length: int, *, durable: bool = True) -> FileInMemory:
         """A file of zeros, while there is room."""
-        assert durable in {True, False}
         if not self.room:
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, "No space left on device")
         self.room -= 1
-        self.files[path] = MemoryFile(length)
-        return self.files[path]
+        return super().create(path, length, durable=durable)
 
-    def open(self, path: str, *, write: bool) -> MemoryFile:
+    def open(self, path: str, *, write: bool) -> FileInMemory:  # noqa: ARG002 - tests damage what is only read.
         """A file that was created."""
-        assert write in {True, False}
-        return self.files[path]
-
-    def sync(self, files: Sequence[MemoryFile]) -> None:
-        """Each of them."""
-        for file in files:
-            file.sync()
-
-    def delete(self, path: str) -> None:
-        """A file is gone."""
-        del self.files[path]
+        return super().open(path, write=True)
 
 
 def memory_queues(size: int = 20 * SLOTS) -> ConsumeQueues:
-    return ConsumeQueues(MemoryDisk(), size)  # type: ignore[arg-type]
+    return ConsumeQueues(SmallDisk(), size)
 
 
 def log_of(records: Iterable[Record], start: int = 0, size: int = FILE) -> tuple[CommitLog, list[Record]]:
     """A log that holds these records, each at the place that is its own; and the records, placed."""
-    disk, placed = MemoryDisk(), list[Record]()
+    disk, placed = SmallDisk(), list[Record]()
     data, base, at = disk.create(f"commitlog/{start:020d}", size).data, start, 0
     for record in records:
         if at + record.size + 8 > size:
@@ -124,7 +91,7 @@ def log_of(records: Iterable[Record], start: int = 0, size: int = FILE) -> tuple
         placed.append(replace(record, position=base + at))
         data[at : at + record.size] = np.frombuffer(stores.encode(placed[-1]), np.uint8)
         at += record.size
-    log = CommitLog(Segments.load(disk, "commitlog", size))  # type: ignore[arg-type]
+    log = CommitLog(Segments.load(disk, "commitlog", size))
     log.end = log.flushed = base + at
     return log, placed
 

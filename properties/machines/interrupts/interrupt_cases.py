@@ -19,14 +19,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
-from gapless.impl.store.store import Store
+from gapless.impl.store.store import STORE_CODE, Store
 from gapless.properties.machines.interrupts.interrupting import Interrupter
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.traces.check import check
@@ -248,13 +248,6 @@ NEVER = 1 << 62
 """A point that no verb comes to."""
 
 
-@cache
-def _load() -> None:
-    """All native code is loaded: what numba does when a kernel is first called is not ours to interrupt."""
-    for verb in ("append_batch.files", "number_at", "open.crashed"):
-        run_case(InterruptCase(verb, NEVER))
-
-
 # -- a case ----------------------------------------------------------------------------------------------------------
 
 
@@ -263,8 +256,7 @@ def run_case(case: InterruptCase, *, checked: bool = False) -> bool:
 
     `checked`: `gapless check --profile strict` judges the folder in the end, too.
     """
-    if case.point < NEVER:
-        _load()
+    STORE_CODE.load()  # which takes longer than patience lasts, where it is compiled
     with _folder() as folder:
         try:
             with _in_time(PATIENCE):

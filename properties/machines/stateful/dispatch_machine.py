@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule
 
 from gapless.properties.machines.dispatch_refinement import LIFE_ENDS, DispatchRefinement
+from gapless.properties.machines.stateful import failing
 from gapless.properties.machines.stateful.subject_machine import SubjectMachine
 from gapless.properties.subject import ENDLESS, Subject, SubjectBatch, SubjectLayout
 
@@ -163,29 +164,8 @@ class DispatchMachine(SubjectMachine):
 
 
 def first_failure(make: Callable[[], Subject], cases: int) -> tuple[int, str] | None:
-    """How many programs it takes, always the same ones, until one fails, and what is wrong with that."""
-    begun = 0
-
-    class Counted(DispatchMachine.of(make)):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            nonlocal begun
-            begun += 1
-
-    without_shrinking = settings(
-        max_examples=cases,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
-    try:
-        run_state_machine_as_test(Counted, settings=without_shrinking)
-    except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
-        return begun, f"{type(error).__name__}: {error}"
-    return None
+    """As `failing.first_failure`, for a subject."""
+    return failing.first_failure(DispatchMachine.of(make), cases)
 
 
 def write(pair: DispatchRefinement, batch: SubjectBatch) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from gapless.impl.coordinator.coordinator_recorder import StepTape
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
@@ -165,29 +165,3 @@ class CoordinatorMachine(RuleBasedStateMachine):
                 event(what)
             if self.recorded:
                 require_conformance(self.tape)
-
-
-def first_failure(cases: int, machine: type[RuleBasedStateMachine] = CoordinatorMachine) -> tuple[int, str] | None:
-    """How many programs it takes, always the same ones, until one fails, and what is wrong with that."""
-    begun = 0
-
-    class Counted(machine):  # type: ignore[misc,valid-type]
-        def __init__(self) -> None:
-            super().__init__()
-            nonlocal begun
-            begun += 1
-
-    without_shrinking = settings(
-        max_examples=cases,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
-    try:
-        run_state_machine_as_test(Counted, settings=without_shrinking)
-    except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
-        return begun, f"{type(error).__name__}: {error}"
-    return None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from gapless.impl.coordinator.coordinator_recorder import StepTape
-from gapless.properties.ours.coordination import coordinator_machine
+from gapless.properties.machines.stateful import failing
 from gapless.properties.ours.coordination.permits_refinement import PermitsRefinement
 from gapless.properties.ours.recorded_conformance import require_conformance
 
@@ -72,5 +72,5 @@ class PermitsMachine(RuleBasedStateMachine):
 
 
 def first_failure(cases: int) -> tuple[int, str] | None:
-    """As `coordinator_machine.first_failure`."""
-    return coordinator_machine.first_failure(cases, PermitsMachine)
+    """As `failing.first_failure`."""
+    return failing.first_failure(PermitsMachine, cases)

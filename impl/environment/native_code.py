@@ -1,0 +1,44 @@
+"""Native code is loaded by a thread of its own, before anybody relies on it.
+
+Signals are met by the main thread alone. Ctrl-C while numba loads or compiles a kernel leaves what can never be mended
+in this process: a lock that is taken, or types that are half known (both found by the black-box machine). So whoever
+opens something has all of its kernels used first, elsewhere and once.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import start_new_thread
+from collections.abc import Callable
+from threading import Lock
+from time import sleep
+
+_LOADING = Lock()
+"""Held by a thread that loads. Nobody forks meanwhile: the child would have half of the code, and no loader."""
+
+os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
+
+
+class NativeCode:
+    """The native code of one part of the package. `use`: calls all of it, with values of every type that it meets."""
+
+    def __init__(self, use: Callable[[], object]) -> None:
+        self._use = use
+        self._was_used = False
+        self.is_loaded = False
+
+    def load(self) -> None:
+        """Returns once all of it is in memory; the first calls in a process see to that."""
+        if not self.is_loaded:
+            start_new_thread(self._load, ())
+        while not self.is_loaded:
+            sleep(0.002)
+
+    def _load(self) -> None:
+        with _LOADING:
+            try:
+                if not self._was_used:
+                    self._was_used = True
+                    self._use()
+            finally:
+                self.is_loaded = True

@@ -1,0 +1,32 @@
+"""Whether a Hypothesis machine ever fails, asked by a program instead of a test."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+
+def first_failure(machine: type[RuleBasedStateMachine], cases: int) -> tuple[int, str] | None:
+    """How many programs it takes, always the same ones, until one fails, and what is wrong with that."""
+    begun = 0
+
+    class Counted(machine):  # type: ignore[misc,valid-type]
+        def __init__(self) -> None:
+            super().__init__()
+            nonlocal begun
+            begun += 1
+
+    without_shrinking = settings(
+        max_examples=cases,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        run_state_machine_as_test(Counted, settings=without_shrinking)
+    except Exception as error:  # noqa: BLE001 - whatever a program raises is what was looked for
+        return begun, f"{type(error).__name__}: {error}"
+    return None
