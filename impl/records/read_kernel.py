@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from gapless.impl.records import kernels
-from gapless.impl.records.memory import bytes_at, copy_bytes, i32_at, i64_at
+from gapless.impl.records.memory import bytes_at, copy_bytes, i32_at, i64_at, word_at
 from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, STORE_V6, Bytes, Ints
 
 # The rows that a pass fills. Those that say where texts end have one place more, and begin with a 0.
@@ -100,14 +100,15 @@ def gather(
 
 
 @njit(cache=True)
-def read_one(
-    address: int, size: int, number: int, position: int, queue: int, prefix_at: int, prefix_length: int, sealed: int
-) -> tuple[int, int]:  # fmt: skip
+def read_one(address: int, size: int, number: int, position: int, facts: int) -> tuple[int, int]:
     """The bytes of a message's body and its store time; -1 where it is not sound, or of a rarer kind.
 
     Its record was copied to `address`, and has there at least `FIXED` bytes · `number`, `position`, `size`: what its
-    entry says · `prefix_at`, `prefix_length`: where its queue's prefix lies · `queue`, `sealed`: as in `gather`.
+    entry says · `facts`: where four int64 lie: the address and length of its queue's prefix, and `queue` and `sealed`
+    as in `gather`.
     """
+    prefix_at, prefix_length = np.int64(word_at(facts)), np.int64(word_at(facts + 8))
+    queue, sealed = np.int64(word_at(facts + 16)), np.int64(word_at(facts + 24))
     b = bytes_at(address, size)
     body, topic, topic_end = kernels.parts_of(b, 0, size)
     if body != BEFORE_BODY or topic_end - topic + 1 != prefix_length or i32_at(address + 4) != kernels.V1:

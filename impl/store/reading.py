@@ -29,9 +29,11 @@ FILES = 8  # of the log that are kept at hand for reading single messages
 _entry = struct.Struct(">qi").unpack_from
 _new = tuple.__new__
 
-Window = tuple[ConsumeQueue | None, int, int, int, memoryview]
+Window = tuple[ConsumeQueue | None, int, int, int, memoryview, int, Ints]
 """Entries at hand: of which queue, how often it had begun anew then, the lowest and the exclusive end of their numbers,
-and their bytes."""
+their bytes, and what `read_kernel.read_one` is to know of the queue: where that lies, and itself."""
+Mapped = tuple[int, int, memoryview]
+"""A log file at hand: its first position, its exclusive end, and its bytes."""
 
 
 class QueueReading:
@@ -46,8 +48,9 @@ class QueueReading:
 
     def _forget_files(self) -> None:
         """No file is held any more, so that one that was deleted gives its room back."""
-        self._files: dict[int, memoryview] = {}
-        self._window: Window = (None, 0, 0, 0, memoryview(b""))
+        self._files: dict[int, Mapped] = {}
+        self._file: Mapped = (0, 0, memoryview(b""))  # the last one that was of use
+        self._window: Window = (None, 0, 0, 0, memoryview(b""), 0, np.zeros(0, np.int64))
 
     def _require_open(self) -> None:
         """Raises Stopped where nothing can be read any more."""
@@ -68,21 +71,21 @@ class QueueReading:
         found = self._met.get((topic, queue))
         if found is None or self._closing or not found.first <= number < found.committed:
             return self._one(topic, queue, number)
-        of, anew, low, high, slots = self._window
+        of, anew, low, high, slots, facts, _ = self._window
         if of is not found or not low <= number < high or anew != found.anew:
-            low, slots = self._look_at(found, number)
+            low, slots, facts = self._look_at(found, number)
         position, size = _entry(slots, (number - low) * ENTRY_BYTES)
-        base = position - position % self._log.file_size
-        mapped = self._files.get(base)
-        if mapped is None:
-            return self._one(topic, queue, number)
+        base, end, mapped = self._file
+        if not base <= position < end:
+            file = self._files.get(position // self._log.file_size)
+            if file is None:
+                return self._one(topic, queue, number)
+            base, end, mapped = self._file = file
         at = position - base
-        raw, prefix = mapped[at : at + size].tobytes(), found.prefix
+        raw = mapped[at : at + size].tobytes()
         if len(raw) != size or size < FIXED:
             return self._one(topic, queue, number)
-        length, time = read_kernel.read_one(
-            id(raw) + PAYLOAD, size, number, position, found.id, id(prefix) + PAYLOAD, len(prefix), self._log.sealed
-        )
+        length, time = read_kernel.read_one(id(raw) + PAYLOAD, size, number, position, facts)
         if length < 0:
             return self._one(topic, queue, number)  # it is of a rarer kind, or there is something to be told of it
         end = BEFORE_BODY + length
@@ -97,21 +100,24 @@ class QueueReading:
             raise Refused(f"{topic}/{queue}: consumers see no number {number} yet; use `wait_for`")
         record = some[0]
         found = self._met[topic, queue] = self._all_queues.named(topic, queue)
-        base = record.position // self._log.file_size * self._log.file_size
-        if base not in self._files:
+        index = record.position // self._log.file_size
+        if index not in self._files:
             if len(self._files) >= FILES:
                 self._files = {}
-            self._files[base] = memoryview(self._log.view(record.position)[0])  # type: ignore[arg-type]  # as in `decode`
+            data, base = self._log.view(record.position)
+            self._files[index] = (base, base + len(data), memoryview(data))  # type: ignore[arg-type]  # as in `decode`
         self._look_at(found, number)
         return record
 
-    def _look_at(self, queue: ConsumeQueue, number: int) -> tuple[int, memoryview]:
-        """Entries are at hand, that of `number` among them: from which on, and their bytes."""
+    def _look_at(self, queue: ConsumeQueue, number: int) -> tuple[int, memoryview, int]:
+        """Entries are at hand, that of `number` among them: from which on, their bytes, and where the facts lie."""
         low = number // queue.per_file * queue.per_file
-        anew = queue.anew
+        anew, prefix = queue.anew, queue.prefix
         slots = memoryview(queue.slots(low, low + queue.per_file)).cast("B")  # type: ignore[arg-type]
-        self._window = (queue, anew, low, low + len(slots) // ENTRY_BYTES, slots)
-        return low, slots
+        facts = np.array([id(prefix) + PAYLOAD, len(prefix), queue.id, self._log.sealed], np.int64)
+        at = facts.ctypes.data
+        self._window = (queue, anew, low, low + len(slots) // ENTRY_BYTES, slots, at, facts)
+        return low, slots, at
 
     def read(self, topic: str, queue: int, number: int, count: int = 32) -> list[Record]:
         """The messages of a queue from `number` on, at most `count`; none where consumers see none yet.
