@@ -157,6 +157,7 @@ class TransactionService:
 
         Raises DiskFull, Stopped, StoreError.
         """
+        self.step(lambda _tx, _now: None)  # in a forked child this raises, and nobody would release the lock there
         with self._round:
             try:
                 self.step(lambda tx, now: tx.write_op(now))

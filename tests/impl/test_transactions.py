@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -293,6 +294,21 @@ def test_a_forked_child_leaves_them_alone(tmp_path: Path) -> None:
         assert os.waitpid(child, 0)[1] == 0
         assert order.commit().number == 0
     conforms(tmp_path)
+
+
+def test_in_a_forked_child_no_round_waits_for_one_of_the_parent(tmp_path: Path) -> None:
+    """Found by the black-box machine: the thread that would have ended that round is not in the child."""
+    with Store.open(tmp_path, SMALL) as store, store.transactions("billing", lambda _half: None, SLOW) as tx:
+        with tx._service._round:
+            child = os.fork()
+            if not child:
+                signal.alarm(10)
+                try:
+                    tx._service.check_round()
+                except Stopped:
+                    os._exit(0)
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_many_threads_decide_at_once(tmp_path: Path) -> None:
