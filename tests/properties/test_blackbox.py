@@ -44,7 +44,7 @@ def test_a_store_that_is_not_ours_is_judged_by_the_same() -> None:
 
 
 FINDINGS = {
-    "acknowledges before it writes": "is lost",
+    "acknowledges before it writes": "",
     "loses its last message when it is interrupted": "",
     "keeps its lock in a forked child": "in use",
     "works in a forked child": "",
