@@ -40,7 +40,7 @@ def test_what_a_walk_through_crashes_leaves_conforms_under_strict(walks: list[Tr
         folder.mkdir(parents=True)
         one.disk.save(folder)
         (folder.parent / "broker.conf").write_text(
-            f"transactionCheckMax={one.max_checks}\ntransactionOpMsgMaxSize={one.op_bytes}\n"
+            f"transactionCheckMax={one.pair.chosen.max_checks}\ntransactionOpMsgMaxSize={one.pair.chosen.op_bytes}\n"
         )
         report = check([folder.parent], profile="strict")
         assert report.verdict == "conforms", report.findings
