@@ -155,6 +155,7 @@ class TransactionPair:
             expect(state.phase != Phase.PREPARED, f"half {number} is open, and refused: {refused}")
         else:
             expect(not refused, f"the model decides half {number}, and the implementation says {refused}")
+            self.tally[decision.name] += 1
 
     def decide_many(self, numbers: list[int], decision: Phase) -> None:
         """As `decide`, of all of these or of none."""
@@ -221,6 +222,7 @@ class TransactionPair:
         left = [number for number in numbers if number not in some]
         self._require_refused(left, "put back")
         new = self._new(low)
+        self.tally["put back"] += len(new)
         for half in new:
             self.models.prepare(half, self.asked, cached=False)
         return new
@@ -232,6 +234,7 @@ class TransactionPair:
         self._require_refused([number for number in numbers if number not in some], "set aside")
         for copy in self._new(low):
             self.models.park(copy)
+            self.tally["set aside"] += 1
 
     def _require_refused(self, numbers: list[int], what: str) -> None:
         """The implementation does not do it; neither does the model."""
@@ -245,6 +248,7 @@ class TransactionPair:
                 else:
                     transaction.park(s, Number(number), end, times, True, False)  # noqa: FBT003
             except Refused:
+                self.tally[f"not {what}"] += 1
                 continue
             raise Mismatch(f"half {number} could be {what}, and is not")
 

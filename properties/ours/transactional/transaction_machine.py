@@ -8,6 +8,7 @@ for its op, the cache, the cursors. In the end everything comes to rest.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from hypothesis import event
 from hypothesis import strategies as st
@@ -35,6 +36,7 @@ OUTSIDE_THE_SPEC = {
     "wait": "time is an argument of the steps",
     "advance": "the cursors of the check service: spec/checkpoint.py",
     "save": "likewise",
+    "live": "a half is decided, named and passed by the cursors, up to some point, so that much is done in a program",
 }
 
 NUMBERS = st.sampled_from((0, 0, 0, 0, 1, 1, 2, 3, 5, -1, 99))  # counted back from the newest version
@@ -138,6 +140,16 @@ class TransactionMachine(RuleBasedStateMachine):
         """The cursors are in their file, if what they rely on is on disk."""
         self.pair.save()
         self.pair.compare()
+
+    @rule(checks=st.integers(0, 4), decision=DECISIONS, upto=st.integers(2, 9))
+    def live(self, checks: int, decision: Phase, upto: int) -> None:
+        """A half goes its way, and stops somewhere; where its checks are spent, it is set aside."""
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: self.prepare(0, 10, 0), *([lambda: self.check([0])] * checks), lambda: self.park([0]),
+            lambda: self.decide_many([0], decision), self.mark, self.advance, self.save,
+        )  # fmt: skip
+        for step in steps[:upto]:
+            step()
 
     @rule(power=st.booleans(), choices=CHOICES)
     def crash(self, power: bool, choices: list[int]) -> None:  # noqa: FBT001 - drawn by name
