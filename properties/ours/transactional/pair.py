@@ -42,6 +42,7 @@ class PairSettings:
     max_checks: int = 2
     file_size: int = 4096
     page: int = 512  # bytes that the disk keeps or loses as one
+    sector: int = 512  # bytes of which it keeps all or nothing
 
 
 @dataclass
@@ -60,7 +61,7 @@ class TransactionPair:
         """A new store."""
         self.now, self.asked, self.told = START, AskedDecisions(), 0
         self.files = Settings(file_size=self.chosen.file_size, queue_file_size=400, workers=1)
-        self.disk = SimulatedDisk(page=self.chosen.page)
+        self.disk = SimulatedDisk(page=self.chosen.page, sector=self.chosen.sector)
         self.models = self._fresh()
         self.models.tick(self.now)
         self._open()
