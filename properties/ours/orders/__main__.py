@@ -11,16 +11,9 @@ import sys
 import time
 from functools import partial
 
-from gapless.properties.ours.orders import coordination_orders, transaction_orders
-from gapless.properties.ours.orders.every_order import OrderTally, explore
+from gapless.properties.ours.orders.cases import CASES, one
+from gapless.properties.ours.orders.every_order import OrderTally
 from gapless.properties.processes import workers
-
-CASES = {case.name: case for case in (*transaction_orders.CASES, *coordination_orders.CASES)}
-
-
-def one(name: str, stride: int) -> OrderTally:
-    """A case, by its name."""
-    return explore(CASES[name], stride)
 
 
 def main() -> int:

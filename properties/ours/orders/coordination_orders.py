@@ -9,7 +9,7 @@ from typing import cast
 from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.properties.ours.coordination.coordinator_refinement import CoordinatorRefinement
 from gapless.properties.ours.coordination.permits_refinement import PermitsRefinement
-from gapless.properties.ours.orders.every_order import Crash, SmallCase, Step, World
+from gapless.properties.ours.orders.every_order import Crash, SmallCase, SmallWorld, Step
 from gapless.properties.simulation.simulated_disk import PowerLost
 
 LIFE = 100  # ms
@@ -34,7 +34,7 @@ class CoordinatorWorld:
         self.pair.crash("lose" if way.power else "kill", 1, lambda ways: 0 if ways == 3 else way.choose(ways))
 
     def count_down(self, operation: int) -> None:
-        """As `World` has it."""
+        """As `SmallWorld` has it."""
         disk, left = self.pair.disk, operation
 
         def lose() -> None:
@@ -69,14 +69,14 @@ class PermitsWorld:
 
 
 def _coordinator(what: Callable[[CoordinatorRefinement], object]) -> Step:
-    def taken(world: World) -> None:
+    def taken(world: SmallWorld) -> None:
         what(cast("CoordinatorWorld", world).pair)
 
     return taken
 
 
 def _permits(what: Callable[[PermitsRefinement], object]) -> Step:
-    def taken(world: World) -> None:
+    def taken(world: SmallWorld) -> None:
         what(cast("PermitsWorld", world).pair)
 
     return taken

@@ -18,7 +18,7 @@ from gapless.properties.simulation.choices import Choices, Choose, every_choice
 from gapless.properties.simulation.simulated_disk import PowerLost
 
 
-class World(Protocol):
+class SmallWorld(Protocol):
     """An implementation beside its models. Raises Mismatch, Refused where they differ."""
 
     def crash(self, way: Crash) -> None:
@@ -39,7 +39,7 @@ class Crash:
     choose: Choose
 
 
-Step = Callable[[World], None]
+Step = Callable[[SmallWorld], None]
 Order = tuple[int, ...]
 """The actor of each step."""
 
@@ -57,7 +57,7 @@ class SmallCase:
     """
 
     name: str
-    make: Callable[[], World]
+    make: Callable[[], SmallWorld]
     actors: tuple[tuple[Step, ...], ...]
     outlive: frozenset[int] = frozenset()
     ways: str = "few"
@@ -121,7 +121,7 @@ def _run_whole(case: SmallCase, order: Order) -> bool:
     return True
 
 
-def _take(case: SmallCase, world: World, order: Order) -> list[int]:
+def _take(case: SmallCase, world: SmallWorld, order: Order) -> list[int]:
     """The steps of an order are taken. Returns how many each actor took."""
     taken = [0] * len(case.actors)
     for actor in order:
@@ -170,7 +170,7 @@ def _crashed_within(case: SmallCase, beginning: Order, crash: Crash, operation: 
     return False
 
 
-def _go_on(case: SmallCase, world: World, taken: Sequence[int]) -> None:
+def _go_on(case: SmallCase, world: SmallWorld, taken: Sequence[int]) -> None:
     """Those that outlive a crash take their other steps, and all comes to rest."""
     for actor in case.outlive:
         for step in case.actors[actor][taken[actor] :]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from gapless.properties.ours.orders.every_order import Crash, SmallCase, Step, World
+from gapless.properties.ours.orders.every_order import Crash, SmallCase, SmallWorld, Step
 from gapless.properties.ours.transactional.pair import TIMEOUT, PairSettings, TransactionPair
 from gapless.properties.simulation.simulated_disk import PowerLost
 from gapless.spec.transaction import Phase
@@ -35,7 +35,7 @@ class TransactionWorld:
         self.pair.crash(way.choose, power=way.power)
 
     def count_down(self, operation: int) -> None:
-        """As `World` has it."""
+        """As `SmallWorld` has it."""
         disk, left = self.pair.disk, operation
 
         def lose() -> None:
@@ -54,7 +54,7 @@ class TransactionWorld:
 def _step(what: Callable[[TransactionWorld], object]) -> Step:
     """A step, and the comparison that follows each."""
 
-    def taken(world: World) -> None:
+    def taken(world: SmallWorld) -> None:
         ours = cast("TransactionWorld", world)
         what(ours)
         ours.pair.compare()
