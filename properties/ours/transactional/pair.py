@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,14 @@ from gapless.impl.transactions.settings import TransactionSettings
 from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.properties.ours.transactional.as_specs import compare, records, saved_cursors
-from gapless.properties.ours.transactional.models import AskedDecisions, TransactionModels, from_log, key_of
+from gapless.properties.ours.transactional.client_lines import ClientLines
+from gapless.properties.ours.transactional.models import (
+    AskedDecisions,
+    TransactionModels,
+    from_log,
+    key_of,
+    times_of,
+)
 from gapless.properties.simulation.choices import Choose
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.spec import transaction
@@ -49,13 +57,15 @@ class PairSettings:
 class TransactionPair:
     """One store and its models. `told`: what producers know, by its exclusive end in the log.
 
-    `preparing`: keys of halves that a crash may have left, or not · `decided`: what producers were told for good.
+    `preparing`: keys of halves that a crash may have left, or not · `decided`: what producers were told for good ·
+    `client`: what they would write down themselves.
     """
 
     chosen: PairSettings
     tally: Counter[str] = field(default_factory=Counter)
     preparing: set[str] = field(default_factory=set)
     decided: dict[str, Phase] = field(default_factory=dict)
+    client: ClientLines = field(default_factory=ClientLines)
 
     def start(self) -> None:
         """A new store."""
@@ -95,20 +105,35 @@ class TransactionPair:
     def prepare(self, queue: int, size: int, flag: int) -> None:
         """A half, of a body of `size` bytes."""
         low = self.core.log.end
-        self.preparing.add(f"{self.tx.key_prefix}{self.tx.keys:016X}")
+        line = self._begins(0, queue, b"x" * size)
         self.tx.prepare("orders", queue, b"x" * size, {"TAGS": "new"}, GROUP, self.now, flag=flag)
         for half in self._new(low):
             self.models.prepare(half, self.asked)
+            self.client.answered(line, qoff=half.number, phys=half.position)
+
+    def _begins(self, at: int, queue: int, body: bytes) -> dict[str, Any]:
+        """The half that comes after `at` others is asked for."""
+        key = f"{self.tx.key_prefix}{self.tx.keys + at:016X}"
+        self.preparing.add(key)
+        return self.client.sends(key, "orders", queue, body)
 
     def prepare_many(self, targets: list[tuple[int, bool]]) -> None:
         """Halves: the queue of each, and whether it has a tag."""
         low = self.core.log.end
-        self.preparing |= {f"{self.tx.key_prefix}{self.tx.keys + i:016X}" for i in range(len(targets))}
+        lines = [self._begins(at, queue, b"many") for at, (queue, _) in enumerate(targets)]
         some = [("orders", queue, b"many", {"TAGS": "m"} if tagged else {}) for queue, tagged in targets]
         self.tx.prepare_many(sound(Messages.of_list(some)), GROUP, self.now)
-        for half in self._new(low):
+        for half, line in zip(self._new(low), lines, strict=True):
+            self.client.answered(line, qoff=half.number, phys=half.position)
             # of a batch, those go into the cache that stay there
             self.models.prepare(half, self.asked, cached=half.number >= self.tx.table.end - self.chosen.capacity)
+
+    def _asks(self, number: int, decision: Phase) -> dict[str, Any]:
+        """A producer asks for it: whichever version it names, the newest is meant."""
+        newest = self.models.halves[self.models.keys[number]].newest
+        self.models.ask(number, decision, self.asked)
+        half = self.models.records[newest]
+        return self.client.decides(half, decision, from_check=times_of(half) > 0)
 
     def decide(self, number: int, decision: Phase) -> None:
         """Both decide it, or both refuse; decided the same way before, it stays as it was."""
@@ -117,8 +142,9 @@ class TransactionPair:
         state = self.models.halves[key] if key is not None else None
         again = known and state is not None and state.phase == decision
         low, refused = self.core.log.end, ""
+        line = None
         if known and not again:
-            self.models.ask(number, decision, self.asked)
+            line = self._asks(number, decision)
         try:
             if decision == Phase.COMMITTED:
                 answer = self.tx.commit(number, self.now)
@@ -126,8 +152,12 @@ class TransactionPair:
                 expect(key_of(final) == key and final.number == answer.number, f"the answer names {final}")
             else:
                 self.tx.roll_back(number, self.now)
+            if line is not None:
+                self.client.answered(line)
         except NotTaken as error:
             refused = str(error)
+            if line is not None:
+                self.client.refused(line)
         new = self._new(low)
         if again or not known:
             expect(bool(refused) != again, f"half {number}, {decision!r}: expected the answer of before, {refused}")
@@ -164,9 +194,7 @@ class TransactionPair:
         states = [self.models.halves[self.models.keys[n]] for n in known]
         legal = len(known) == len(numbers) and all(s.phase in (Phase.PREPARED, decision) for s in states)
         opened = list(dict.fromkeys(s.newest for s in states if s.phase == Phase.PREPARED))
-        if legal:
-            for number in opened:
-                self.models.ask(number, decision, self.asked)
+        lines = [self._asks(number, decision) for number in opened] if legal else []
         low, step = self.core.log.end, self.tx.commit_many
         try:
             if decision == Phase.COMMITTED:
@@ -178,6 +206,8 @@ class TransactionPair:
             expect(not self._new(low), "a batch was refused, and something is in the log")
             return
         expect(legal, f"{decision!r} of {numbers} was accepted")
+        for line in lines:
+            self.client.answered(line)
         todo = iter(opened)
         for record in self._new(low):
             if record.topic != names.OP_TOPIC:
@@ -226,6 +256,7 @@ class TransactionPair:
         self.tally["put back"] += len(new)
         for half in new:
             self.models.prepare(half, self.asked, cached=False)
+            self.client.is_asked(half)
         return new
 
     def park(self, numbers: list[int]) -> None:
@@ -264,6 +295,7 @@ class TransactionPair:
         self.core.acknowledge(self.core.log.end)
         self.models.flush(records(self.core))
         self.told = self.core.log.end
+        self.client.tell()
         for key, s in self.models.halves.items():
             if s.phase in {Phase.COMMITTED, Phase.PARKED} or s.marks[s.newest]:
                 self.decided[key] = Phase(s.phase)
@@ -285,6 +317,7 @@ class TransactionPair:
     def crash(self, choose: Choose, *, power: bool) -> None:
         """The process or the power is gone, and the store is found again."""
         self.tally["power" if power else "kill"] += 1
+        self.client.lose()
         before = [record.position for record in records(self.core)] if not power else []
         self.disk = self.disk.crash(choose) if power else self.disk.kill(choose)
         old, self.models = self.models, self._fresh()
