@@ -43,6 +43,14 @@ def test_a_store_that_is_not_ours_is_judged_by_the_same() -> None:
     assert tally.counts["messages found"] > 100
 
 
+def test_a_store_without_transactions_is_not_asked_for_any() -> None:
+    tally = run_cases(range(3), f"{NAIVE} {naive_store.PLAIN}", checked=False)
+    assert not tally.failures
+    assert not tally.counts["halves"]
+    tally.counts["kills"] += 5000
+    assert not any("halves" in few for few in tally.too_few())
+
+
 FINDINGS = {
     "acknowledges before it writes": "",
     "loses its last message when it is interrupted": "",

@@ -34,6 +34,9 @@ FAULTS = (
     "asks nobody",
 )
 
+PLAIN = "without transactions"
+"""In the place of a fault: it has none, and no such verbs."""
+
 Message = tuple[str, int, str, int]
 Request = dict[str, Any]
 
@@ -273,9 +276,8 @@ class NaiveStore:
 def main() -> None:
     store = NaiveStore(" ".join(sys.argv[1:]))
     signal.signal(signal.SIGINT, store.interrupted)
-    os.write(
-        1, json.dumps({"ready": os.getpid(), "keeps": "acknowledged", "offers": ["transactions"]}).encode() + b"\n"
-    )
+    offers = [] if store.fault == PLAIN else ["transactions"]
+    os.write(1, json.dumps({"ready": os.getpid(), "keeps": "acknowledged", "offers": offers}).encode() + b"\n")
     rest = b""
     while data := os.read(0, 1 << 16):
         *lines, rest = (rest + data).split(b"\n")

@@ -23,7 +23,7 @@ from gapless.properties.machines.blackbox.half_ledger import Decision, HalfLedge
 from gapless.properties.machines.blackbox.ledger import ClientLedger
 from gapless.properties.machines.blackbox.limits import KINDS, Kind, SmallDisk
 from gapless.properties.machines.blackbox.subject_process import Answer, SubjectMaker
-from gapless.properties.machines.blackbox.tally import BlackBoxTally, FailedCase
+from gapless.properties.machines.blackbox.tally import OF_TRANSACTIONS, BlackBoxTally, FailedCase
 from gapless.properties.machines.blackbox.workload import Disturbance, LifePlan, LifePlanner, PlannedCall
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.traces.check import check
@@ -61,7 +61,9 @@ class StoreCase:
         """All lives, and a clean stop. Raises Mismatch."""
         how = "synchronous" if self.planner.synchronous else "flushed now and then"
         self._tell(f"a store with files of {self.planner.file_size:,} bytes, {how}")
-        if "transactions" in self.subjects.offers and self.chance.random() < WITH_TRANSACTIONS:
+        if "transactions" not in self.subjects.offers:
+            self.tally.skipped |= {f"{kind}: the subject offers no transactions" for kind in OF_TRANSACTIONS}
+        elif self.chance.random() < WITH_TRANSACTIONS:
             self._begin_transactions()
         if disk is not None:
             size = self.chance.choice(DISKS)

@@ -25,6 +25,8 @@ LEAST = {
 }
 """Of so many kills and interrupts one must be of that kind. A run of too few to expect one is not held to it."""
 
+OF_TRANSACTIONS = ("halves", "commits", "rollbacks", "checked halves")
+
 SURE = 8
 """So many of a kind must be expected before their absence means anything."""
 
