@@ -383,9 +383,10 @@ class Transactions(TransactionState):
     # -- what is there -----------------------------------------------------------------------------------------------
 
     def undecided(self, numbers: Ints) -> Ints:
-        """Those among these versions that nobody has decided yet."""
+        """Those among these versions that nobody has decided yet, and that have not expired."""
         self._settle()
-        some: Ints = numbers[self.table.status[numbers - self.table.base] == UNDECIDED]
+        at = numbers - self.table.base
+        some: Ints = numbers[(self.table.status[at] == UNDECIDED) & (self.table.position[at] >= self.log.start)]
         return some
 
     def half(self, number: int) -> Record:

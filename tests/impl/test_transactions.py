@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gapless.impl.environment.real import wall_clock
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.transactions import names
 from gapless.properties.machines.interrupts.interrupting import Interrupter
@@ -294,6 +295,26 @@ def test_a_forked_child_leaves_them_alone(tmp_path: Path) -> None:
         assert os.waitpid(child, 0)[1] == 0
         assert order.commit().number == 0
     conforms(tmp_path)
+
+
+def test_what_expires_while_its_producer_is_asked_stops_no_round(tmp_path: Path) -> None:
+    """Found by the black-box machine: the others that were answered were left for the next round."""
+
+    def was_it_paid(half: UndecidedHalf) -> bool:
+        if half.body == b"first":
+            while store.core.log.end < 3 * (1 << 16):
+                last = store.append("stocks", 0, bytes(1000)).number
+            store.wait_for("stocks", 0, last)
+            store.flush()
+            store.expire(wall_clock() + 1)
+            assert store.core.log.start > half.record.position
+        return True
+
+    with Store.open(tmp_path, SMALL) as store, store.transactions("billing", was_it_paid, SLOW) as tx:
+        tx.begin("orders", 0, b"first")
+        sleep(0.002)
+        tx._service.check_round()
+        assert tx.counts().undecided == 0
 
 
 def test_in_a_forked_child_no_round_waits_for_one_of_the_parent(tmp_path: Path) -> None:
