@@ -266,6 +266,8 @@ class FaultyWalk:
         except Stopped:
             raise
         except StoreError:
+            if self.core.dispatch.error is not None:
+                raise Stopped("dispatch has stopped: a store takes nothing any more") from None
             self.tally["a file could not be deleted"] += 1
         self.tally["expired"] += self.core.log.start > before
 
