@@ -159,6 +159,22 @@ def test_a_producer_is_asked_until_it_knows(store: Store) -> None:
     assert mine == [(times, {"TAGS": "t", "KEYS": "k"}) for times in (1, 2, 3)]
 
 
+def test_a_producer_is_asked_about_what_no_crash_can_take(tmp_path: Path) -> None:
+    """Its number would be another half's then, and who decides later would decide about that one."""
+    safe: list[bool] = []
+
+    def ask(half: UndecidedHalf) -> bool:
+        safe.append(store.core.log.flushed > half.record.position)
+        return True
+
+    settings = Settings(file_size=1 << 16, synchronous=True)
+    with Store.open(tmp_path, settings) as store, store.transactions("billing", ask, SLOW) as tx:
+        tx.begin_batch([("orders", 0, b"paid", {})] * 3)
+        sleep(0.002)
+        store._service.check_round()  # type: ignore[union-attr]
+    assert safe == [True] * 3
+
+
 def test_who_never_knows_is_set_aside_and_who_is_not_there_is_not_asked(store: Store) -> None:
     with store.transactions("away", settings=QUICK) as away:
         waits = away.begin("orders", 0, b"waits")
