@@ -50,7 +50,7 @@ def record(
     """Run our own store on a workload, with faults if you like, and leave in DIR the store and its traces.
 
     DIR/store is a store directory, DIR/traces has every step that it took, DIR/client.ndjson what producers were told.
-    With transactions, DIR/broker.conf has the limits that a store does not tell. `gapless check DIR` looks at all of it.
+    With transactions, DIR/broker.conf has the limits that a store does not tell. `gapless check DIR` finds all of it.
     Faults of the disk are those of a simulated one, whose content is then written to DIR/store.
 
     Exit codes: 0 done, 2 wrong usage, or the disk or the store failed, 130 interrupted: what was sent is there.

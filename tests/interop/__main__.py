@@ -19,9 +19,10 @@ from pathlib import Path
 from rich.console import Console
 
 from gapless.impl.records.errors import StoreError
-from tests.interop import half_stories, jars, makers, ours, rounds
+from tests.interop import jars, makers, ours, rounds
 from tests.interop.broker import BrokerFailed
 from tests.interop.damage import plant
+from tests.interop.halves import stories as halves
 from tests.interop.remoting import Refused
 from tests.interop.rounds import Step
 from tests.interop.setup import Setup
@@ -123,7 +124,7 @@ def _damaged(setup: Setup, name: str) -> Iterator[Step]:
     yield from rounds.notice(setup.broker(name), written, planted)
 
 
-STORIES = {"closed": _closed, "abandoned": _abandoned, "damaged": _damaged} | half_stories.STORIES
+STORIES = {"closed": _closed, "abandoned": _abandoned, "damaged": _damaged} | halves.STORIES
 
 
 def _enter_a_network_of_its_own(console: Console) -> None:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.interop import rounds
-from tests.interop.ledger import COMMIT, OPEN, PARKED, ROLLBACK, Ledger, Transaction
-from tests.interop.producer import NameServer, Producer
+from tests.interop.halves.comparing import compare, compare_asked
+from tests.interop.halves.faults import PlantedHalf
+from tests.interop.halves.ledger import (
+    COMMIT,
+    GROUP,
+    MAX_CHECKS,
+    OPEN,
+    PARKED,
+    ROLLBACK,
+    TOPIC,
+    Ledger,
+    Transaction,
+)
+from tests.interop.halves.producer import NameServer, Producer
 from tests.interop.remoting import Client, Consumed, Refused
-from tests.interop.rounds import Step, name_of
+from tests.interop.rounds import Step
 from tests.interop.setup import Setup
 from tests.support.rocketmq import transactions as second
 from tests.support.rocketmq.stores import Queue
 
-GROUP, TOPIC = "billing", "orders"
-MAX_CHECKS = 5
 INTERVAL = 2.0  # seconds between two rounds of a broker
 SETTINGS: dict[str, str | int] = {
     "transactionCheckInterval": int(1000 * INTERVAL),
@@ -45,10 +53,12 @@ AT_ONCE = (Sending(10, COMMIT, "none"), Sending(6, ROLLBACK, "none"), Sending(5,
 TO_BE_LEFT = (Sending(6, "open", "later-commit"), Sending(5, "open", "later-rollback"))
 
 
-def visit(setup: Setup, ledger: Ledger, *, end: str = "stop", leave: bool = True) -> Iterator[Step]:
+def visit(
+    setup: Setup, ledger: Ledger, *, end: str = "stop", leave: bool = True, within: float = SETTLED_WITHIN
+) -> Iterator[Step]:
     """A broker opens the store with RocketMQ's producer beside it, and resolves what is open.
 
-    `end`: stop or kill · `leave`: halves are left open at the end.
+    `end`: stop or kill · `leave`: halves are left open at the end · `within`: seconds that it is given for all of them.
     """
     home = ledger.home
     with NameServer(home, setup.jars, setup.java) as server:
@@ -63,7 +73,7 @@ def visit(setup: Setup, ledger: Ledger, *, end: str = "stop", leave: bool = True
             yield Step("a broker opens it, a producer comes", f"after {time.monotonic() - began:.1f} s")
             expected = ledger.asked_now()
             parking = {body for body in ledger.of_fate(OPEN) if body.split(b"/")[1] == b"never"}
-            _wait_until_settled(client, producer, expected, parking)
+            _wait_until_settled(client, producer, expected, parking, within)
             yield compare_asked([told.body for told in producer.asked], expected, "the broker asks")
             ledger.resolve(parks=True)
             yield compare(ledger, client.consume, "the broker hands out", twice=ledger.told_again)
@@ -72,7 +82,7 @@ def visit(setup: Setup, ledger: Ledger, *, end: str = "stop", leave: bool = True
             if leave:
                 mine = _send(ledger, producer, AT_ONCE)
                 asked = {body for body in mine if ledger.transactions[body].fate == OPEN}
-                _wait_until_settled(client, producer, expected | asked, set())
+                _wait_until_settled(client, producer, expected | asked, set(), within)
                 ledger.resolve(parks=False)
                 yield compare(ledger, client.consume, "the broker hands out")
                 _send(ledger, producer, TO_BE_LEFT)
@@ -103,13 +113,13 @@ def _send(ledger: Ledger, producer: Producer, what: Collection[Sending]) -> list
 
 
 def _wait_until_settled(
-    client: Client, producer: Producer, expected: Collection[bytes], parking: Collection[bytes]
+    client: Client, producer: Producer, expected: Collection[bytes], parking: Collection[bytes], within: float
 ) -> None:
     """All that should be asked about has been, what should be set aside is, and then nothing happens for two rounds.
 
-    At most `SETTLED_WITHIN` seconds: then what is there is compared.
+    At most `within` seconds: then what is there is compared.
     """
-    until, quiet, before = time.monotonic() + SETTLED_WITHIN, time.monotonic(), -1
+    until, quiet, before = time.monotonic() + within, time.monotonic(), -1
     while time.monotonic() < until:
         asked = [told.body for told in producer.asked]
         if len(asked) != before:
@@ -137,44 +147,6 @@ def _consume(client: Client, queue: Queue) -> Consumed:
         return Consumed([])
 
 
-def compare_asked(asked: Collection[bytes], expected: Collection[bytes], who: str) -> Step:
-    """Exactly those that are undecided are asked about."""
-    strange = sorted({*asked} - {*expected})
-    forgotten = sorted({*expected} - {*asked})
-    wrong = [f"{who} about {body.decode()}, which is decided" for body in strange]
-    wrong += [f"{who} nobody about {body.decode()}, which is open" for body in forgotten]
-    seen = f"{len({*asked})} of {len(expected)} undecided ones, {len(asked)} times"
-    return Step(f"{who} about what is open", seen, wrong)
-
-
-def compare(ledger: Ledger, consume: Callable[[Queue], Consumed], who: str, *, twice: Collection[bytes] = ()) -> Step:
-    """Consumers see exactly what was sent and what was committed, once, behind all that they had seen.
-
-    `twice`: what a broker may commit once more.
-    """
-    wrong, found, again = [], 0, 0
-    for queue in ledger.queues:
-        consumed = consume(queue)
-        bodies = [record.body for record in consumed.records]
-        found += len(bodies)
-        if bodies[: len(ledger.seen.get(queue, ()))] != ledger.seen.get(queue, []):
-            wrong.append(f"{name_of(queue)}: what was consumed before is not there any more")
-        ledger.seen[queue] = bodies
-        counts, expected = Counter(bodies), ledger.visible(queue)
-        for body in sorted(counts.keys() | expected.keys()):
-            repeated = counts[body] == 2 and expected[body] == 1 and body in ledger.repeated | {*twice}
-            again += repeated
-            if repeated:
-                ledger.repeated.add(body)
-            elif counts[body] != expected[body]:
-                wrong.append(f"{name_of(queue)}: {who} {body.decode()} {counts[body]} times, not {expected[body]}")
-        wrong += [f"{name_of(queue)}: {consumed.stopped}"] if consumed.stopped else []
-    seen = f"{found} messages, {len(ledger.queues)} queues" + (
-        f", {again} of them again, as is its habit" if again else ""
-    )
-    return Step("every queue is consumed", seen, wrong)
-
-
 def _set_aside(client: Client, ledger: Ledger) -> Step:
     there = {record.body for record in _consume(client, PARKING).records}
     wrong = [f"{body.decode()} is not set aside" for body in sorted(ledger.of_fate(PARKED) - there)]
@@ -182,20 +154,17 @@ def _set_aside(client: Client, ledger: Ledger) -> Step:
     return Step("what nobody decided is set aside", f"{len(there)} transactions", wrong)
 
 
-def judge(ledger: Ledger, profile: str) -> Step:
-    """`gapless check` with the client log, and the tests' own judge."""
-    found, wrong = rounds.report(ledger.home, profile)
-    wrong += [f"{rule} at {position}: {about}" for rule, position, about in second.departures(ledger.home / "store")]
-    if not found:
-        return Step(f"gapless check, {profile}", "no report", wrong)
-    coverage, counts = found["coverage"], second.counts(ledger.home / "store")
-    pairs = (
-        ("transaction.prepare", counts.halves - counts.renewals),
-        ("transaction.check", counts.renewals),
-        ("transaction.commit", counts.finals),
-        ("transaction.park", counts.parked),
-    )
-    told = {name: coverage.get(name, 0) for name, _ in pairs}
-    anomalies = found["findings_total"]
-    seen = ", ".join([found["verdict"], *(f"{count} {name.split('.')[1]}" for name, count in told.items())])
-    return Step(f"gapless check, {profile}", f"{seen}, {anomalies} findings", wrong)
+def notice(setup: Setup, ledger: Ledger, planted: Sequence[PlantedHalf]) -> Iterator[Step]:
+    """The same visit to a store with faults: each must be told of its transaction, and nothing of another."""
+    told = [line for step in visit(setup, ledger, leave=False, within=20) for line in step.wrong]
+    for fault in planted:
+        lines = [line for line in told if fault.body.decode() in _words(line) and fault.told_as in line]
+        wrong = [] if lines else [f"nobody noticed; told was: {line}" for line in told or ["nothing"]]
+        yield Step(f"noticed: {fault.what}", lines[0] if lines else "", wrong)
+    bodies = {fault.body.decode() for fault in planted}
+    wrong = [line for line in told if not bodies & _words(line)]
+    yield Step("nothing is told of other transactions", f"{len(ledger.transactions) - len(bodies)} transactions", wrong)
+
+
+def _words(line: str) -> set[str]:
+    return {*line.replace(",", "").lower().split()}

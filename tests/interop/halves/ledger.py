@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.interop.producer import Told
+from tests.interop.halves.producer import Told
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.stores import Queue
 
 OPEN, COMMIT, ROLLBACK, PARKED = "open", "commit", "rollback", "parked"
 CLIENT = "client.ndjson"
+GROUP, TOPIC = "billing", "orders"
+MAX_CHECKS = 5
 
 
 def answer(body: bytes) -> str:

@@ -14,9 +14,21 @@ from gapless.impl.transactions import names
 from gapless.impl.transactions.settings import TransactionSettings
 from tests.interop import ours
 from tests.interop.broker import LOG_FILE, QUEUE_FILE
-from tests.interop.half_rounds import GROUP, MAX_CHECKS, TOPIC, compare, compare_asked
-from tests.interop.ledger import COMMIT, OPEN, PARKED, ROLLBACK, Ledger, Transaction, answer
+from tests.interop.halves.comparing import compare, compare_asked
+from tests.interop.halves.ledger import (
+    COMMIT,
+    GROUP,
+    MAX_CHECKS,
+    OPEN,
+    PARKED,
+    ROLLBACK,
+    TOPIC,
+    Ledger,
+    Transaction,
+    answer,
+)
 from tests.interop.rounds import Step
+from tests.support.rocketmq.stores import Queue
 
 QUEUES = 4
 PLAIN = 200  # messages between which transactions lie
@@ -27,12 +39,16 @@ BY_HAND = TransactionSettings(
 
 
 class Writing:
-    """A store of ours that is open, with a group of producers. `knows`: whether they answer when they are asked."""
+    """A store of ours that is open, with a group of producers.
+
+    `knows`: whether they answer when they are asked · `asked`: the bodies of those about which they were.
+    """
 
     def __init__(self, ledger: Ledger, settings: Settings | None = None) -> None:
         self.ledger = ledger
         self.knows = False
         self.asked: list[bytes] = []
+        self.last: dict[Queue, int] = {}  # what was committed last
         self.store = Store.open(ledger.home / "store", settings)
         self.group: ProducerGroup = self.store.transactions(GROUP, self._ask, BY_HAND)
         assert self.store._service
@@ -59,7 +75,7 @@ class Writing:
             self.ledger.sent("half", queue, body, number, position)
             fate = OPEN
             if first == COMMIT:
-                begun.commit()
+                self.last[queue] = begun.commit().number
                 fate = COMMIT
             elif first == ROLLBACK:
                 begun.roll_back(wait=durably)
@@ -156,9 +172,8 @@ def visit(ledger: Ledger) -> Iterator[Step]:
             ledger.transactions[body].fate = told if told in (COMMIT, ROLLBACK) else OPEN
         writing.begin(4, COMMIT, "none")
         writing.begin(4, ROLLBACK, "none")
-        for topic, queue in ledger.queues:
-            _, end = store.range(topic, queue)
-            store.wait_for(topic, queue, end)
+        for queue, number in writing.last.items():
+            store.wait_for(*queue, number)
         yield compare(ledger, lambda queue: ours.consume(store, queue), "we hand out")
         parked = ours.consume(store, (names.PARKED_TOPIC, 0)).records
         there = {record.body for record in parked}
