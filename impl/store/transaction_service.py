@@ -212,11 +212,11 @@ class TransactionService:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def end(self, flush: Callable[[], object]) -> None:
-        """A clean stop: what was decided has its op, and the cursors are saved. Nobody else appends any more.
+        """A clean stop: what was decided has its op, and the cursors are saved, past all that is done with.
 
-        `flush`: all is on disk when it returns. Raises DiskFull, Stopped, StoreError.
+        Nobody else appends any more. `flush`: all is on disk when it returns. Raises DiskFull, Stopped, StoreError.
         """
         self.tx.write_ops(self._store.clock())
-        self.tx.advance()
+        self.tx.move_behind(self._store.clock())
         flush()
         self.tx.save()

@@ -14,7 +14,7 @@ from tests.interop.halves.producer import Told
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.stores import Queue
 
-OPEN, COMMIT, ROLLBACK, PARKED = "open", "commit", "rollback", "parked"
+OPEN, COMMIT, ROLLBACK, PARKED, AWAY = "open", "commit", "rollback", "parked", "away"
 CLIENT = "client.ndjson"
 GROUP, TOPIC = "billing", "orders"
 MAX_CHECKS = 5
@@ -27,7 +27,7 @@ def answer(body: bytes) -> str:
 
 @dataclass
 class Transaction:
-    """`queue`: where its message is to go · `fate`: OPEN, COMMIT, ROLLBACK, PARKED."""
+    """`queue`: where its message is to go · `fate`: OPEN, COMMIT, ROLLBACK, PARKED, or AWAY: nobody can be asked."""
 
     queue: Queue
     fate: str
@@ -66,6 +66,8 @@ class Ledger:
 
     def resolve(self, *, parks: bool) -> None:
         """All that were open have been asked about, and are what their producers said; the others are set aside."""
+        for body in self.of_fate(AWAY) if parks else ():
+            self.transactions[body].fate = PARKED
         for body in self.of_fate(OPEN):
             known = answer(body) in (COMMIT, ROLLBACK)
             self.transactions[body].fate = answer(body) if known else PARKED if parks else OPEN

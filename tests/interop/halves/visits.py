@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tests.interop.halves.comparing import compare, compare_asked
 from tests.interop.halves.faults import PlantedHalf
 from tests.interop.halves.ledger import (
+    AWAY,
     COMMIT,
     GROUP,
     MAX_CHECKS,
@@ -18,6 +19,7 @@ from tests.interop.halves.ledger import (
     TOPIC,
     Ledger,
     Transaction,
+    answer,
 )
 from tests.interop.halves.producer import NameServer, Producer
 from tests.interop.remoting import Client, Consumed, Refused
@@ -72,7 +74,7 @@ def visit(
             client.configure(transactionTimeOut=1000)
             yield Step("a broker opens it, a producer comes", f"after {time.monotonic() - began:.1f} s")
             expected = ledger.asked_now()
-            parking = {body for body in ledger.of_fate(OPEN) if body.split(b"/")[1] == b"never"}
+            parking = {body for body in ledger.of_fate(OPEN) | ledger.of_fate(AWAY) if answer(body) == "never"}
             _wait_until_settled(client, producer, expected, parking, within)
             yield compare_asked([told.body for told in producer.asked], expected, "the broker asks")
             ledger.resolve(parks=True)

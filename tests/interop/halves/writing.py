@@ -16,6 +16,7 @@ from tests.interop import ours
 from tests.interop.broker import LOG_FILE, QUEUE_FILE
 from tests.interop.halves.comparing import compare, compare_asked
 from tests.interop.halves.ledger import (
+    AWAY,
     COMMIT,
     GROUP,
     MAX_CHECKS,
@@ -86,6 +87,14 @@ class Writing:
             if first in (COMMIT, ROLLBACK):
                 self.ledger.ended(number, position, first, "ok")
 
+    def begin_away(self) -> None:
+        """A half of a group that is not there any more, here or with the broker."""
+        body, queue = self.ledger.body("open", "never"), (TOPIC, 0)
+        with self.store.transactions("away") as away:
+            number, position, _ = away.begin(*queue, body, tag="sent").half
+        self.ledger.sent("half", queue, body, number, position)
+        self.ledger.transactions[body] = Transaction(queue, AWAY)
+
     def write_ops(self) -> None:
         """Ops name all that was decided."""
         self._service.step(lambda tx, now: tx.write_ops(now))
@@ -117,10 +126,12 @@ def write(home: Path, *, clean: bool) -> Ledger:
         for _ in range(MAX_CHECKS + 1):
             writing.round()
         ledger.resolve(parks=True)
+        if clean:
+            writing.begin_away()
         writing.begin(5, "open", COMMIT)
         writing.begin(4, "open", ROLLBACK)
         writing.begin(2, "open", "never")
-        writing.round()  # they are put back, once
+        writing.round()  # they are put back, once, behind the one that nobody can be asked about
         writing.begin(40, COMMIT, "none")
         writing.begin(20, ROLLBACK, "none")
         writing.send(PLAIN)
