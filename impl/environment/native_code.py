@@ -8,19 +8,24 @@ opens something has all of its kernels used first, elsewhere and once.
 from __future__ import annotations
 
 import os
-from _thread import start_new_thread
+from _thread import get_ident, start_new_thread
 from collections.abc import Callable
 from threading import Lock
 from time import sleep
 
 _LOADING = Lock()
 """Held by a thread that loads. Nobody forks meanwhile: the child would have half of the code, and no loader."""
+_loader = 0
+"""That thread."""
 
 os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
 
 
 class NativeCode:
-    """The native code of one part of the package. `use`: calls all of it, with values of every type that it meets."""
+    """The native code of one part of the package. `use`: calls all of it, with values of every type that it meets.
+
+    It may make use of other parts.
+    """
 
     def __init__(self, use: Callable[[], object]) -> None:
         self._use = use
@@ -29,16 +34,28 @@ class NativeCode:
 
     def load(self) -> None:
         """Returns once all of it is in memory; the first calls in a process see to that."""
-        if not self.is_loaded:
-            start_new_thread(self._load, ())
+        if self.is_loaded:
+            return
+        if get_ident() == _loader:
+            self._use_once()
+            return
+        start_new_thread(self._load, ())
         while not self.is_loaded:
             sleep(0.002)
 
     def _load(self) -> None:
+        global _loader  # noqa: PLW0603 - there is one lock, and one thread that has it
         with _LOADING:
+            _loader = get_ident()
             try:
-                if not self._was_used:
-                    self._was_used = True
-                    self._use()
+                self._use_once()
             finally:
-                self.is_loaded = True
+                _loader = 0
+
+    def _use_once(self) -> None:
+        try:
+            if not self._was_used:
+                self._was_used = True
+                self._use()
+        finally:
+            self.is_loaded = True

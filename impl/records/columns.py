@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from io import BytesIO
 from itertools import repeat
 
 import numpy as np
@@ -118,8 +119,7 @@ _TEXTS = {"bodies": "body_ends", "rests": "rest_ends", "tag_texts": "tag_ends"}
 
 def _cut(text: Bytes, ends: Ints) -> Iterator[bytes]:
     """The texts one by one."""
-    whole, limits = text.tobytes(), ends.tolist()
-    return map(whole.__getitem__, map(slice, limits, limits[1:]))
+    return map(BytesIO(text.tobytes()).read, np.diff(ends).tolist())
 
 
 def _joined(parts: Sequence[np.ndarray], name: str) -> np.ndarray:

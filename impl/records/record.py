@@ -11,13 +11,13 @@ import zlib
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain, repeat
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gapless.impl.records.errors import Refused
+from gapless.impl.records.property_kernel import packed_properties
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -168,19 +168,16 @@ class Messages:
     @classmethod
     def of_list(cls, messages: Listed) -> Messages:
         """Columns from (topic, queue id, body, properties) one by one. Raises Refused."""
-        index: dict[tuple[str, int], int] = {}
-        which, bodies, lengths, properties, property_lengths = [], [], [], [], []
+        index, which = _QueueIndex(), []
+        bodies, lengths, properties, property_lengths = [], [], [], []
         for low in range(0, len(messages), NEAR):
             try:
                 topics, ids, some, given = zip(*messages[low : low + NEAR], strict=True)
-                pairs = list(zip(topics, ids, strict=True))
-                for pair in dict.fromkeys(pairs):
-                    index.setdefault(pair, len(index))
+                which.append(np.fromiter(map(index.__getitem__, zip(topics, ids, strict=True)), np.int32, len(topics)))
                 bodies.append(b"".join(some))
                 packed, packed_lengths = _packed(given)
             except (TypeError, ValueError, AttributeError) as error:
                 raise Refused(f"expected messages as (topic, queue id, body, properties): {error}") from error
-            which.append(np.fromiter(map(index.__getitem__, pairs), np.int32, len(pairs)))
             lengths.append(_lengths(some))
             properties.append(packed)
             property_lengths.append(packed_lengths)
@@ -194,24 +191,23 @@ class Messages:
         )
 
 
+class _QueueIndex(dict[tuple[str, int], int]):
+    """Queues are numbered as they come."""
+
+    def __missing__(self, queue: tuple[str, int]) -> int:
+        return self.setdefault(queue, len(self))
+
+
 NEAR = 512
 """Messages of a list that are looked at together: what they point to stays in a processor's cache meanwhile."""
 
 
 def _packed(given: Sequence[Mapping[str, str]]) -> tuple[bytes, Ints]:
-    """The properties of many messages, one after the other, and how long those of each are. Raises Refused.
-
-    What all of them are is looked at as a whole, and one by one only where there is something to be told of one.
-    """
-    names = list(chain.from_iterable(given))
-    values = list(chain.from_iterable([properties.values() for properties in given]))
-    if set(map(type, names)) | set(map(type, values)) <= {str}:
-        text = "".join(chain.from_iterable(zip(names, repeat("\x01"), values, repeat("\x02"), strict=False)))
-        is_plain = text.isascii() and "\0" not in text and text.count("\x01") == text.count("\x02") == len(names)
-        if is_plain and all(names) and all(values) and not set(names).intersection(RESERVED):
-            ends = _ends([_lengths(names) + _lengths(values) + 2])
-            return text.encode(), np.diff(ends[_ends([_lengths(given)])])
-    packed = [properties_bytes(properties) for properties in given]
+    """The properties of many messages, one after the other, and how long those of each are. Raises Refused."""
+    plain = packed_properties(given, RESERVED, LONGEST_PROPERTIES)
+    if plain is not None:
+        return plain
+    packed = [properties_bytes(properties) for properties in given]  # one by one, for there may be something to tell
     return b"".join(packed), _lengths(packed)
 
 
@@ -275,6 +271,8 @@ def _is_text(part: object) -> bool:
 
 
 _SEPARATORS = {"\0", "\x01", "\x02"}
+
+
 CHECKSUM = "__CRC32#"
 RESERVED = (CHECKSUM, "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET")
 """Properties that say something of the record, and which readers hold it to: they are the broker's to write."""
