@@ -114,7 +114,7 @@ class Producer(JavaProcess):
         try:
             self._ready.get(timeout=START_WITHIN)
         except Empty:
-            said = "; ".join(self.other[:3])
+            said = "; ".join([*self.other[:3], *(self.home / "producer.txt").read_text().splitlines()[-2:]])
             raise BrokerFailed(f"the producer found no broker within {START_WITHIN} s {said}") from None
 
     def send(self, body: bytes) -> Told:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -150,9 +151,12 @@ def _consume(client: Client, queue: Queue) -> Consumed:
 
 
 def _set_aside(client: Client, ledger: Ledger) -> Step:
-    there = {record.body for record in _consume(client, PARKING).records}
-    wrong = [f"{body.decode()} is not set aside" for body in sorted(ledger.of_fate(PARKED) - there)]
-    wrong += [f"{body.decode()} is set aside" for body in sorted(there - ledger.of_fate(PARKED))]
+    there, expected = Counter(record.body for record in _consume(client, PARKING).records), ledger.of_fate(PARKED)
+    wrong = [
+        f"{body.decode()} is set aside {there[body]} times, not {int(body in expected)}"
+        for body in sorted(expected | there.keys())
+        if there[body] != int(body in expected)
+    ]
     return Step("what nobody decided is set aside", f"{len(there)} transactions", wrong)
 
 
