@@ -30,9 +30,10 @@ from tests.support.rocketmq import transactions as second
 from tests.support.rocketmq.stores import Queue
 
 INTERVAL = 2.0  # seconds between two rounds of a broker
+NEVER = 3_600_000  # ms: no half is as old
 SETTINGS: dict[str, str | int] = {
     "transactionCheckInterval": int(1000 * INTERVAL),
-    "transactionTimeOut": 3_600_000,  # until there is somebody to be asked: a check without a producer counts
+    "transactionTimeOut": NEVER,  # until there is somebody to be asked: a check without a producer counts
     "transactionOpBatchInterval": 100,
     "transactionCheckMax": MAX_CHECKS,
 }
@@ -88,8 +89,8 @@ def visit(
                 _wait_until_settled(client, producer, expected | asked, set(), within)
                 ledger.resolve(parks=False)
                 yield compare(ledger, client.consume, "the broker hands out")
-                _send(ledger, producer, TO_BE_LEFT)
-                time.sleep(INTERVAL + 1.5)
+                _wait_until_asked(producer, _send(ledger, producer, TO_BE_LEFT))
+                client.configure(transactionTimeOut=NEVER)  # a slow stop goes on with its rounds, and sets them aside
             if end == "stop":
                 broker.stop()
             else:
@@ -132,6 +133,13 @@ def _wait_until_settled(
         if done and time.monotonic() > quiet + 2 * INTERVAL + 0.5:
             return
         time.sleep(0.2)
+
+
+def _wait_until_asked(producer: Producer, bodies: Collection[bytes]) -> None:
+    """Its producer has said of each that it does not know."""
+    until = time.monotonic() + SETTLED_WITHIN
+    while time.monotonic() < until and not {*bodies} <= {told.body for told in producer.asked}:
+        time.sleep(0.05)
 
 
 def _wait_until_seen(client: Client, ledger: Ledger, bodies: Collection[bytes]) -> None:
