@@ -20,6 +20,7 @@ from gapless.properties.ours.recorded_conformance import CONFORMS, NotConforming
 from gapless.properties.simulation.choices import Choices
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.traces.check import check
+from tests.support.night import by_day
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +112,7 @@ def _replay(seeds: range) -> None:
         require_conformance(recorder)
 
 
-@pytest.mark.parametrize("fault", [fault.name for fault in FAULTS])
+@pytest.mark.parametrize("fault", by_day([fault.name for fault in FAULTS]))
 def test_every_planted_fault_is_found(fault: str) -> None:
     found = implementation.search("crashes", fault)
     assert found.after > 0, "no case shows it"

@@ -17,7 +17,7 @@ from tests.support.night import NIGHT
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interrupts")]
 
-POINTS = 12 if NIGHT else 6
+POINTS = 12 if NIGHT else 4
 """Of each verb, some; `python -m gapless.properties.machines.interrupts` tries them all."""
 
 

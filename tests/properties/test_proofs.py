@@ -25,6 +25,7 @@ from gapless.spec.catalog import SPECS, Spec, text_of
 from gapless.spec.language import Map, Refused, all_between, greatest
 from tests.support.changed_spec import changed
 from tests.support.command_line import gapless_process
+from tests.support.night import NIGHT, by_day
 from tests.support.walks import walks
 
 WORK = 1_000_000  # Z3's own measure of work: about 0.4 s. No obligation of ours may cost more
@@ -187,7 +188,7 @@ NOTICED_BY_ONE = {
 }
 
 
-@pytest.mark.parametrize("fault", NOTICED_BY_ONE)
+@pytest.mark.parametrize("fault", by_day([*NOTICED_BY_ONE], 1 / 2))
 def test_a_fault_that_one_property_alone_notices(fault: str) -> None:
     (name, old, new), alone = NOTICED_BY_ONE[fault]
     spec = changed(SPECS[name], old, new)
@@ -268,7 +269,7 @@ def test_a_piece_that_forgets_is_noticed() -> None:
 @EVERY_SPEC
 def test_z3_reads_a_step_as_it_is_called(spec: Spec) -> None:
     """On states of random walks: one way through the step is taken, and it ends where the plain function does."""
-    for offer in walks(spec, "nobody", 25):
+    for offer in walks(spec, "nobody", 25 if NIGHT else 12):
         state = spec.initial
         for event in offer.path:
             state = spec.actions[event[0]](state, *event[1])

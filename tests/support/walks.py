@@ -399,7 +399,11 @@ def broker(spec: Spec) -> str:
 
 
 EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NOBODY])
-EVERY_SPEC = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+EVERY_SPEC = pytest.mark.parametrize(
+    "spec",
+    [pytest.param(spec, id=name, marks=pytest.mark.xdist_group(f"walks of {name}")) for name, spec in SPECS.items()],
+)
+"""The tests of a spec are run by one process, for walks take a while."""
 
 
 def profiles_of(spec: Spec) -> list[str]:
@@ -410,7 +414,7 @@ def profiles_of(spec: Spec) -> list[str]:
 EVERY_READING = pytest.mark.parametrize(
     ("spec", "profile"),
     [
-        pytest.param(spec, profile, id=f"{name}-{profile}")
+        pytest.param(spec, profile, id=f"{name}-{profile}", marks=pytest.mark.xdist_group(f"walks of {name}"))
         for name, spec in SPECS.items()
         for profile in profiles_of(spec)
     ],

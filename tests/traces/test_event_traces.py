@@ -51,7 +51,7 @@ from tests.support.event_files import (
 )
 from tests.support.walks import EVERY_PROFILE, EVERY_READING, drawing, walk
 
-FEWER = settings(max_examples=max(1, settings().max_examples // 3))
+FEWER = settings(max_examples=max(1, settings().max_examples // 5))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from gapless.traces.report import text as texts
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.report.wording import line_kind
 from tests.support.event_files import QUEUE, Told, append, index, opened, step, write
+from tests.support.night import NIGHT
 from tests.support.toy_spec import FENCE, toy
 from tests.support.walks import EVERY_SPEC, Offer, profiles_of, some_of_each, walks
 
@@ -129,11 +130,16 @@ def test_quantifiers_within_quantifiers_name_both() -> None:
 # -- the reading ---------------------------------------------------------------------------------------------------
 
 
+MOST = 100 if NIGHT else 40  # offers of a kind
+
+
 @pytest.mark.slow
 @EVERY_SPEC
 def test_watched_values_are_read_as_plain_ones_are(spec: Spec) -> None:
     """Steps of random walks, of every kind: the same refusal, or the same state."""
-    offers = [offer for profile in profiles_of(spec) for offer in some_of_each(walks(spec, profile), 100)]
+    offers = [
+        offer for profile in profiles_of(spec) for offer in some_of_each(walks(spec, profile), 100 if NIGHT else 40)
+    ]
     assert not list(disagreements(spec, offers))
     for offer in (offer for offer in offers if offer.rule):
         args = named(spec.name, offer.event)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gapless import Report, check
+from tests.support.night import by_day
 from tests.support.rocketmq.damage import (
     CLEAN_FAULTS,
     FAULTS,
@@ -53,7 +54,7 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("fault", "store", "place"), CASES, ids=name_of)
+@pytest.mark.parametrize(("fault", "store", "place"), by_day(CASES), ids=name_of)
 def test_damage_is_found_where_it_lies(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
     damaged = copy_of(store, tmp_path)
     where = fault(damaged, Pick(place, f"{fault.__name__} in {store}"))
