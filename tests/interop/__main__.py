@@ -29,6 +29,7 @@ from tests.interop.setup import Setup
 from tests.interop.written import Written
 
 INSIDE = "GAPLESS_INTEROP_INSIDE"  # set where this runs in a network of its own
+BATCHED_OPS = (5, 1)  # the first version that has them
 SHOWN = 12  # lines of what is wrong with a step
 
 
@@ -56,6 +57,9 @@ def main() -> int:
         return 1
     _enter_a_network_of_its_own(console)
     console.print(f"RocketMQ {chosen.version}, {tools.java}, stores in {chosen.build}/interop")
+    if not chosen.only and tuple(map(int, chosen.version.split(".")[:2])) < BATCHED_OPS:
+        console.print("note: no stores with open halves: before 5.1 a broker reads an op as one half")
+        stories = {name: story for name, story in stories.items() if name not in halves.STORIES}
     setup = Setup(tools.java, found, chosen.build / "interop")
     failed = [name for name, story in stories.items() if not _told(console, name, partial(story, setup, name))]
     console.print(f"[red]not as it should be: {', '.join(failed)}" if failed else "[green]all as it should be")

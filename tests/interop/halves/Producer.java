@@ -33,7 +33,7 @@ public class Producer {
         Answered answered = new Answered();
         producer.getDefaultMQProducerImpl().registerSendMessageHook(answered);
         producer.start();
-        var client = producer.getDefaultMQProducerImpl().getMqClientFactory();
+        var client = producer.getDefaultMQProducerImpl().getmQClientFactory();
         while (!client.updateTopicRouteInfoFromNameServer(topic) && client.getTopicRouteTable().get(topic) == null) {
             Thread.sleep(50);
         }

@@ -13,7 +13,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Self
 
-from tests.interop.broker import JVM, START_WITHIN, BrokerFailed, free_port
+from tests.interop.broker import LOGBACK, OLD, START_WITHIN, BrokerFailed, free_port
 
 SOURCE = Path(__file__).parent / "Producer.java"
 SMALL = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -45,8 +45,7 @@ class JavaProcess:
     def start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Its errors go into `home/name.txt`."""
         home = self.home.absolute()
-        jvm = JVM if name == "broker" else SMALL
-        command = [self.java, *jvm, f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"]
+        command = [self.java, *SMALL, *OLD, f"-Duser.home={home}", f"-Drocketmq.home.dir={home}"]
         command += ["-cp", f"{self.jars.absolute()}/*", *arguments]
         with (home / f"{name}.txt").open("ab") as errors:
             self.process = subprocess.Popen(
@@ -77,6 +76,8 @@ class NameServer(JavaProcess):
         port = free_port()
         settings = self.home / "namesrv.conf"
         settings.write_text(f"listenPort={port}\nbindAddress=127.0.0.1\n")
+        (self.home / "conf").mkdir(exist_ok=True)
+        (self.home / "conf" / "logback_namesrv.xml").write_text(LOGBACK.format(logs=self.home.absolute() / "logs"))
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
         process = self.start("namesrv", main, "-c", str(settings.absolute()))
         assert process.stdout
