@@ -361,6 +361,27 @@ class Transactions(TransactionState):
         if before != (self.half_cursor, self.op_cursor):
             self._needed = self.log.end
 
+    def move_behind(self, now: int) -> None:
+        """Open halves that hold the half cursor are put back behind all that is done with, for whoever goes on.
+
+        They are those that nobody could be asked about. A broker looks at nothing but ops: from the cursor on it asks
+        about every version again, replaced or not, and a producer that answers twice commits twice. The last check of
+        each is left to be asked. Raises as `put_back` does.
+        """
+        self.advance()
+        table = self.table
+        done = table.where(lambda part: np.isin(table.status[part], (REPLACED, PARKED)), self.half_cursor)
+        if not len(done):
+            return
+        few = self.settings.max_checks - 1
+        held = table.where(
+            lambda part: (table.status[part] == UNDECIDED) & (table.checks[part] < few), self.half_cursor
+        )
+        held = held[held < done[-1]]
+        for low in range(0, len(held), AT_ONCE):
+            self.put_back(held[low : low + AT_ONCE], now)
+        self.advance()
+
     @property
     def can_be_saved(self) -> bool:
         """Whether all that the cursors rely on is on disk."""
