@@ -44,6 +44,7 @@ QUEUES = 15_000  # of the store with very many queues
 FOR_EACH = 10  # records in each of them, or thereabouts: they are chosen at random
 SHORT = 300 * 20  # bytes of its queues' files: of the usual ones, reading what was written would take minutes
 READ = 10  # so many times fewer messages are read, in calls of a thousand and one by one
+CLIENTS = 8  # threads that send one transaction after another
 RECORDED = 4  # so many times fewer messages where every step is recorded
 BUSY = 0.5  # processes that wanted a core in the minute before
 EXPLORED = (("queue", None), ("transaction", None), ("checkpoint", None), ("transaction", "rocketmq"))
@@ -93,6 +94,7 @@ def main() -> None:
     rows = [
         *_rows(stores, chosen.records, ten=chosen.ten),
         *_implementation_rows(stores, chosen.records),
+        *_decided_rows(stores, chosen.records),
         *_reading_rows(stores, chosen.records // READ),
         *_trace_rows(stores, chosen.traces),
         *_explored_rows(),
@@ -182,6 +184,23 @@ def _implementation_rows(stores: Path, records: int) -> Iterator[Row]:
         name = f"build queues, {workers} workers"
         yield row(name, "build", whole, store, stores, workers, runs=MORE_RUNS, without=f"impl: {one}")
     yield row("recovery scan", "recover", whole, store)
+
+
+def _decided_rows(stores: Path, records: int) -> Iterator[Row]:
+    """Transactions of our own store, and two plain messages for each, which is what the disk has to do for them."""
+
+    def row(name: str, function: str, count: int, *arguments: int, **more: Any) -> Row:
+        command = _call(function, stores, count, *arguments, of="transactions")
+        return Row(f"transactions: {name}", command, Extent(count, 0), scans=False, **more)
+
+    some = max(1, records // 10 // BATCH) * BATCH
+    yield row(f"begun and committed in batches of {BATCH:,}", "batched", some)
+    plain = f"two plain messages each, synchronous, {CLIENTS} threads"
+    few = max(CLIENTS, records // 1000 // CLIENTS * CLIENTS)
+    yield row(plain, "two_appends", few, CLIENTS)
+    name = f"begun and committed one by one, synchronous, {CLIENTS} threads"
+    yield row(name, "one_by_one", few, CLIENTS, without=f"transactions: {plain}")
+    yield row("undecided halves that a round of checks puts back", "check_round", some)
 
 
 def _reading_rows(stores: Path, records: int) -> Iterator[Row]:

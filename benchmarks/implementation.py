@@ -47,7 +47,7 @@ def append(folder: str, count: int, *, recorded: bool = False) -> None:
 
 def append_batch(folder: str, count: int, *, recorded: bool = False) -> None:
     """Messages ten thousand at a time, as columns, otherwise the same."""
-    messages = _columns()
+    messages = columns()
 
     def send(store: Store) -> None:
         for _ in range(count // BATCH):
@@ -58,7 +58,7 @@ def append_batch(folder: str, count: int, *, recorded: bool = False) -> None:
 
 def append_list(folder: str, count: int) -> None:
     """Messages ten thousand at a time, as a plain list, otherwise the same."""
-    bodies = _columns().bodies.tobytes()
+    bodies = columns().bodies.tobytes()
     messages = [
         (*QUEUES[number % len(QUEUES)], bodies[number * BODY : (number + 1) * BODY], {"TAGS": "paid"})
         for number in range(BATCH)
@@ -71,7 +71,8 @@ def append_list(folder: str, count: int) -> None:
     _append(folder, send, count * (BODY + 110), recorded=False)
 
 
-def _columns() -> Messages:
+def columns() -> Messages:
+    """A batch."""
     extra = properties_bytes({"TAGS": "paid"})
     return Messages(
         QUEUES,
@@ -147,7 +148,7 @@ def build(path: str, folder: str, workers: int) -> None:
 
 def build_beside(folder: str, count: int, workers: int) -> None:
     """All queues of a log, while another thread appends to it as fast as it can."""
-    messages, is_built = _columns(), Event()
+    messages, is_built = columns(), Event()
     with tempfile.TemporaryDirectory(dir=folder) as made, Store.open(Path(made, "store"), Settings(workers=0)) as store:
         _touch(3 * count * (BODY + 110))
         for _ in range(count // BATCH):

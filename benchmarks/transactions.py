@@ -13,15 +13,18 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import log10
 from pathlib import Path
 from random import Random
+from threading import Thread
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from benchmarks.implementation import BATCH, columns
+from benchmarks.rows import answer
 from gapless.impl.environment.memory import MemoryDisk
 from gapless.impl.records.record import properties_bytes
 from gapless.impl.store.core import Core
@@ -126,6 +129,77 @@ def visible(capacity: int, folder: Path, count: int = 2_000) -> list[float]:
                 store.wait_for("orders", 0, number)
                 took.append(1_000 * (time.perf_counter() - began))
     return took
+
+
+# -- rows of `make bench` --------------------------------------------------------------------------------------------
+
+
+def batched(folder: str, count: int) -> None:
+    """Transactions ten thousand at a time: begun as columns, and committed."""
+    messages = columns()
+
+    def send(store: Store) -> None:
+        with store.transactions("producers") as tx:
+            for _ in range(count // BATCH):
+                tx.commit_batch(tx.begin_batch(messages))
+
+    _timed(folder, count, send, Settings())
+
+
+def one_by_one(folder: str, count: int, threads: int) -> None:
+    """Transactions of several threads, each on disk before it is committed, and when it is."""
+
+    def send(store: Store) -> None:
+        with store.transactions("producers") as tx:
+            _side_by_side(threads, lambda: [tx.begin("orders", 0, BODY).commit() for _ in range(count // threads)])
+
+    _timed(folder, count, send, Settings(synchronous=True))
+
+
+def two_appends(folder: str, count: int, threads: int) -> None:
+    """Two messages each without a transaction, one after the other, on disk: what the disk lets nobody do faster."""
+
+    def send(store: Store) -> None:
+        def ask() -> None:
+            for _ in range(2 * (count // threads)):
+                store.append("orders", 0, BODY, tag="paid")
+
+        _side_by_side(threads, ask)
+
+    _timed(folder, count, send, Settings(synchronous=True))
+
+
+def check_round(folder: str, count: int) -> None:
+    """One round over undecided halves, whose producers do not know yet: all are put back, and asked about."""
+    with tempfile.TemporaryDirectory(dir=folder) as made, Store.open(made) as store:
+        settings = TransactionSettings(transaction_timeout=0, check_interval=1 << 30)
+        with store.transactions("producers", lambda _half: None, settings) as tx:
+            for _ in range(count // BATCH):
+                tx.begin_batch(columns())
+            time.sleep(0.01)  # they have had their time
+            service = store._service  # noqa: SLF001 - a round comes by itself otherwise
+            assert service is not None  # noqa: S101 - for mypy
+            began = time.perf_counter()
+            service.check_round()
+            answer(time.perf_counter() - began, tx.counts().put_back)
+
+
+def _timed(folder: str, count: int, send: Callable[[Store], None], settings: Settings) -> None:
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        with Store.open(Path(made, "before"), settings) as store:
+            send(store)
+        with Store.open(Path(made, "store"), settings) as store:
+            began = time.perf_counter()
+            send(store)
+            answer(time.perf_counter() - began, count)
+
+
+def _side_by_side(threads: int, ask: Callable[[], object]) -> None:
+    clients = [Thread(target=ask) for _ in range(threads)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
 
 
 # -- shown -----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
+from gapless.impl.workloads.producers import SETTINGS
 from gapless.impl.workloads.threaded import run_threaded
 from gapless.impl.workloads.trial import DISK_FAULTS, FAULTS, Trial
 from gapless.impl.workloads.workload import ClientLogWriter, Workload
@@ -22,8 +23,10 @@ from gapless.stepwise import Stepwise
 if TYPE_CHECKING:
     from types import FrameType
 
-STORE, TRACES, CLIENT = "store", "traces", "client.ndjson"
+STORE, TRACES, CLIENT, LIMITS = "store", "traces", "client.ndjson", "broker.conf"
 ROOM = 2 << 30  # bytes of a workload that a simulated disk takes: it keeps every file twice in memory
+AS_A_BROKER = {"transactionCheckMax": SETTINGS.max_checks, "transactionOpMsgMaxSize": SETTINGS.op_batch_bytes}
+"""The limits that a store does not tell, as a broker's settings tell them: a check finds them beside the store."""
 OVERHEAD = 400  # bytes of a record beside its body, at most: names and properties are short here
 
 
@@ -103,6 +106,8 @@ def run(folder: Path, options: RunOptions) -> Done:
         ClientLogWriter(folder / CLIENT) as client,
     ):
         trial = Trial(options.workload, options.settings(), options.together, options.faults, recorder, client, goes_on)
+        if options.workload.transactions:
+            (folder / LIMITS).write_text("".join(f"{name}={value}\n" for name, value in AS_A_BROKER.items()))
         if options.simulated:
             _run_stepwise(trial, folder)
         else:
@@ -140,6 +145,12 @@ def _summary(trial: Trial, folder: Path, traces: Path) -> list[str]:
         f"{traces}: {trial.recorder.count:,} events",
         f"{client.path}: {counts['ok']:,} acknowledged, {counts['fail']:,} refused, {counts['unknown']:,} unanswered",
     ]
+    if trial.workload.transactions:
+        said = client.decisions
+        lines.append(
+            f"transactions: {said['commit']:,} times asked to commit, {said['rollback']:,} to roll back; "
+            f"producers were asked back {client.asked:,} times"
+        )
     if trial.faults:
         met = ", ".join(f"{name} {trial.met[name]}" for name in FAULTS if name in trial.faults)
         lines.append(f"faults met: {met}{'; the disk was simulated' if trial.faults & DISK_FAULTS else ''}")

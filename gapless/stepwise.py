@@ -8,7 +8,8 @@ from __future__ import annotations
 import errno
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
 from gapless.impl.dispatch.batches import DispatchBatch
@@ -17,9 +18,10 @@ from gapless.impl.records.errors import DiskFull, StoreError
 from gapless.impl.records.record import properties_bytes
 from gapless.impl.store.core import Core
 from gapless.impl.workloads.trial import Trial
-from gapless.impl.workloads.workload import BEGIN, Sending, messages_of
+from gapless.impl.workloads.workload import BEGIN, Fate, Result, Sending, messages_of
 from gapless.properties.simulation.choices import plainest
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
+from gapless.stepwise_transactions import Answer, StepwiseTransactions
 
 TIMES = 3  # that each fault of the disk occurs in a run, where it has so many messages
 SOON = 6  # operations of the disk within which the power is lost, or a flush fails
@@ -39,7 +41,11 @@ class Stepwise:
         self._going = True
         self._power = ""  # the fault by which the power will be lost
         self._now = BEGIN
-        self._waiting: deque[tuple[Sending, int, int, int]] = deque()  # unanswered: number, position and end of each
+        self._waiting: deque[tuple[int, Answer]] = deque()  # answers, and up to where the log is to be flushed for each
+        self._tx: StepwiseTransactions | None = None
+        if trial.workload.transactions:
+            self._tx = StepwiseTransactions(trial, self._chance, self._wait, self._flush)
+        self._whole = False  # all was sent
         self._held: list[DispatchBatch] = []  # by workers
         self._slow: set[int] = set()  # the batches, by their positions, that a slow worker holds
 
@@ -57,6 +63,8 @@ class Stepwise:
         while True:
             core = Core.open(self.disk, self._trial.settings, self._trial.recorder)
             try:
+                if self._tx:
+                    self._tx.open(core, self.disk)
                 self._live(core)
                 core.close(self._now)
             except (PowerLost, StoreError) as end:
@@ -70,8 +78,8 @@ class Stepwise:
         fault = self._power if isinstance(end, PowerLost) else "eio"
         self._trial.met[fault] += 1
         core.abandon()
-        self._trial.tell([send for send, *_ in self._waiting], "unknown")
-        self._waiting.clear()
+        while self._waiting:
+            self._waiting.popleft()[1]("unknown")
         self.disk = self.disk.crash(self._chance.randrange if fault == "torn" else plainest)
         self._power = ""
 
@@ -90,6 +98,8 @@ class Stepwise:
             self._flush_queues: 0.1,
             self._write_checkpoint: 0.05,
         }
+        if self._tx:
+            steps |= {self._decide: 4.0, self._write_op: 1.0, self._check: 1.0}
         while self._going:
             (step,) = self._chance.choices([*steps], [*steps.values()])
             step(core)
@@ -97,23 +107,30 @@ class Stepwise:
         for batch in self._held:
             core.dispatch.build(batch)
             finish(core.dispatch, batch, None)
+        if self._tx:
+            self._now = self._tx.finish(core, self._now, rest=self._whole)
 
     def _append(self, core: Core) -> None:
         group = list(islice(self._sends, self._trial.together))
+        self._whole = not group
         self._going = bool(group) and self._trial.goes_on(self._trial.sent)
         for at, send in enumerate(group, self._trial.sent):
             for fault in self._plan.get(at, ()):
                 self._arm(fault)
             self._now = send.time
         self._trial.sent += len(group)
+        halves = [send for send in group if send.fate is not Fate.SEND]
+        plain = [send for send in group if send.fate is Fate.SEND]
         try:
-            self._append_all(core, group)
+            self._append_all(core, plain)
         except DiskFull:
             self._trial.met["enospc"] += 1
-            self._trial.tell_no_room(group)
+            self._trial.tell_no_room(plain)
         except BaseException:
-            self._trial.tell(group, "unknown")
+            self._trial.tell(plain, "unknown")
             raise
+        if self._tx and halves:
+            self._unless_full(lambda tx: tx.begin(halves, self._now))
 
     def _append_all(self, core: Core, group: list[Sending]) -> None:
         if len(group) == 1:
@@ -121,11 +138,11 @@ class Stepwise:
             queue = core.queues.named(send.topic, send.queue)
             extra, number = properties_bytes(send.properties), queue.next
             position, size = core.append(queue, send.body, extra, self._now)
-            self._waiting.append((send, number, position, position + size))
+            self._wait(position + size, partial(self._sent, send, number, position))
         elif group:
             placed = core.append_many(messages_of(group), self._now)
             for send, (position, size, _, number) in zip(group, placed.T.tolist(), strict=True):
-                self._waiting.append((send, number, position, position + size))
+                self._wait(position + size, partial(self._sent, send, number, position))
 
     def _arm(self, fault: str) -> None:
         """The fault occurs soon."""
@@ -136,6 +153,23 @@ class Stepwise:
         elif not self._power:
             self._power = fault
             self.disk.lose_power_at(self.disk.operations + 1 + self._chance.randrange(SOON))
+
+    def _decide(self, core: Core) -> None:  # noqa: ARG002 - all steps are called alike
+        self._unless_full(lambda tx: tx.decide(self._now))
+
+    def _write_op(self, core: Core) -> None:  # noqa: ARG002 - as above
+        self._unless_full(lambda tx: tx.write_op(self._now))
+
+    def _check(self, core: Core) -> None:
+        self._unless_full(lambda tx: tx.check(core, self._now))
+
+    def _unless_full(self, step: Callable[[StepwiseTransactions], None]) -> None:
+        """A step of transactions, which another one makes up for where the disk is full."""
+        try:
+            if self._tx:
+                step(self._tx)
+        except DiskFull:
+            self._trial.met["enospc"] += 1
 
     def _scan(self, core: Core) -> None:
         try:
@@ -181,7 +215,13 @@ class Stepwise:
 
     # -- answers to producers ----------------------------------------------------------------------------------------
 
+    def _wait(self, end: int, answer: Answer) -> None:
+        self._waiting.append((end, answer))
+
     def _answer(self, flushed: int) -> None:
-        while self._waiting and self._waiting[0][3] <= flushed:
-            send, number, position, _ = self._waiting.popleft()
-            self._trial.client.tell(send, "ok", number, position)
+        while self._waiting and self._waiting[0][0] <= flushed:
+            self._waiting.popleft()[1]("ok")
+
+    def _sent(self, send: Sending, number: int, position: int, result: Result) -> None:
+        place = (number, position) if result == "ok" else (None, None)
+        self._trial.client.tell(send, result, *place)

@@ -37,12 +37,20 @@ def record(
             show_default=False,
         ),
     ] = None,
+    transactions: Annotated[  # noqa: FBT002 - as above
+        bool,
+        typer.Option(
+            "--transactions",
+            help="Half of the messages are halves of transactions: committed, rolled back, or left to the back-check.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same store.")] = 0,
     form: Annotated[Literal["parquet", "ndjson"], typer.Option("--format", help="Of the traces.")] = "parquet",
 ) -> None:
     """Run our own store on a workload, with faults if you like, and leave in DIR the store and its traces.
 
     DIR/store is a store directory, DIR/traces has every step that it took, DIR/client.ndjson what producers were told.
+    With transactions, DIR/broker.conf has the limits that a store does not tell. `gapless check DIR` finds all of it.
     Faults of the disk are those of a simulated one, whose content is then written to DIR/store.
 
     Exit codes: 0 done, 2 wrong usage, or the disk or the store failed, 130 interrupted: what was sent is there.
@@ -54,7 +62,7 @@ def record(
     try:
         shortest, longest = recording.sizes(sizes)
         options = recording.RunOptions(
-            Workload(messages, topics, queues, shortest, longest, rate, seed),
+            Workload(messages, topics, queues, shortest, longest, rate, seed, transactions),
             together=batch,
             synchronous=flush == "sync",
             workers=workers,

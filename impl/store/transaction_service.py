@@ -19,6 +19,7 @@ import numpy as np
 from gapless.impl.environment.real import Clock
 from gapless.impl.records.errors import StoreError
 from gapless.impl.records.record import Ints, Record, read_properties
+from gapless.impl.store.core import Core
 from gapless.impl.transactions import names
 from gapless.impl.transactions.finals import final_of
 from gapless.impl.transactions.transactions import AT_ONCE, Transactions
@@ -30,6 +31,7 @@ class Host(Protocol):
     """The store, as far as its transactions know it."""
 
     clock: Clock
+    core: Core
     _closing: bool
 
     def _locked(self, what: Callable[[], T]) -> T:
@@ -157,6 +159,7 @@ class TransactionService:
 
         Raises DiskFull, Stopped, StoreError.
         """
+        self.step(lambda _tx, _now: None)  # in a forked child this raises, and nobody would release the lock there
         with self._round:
             try:
                 self.step(lambda tx, now: tx.write_op(now))
@@ -173,12 +176,16 @@ class TransactionService:
         if not asked:
             return
 
-        def put_back(tx: Transactions, now: int) -> tuple[Ints, Ints]:
+        def put_back(tx: Transactions, now: int) -> tuple[Ints, Ints, int]:
             of = tx.table.group[due - tx.table.base]
             _, new = tx.put_back(due[np.isin(of, list(asked))], now)
-            return new, tx.table.group[new - tx.table.base].astype(np.int64)
+            return new, tx.table.group[new - tx.table.base].astype(np.int64), tx.log.end
 
-        new, of = self.step(put_back)
+        new, of, end = self.step(put_back)
+        if (
+            self._store.core.settings.synchronous
+        ):  # or a crash could give a number that a producer knows to another half
+            self._store.wait(end)
         answers = [self._ask(asked[group], number) for number, group in zip(new.tolist(), of.tolist(), strict=True)]
         yes, no = (new[[answer is decision for answer in answers]] for decision in (True, False))
         if len(yes):
@@ -206,11 +213,11 @@ class TransactionService:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def end(self, flush: Callable[[], object]) -> None:
-        """A clean stop: what was decided has its op, and the cursors are saved. Nobody else appends any more.
+        """A clean stop: what was decided has its op, and the cursors are saved, past all that is done with.
 
-        `flush`: all is on disk when it returns. Raises DiskFull, Stopped, StoreError.
+        Nobody else appends any more. `flush`: all is on disk when it returns. Raises DiskFull, Stopped, StoreError.
         """
         self.tx.write_ops(self._store.clock())
-        self.tx.advance()
+        self.tx.move_behind(self._store.clock())
         flush()
         self.tx.save()

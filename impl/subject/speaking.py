@@ -24,6 +24,8 @@ from gapless.impl.records.errors import DiskFull, InUse, Refused, StoreError
 from gapless.impl.records.record import Messages
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import STORE_CODE, Store
+from gapless.impl.store.transaction_code import TRANSACTION_CODE
+from gapless.impl.subject.speaking_transactions import OWN_TOPICS, SpeakingTransactions
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -43,18 +45,20 @@ class SpeakingStore:
         self._may_be_interrupted = False
         self._is_loaded = False
         self.store: Store
+        self.transactions: SpeakingTransactions
         self.verbs: dict[str, Callable[[Request], Any]] = {
             verb.__name__: verb
             for verb in (
                 *(self.open, self.append, self.flush, self.queues, self.range, self.read, self.wait, self.expire),
                 *(self.fork, self.close, self.spawn),
+                *(self.begin, self.commit, self.roll_back, self.check, self.undecided),
             )
         }
 
     def serve(self) -> None:
         """Answer what is asked; the process ends with its input, and leaves the store as it is."""
         signal.signal(signal.SIGINT, self._interrupted)
-        self._write({"ready": os.getpid(), "keeps": "acknowledged"})
+        self._write({"ready": os.getpid(), "keeps": "acknowledged", "offers": ["transactions"]})
         mine = self._clients[0]
         start_new_thread(self._listen, ())
         self._serve(mine)
@@ -109,21 +113,25 @@ class SpeakingStore:
         """The folder's store is open. A queue file holds fewer entries than a log file holds small messages."""
         wanted = request["settings"]
         entries = max(8, wanted["file_size"] // 1024)
-        self.store = Store.open(
-            request["folder"],
-            Settings(
-                file_size=wanted["file_size"],
-                queue_file_size=20 * entries,
-                synchronous=wanted["synchronous"],
-                flush_interval=20,
-                queue_flush_interval=30,
-            ),
+        settings = Settings(
+            file_size=wanted["file_size"],
+            queue_file_size=20 * entries,
+            synchronous=wanted["synchronous"],
+            flush_interval=20,
+            queue_flush_interval=30,
         )
+        self.store = Store.open(request["folder"], settings)
+        if "transactions" not in wanted:
+            return
+        try:
+            self.transactions = SpeakingTransactions(self.store, wanted["transactions"], request.get("answers", {}))
+        except BaseException:
+            self.store.abandon()  # it opens whole, or not at all
+            raise
 
     def append(self, request: Request) -> list[int]:
         """The messages' numbers. One is appended by itself, and several as a batch."""
-        asked: list[tuple[str, int, str, int]] = request["messages"]
-        messages = [(topic, queue, _body(name, size), NO_PROPERTIES) for topic, queue, name, size in asked]
+        messages = [(*message, NO_PROPERTIES) for message in _messages(request)]
         if len(messages) == 1:
             topic, queue, body, _ = messages[0]
             return [self.store.append(topic, queue, body).number]
@@ -135,8 +143,8 @@ class SpeakingStore:
         self.store.flush()
 
     def queues(self, _request: Request) -> list[tuple[str, int]]:
-        """Every queue that has a name."""
-        return [(queue.topic, queue.id) for queue in self.store.core.queues.all]
+        """Every queue that producers write to."""
+        return [(queue.topic, queue.id) for queue in self.store.core.queues.all if queue.topic not in OWN_TOPICS]
 
     def range(self, request: Request) -> tuple[int, int]:
         """The first number that is kept, and the end of what consumers see."""
@@ -163,6 +171,28 @@ class SpeakingStore:
         """A clean stop."""
         self.store.close()
 
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def begin(self, request: Request) -> list[int]:
+        """Halves of these messages are there; what names them."""
+        return self.transactions.begin({"messages": _messages(request)})
+
+    def commit(self, request: Request) -> list[int]:
+        """Halves are messages now; their numbers."""
+        return self.transactions.commit(request)
+
+    def roll_back(self, request: Request) -> bool:
+        """Halves will never be messages; whether a crash leaves that so."""
+        return self.transactions.roll_back(request)
+
+    def check(self, request: Request) -> None:
+        """Producers were asked about every half that was undecided."""
+        self.transactions.check(request)
+
+    def undecided(self, request: Request) -> int:
+        """How many halves are undecided."""
+        return self.transactions.undecided(request)
+
     # -- processes ---------------------------------------------------------------------------------------------------
 
     def fork(self, request: Request) -> dict[str, Any]:
@@ -184,7 +214,8 @@ class SpeakingStore:
             for descriptor in (self._source, self._answers):
                 os.close(descriptor)
             outcomes = {}
-            for verb, asked in _every_verb(request):
+            more = _every_verb_of_transactions(request) if hasattr(self, "transactions") else ()
+            for verb, asked in (*more, *_every_verb(request)):
                 try:
                     self.verbs[verb](asked)
                     outcomes[verb] = "done"
@@ -213,6 +244,7 @@ class SpeakingStore:
         """All native code is loaded, and no thread is left but those of this subject: a fork would lose them."""
         before = threads()
         STORE_CODE.load()
+        TRANSACTION_CODE.load()
         while threads() > before:
             time.sleep(0.001)
 
@@ -229,6 +261,22 @@ def _every_verb(request: Request) -> Iterator[tuple[str, Request]]:
     yield "wait", {**names, "number": 0, "timeout": 1}
     yield "expire", {}
     yield "close", {}
+
+
+def _every_verb_of_transactions(request: Request) -> Iterator[tuple[str, Request]]:
+    """Likewise, where there are transactions."""
+    message = [request["topic"], request["queue"], "forked", 10]
+    yield "begin", {"messages": [message]}
+    yield "begin", {"messages": [message, message]}
+    yield "commit", {"halves": [0]}
+    yield "roll_back", {"halves": [0]}
+    yield "check", {}
+    yield "undecided", {}
+
+
+def _messages(request: Request) -> list[tuple[str, int, bytes]]:
+    """Topic, queue and body of each message that is asked for."""
+    return [(topic, queue, _body(name, size)) for topic, queue, name, size in request["messages"]]
 
 
 def _body(name: str, size: int) -> bytes:

@@ -361,6 +361,27 @@ class Transactions(TransactionState):
         if before != (self.half_cursor, self.op_cursor):
             self._needed = self.log.end
 
+    def move_behind(self, now: int) -> None:
+        """Open halves that hold the half cursor are put back behind all that is done with, for whoever goes on.
+
+        They are those that nobody could be asked about. A broker looks at nothing but ops: from the cursor on it asks
+        about every version again, replaced or not, and a producer that answers twice commits twice. The last check of
+        each is left to be asked. Raises as `put_back` does.
+        """
+        self.advance()
+        table = self.table
+        done = table.where(lambda part: np.isin(table.status[part], (REPLACED, PARKED)), self.half_cursor)
+        if not len(done):
+            return
+        few = self.settings.max_checks - 1
+        held = table.where(
+            lambda part: (table.status[part] == UNDECIDED) & (table.checks[part] < few), self.half_cursor
+        )
+        held = held[held < done[-1]]
+        for low in range(0, len(held), AT_ONCE):
+            self.put_back(held[low : low + AT_ONCE], now)
+        self.advance()
+
     @property
     def can_be_saved(self) -> bool:
         """Whether all that the cursors rely on is on disk."""
@@ -383,9 +404,10 @@ class Transactions(TransactionState):
     # -- what is there -----------------------------------------------------------------------------------------------
 
     def undecided(self, numbers: Ints) -> Ints:
-        """Those among these versions that nobody has decided yet."""
+        """Those among these versions that nobody has decided yet, and that have not expired."""
         self._settle()
-        some: Ints = numbers[self.table.status[numbers - self.table.base] == UNDECIDED]
+        at = numbers - self.table.base
+        some: Ints = numbers[(self.table.status[at] == UNDECIDED) & (self.table.position[at] >= self.log.start)]
         return some
 
     def half(self, number: int) -> Record:

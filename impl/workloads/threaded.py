@@ -13,8 +13,10 @@ from gapless.impl.dispatch.batches import DispatchBatch
 from gapless.impl.records.errors import DiskFull
 from gapless.impl.store.core import Core
 from gapless.impl.store.store import Store
+from gapless.impl.workloads.producers import ROUNDS, SETTINGS
+from gapless.impl.workloads.threaded_transactions import ThreadedTransactions
 from gapless.impl.workloads.trial import Trial
-from gapless.impl.workloads.workload import BEGIN, Sending, messages_of
+from gapless.impl.workloads.workload import BEGIN, Fate, Sending, messages_of
 
 NAP = 0.02  # seconds that a slow worker takes
 
@@ -26,16 +28,25 @@ def run_threaded(trial: Trial, folder: Path) -> None:
     with Store.open(folder, trial.settings, clock=lambda: now, recorder=trial.recorder) as store:
         if trial.faults:
             _plant(store.core, trial, random.Random(workload.seed))  # noqa: S311 - a seed is no secret
+        transactions = ThreadedTransactions(store, trial) if workload.transactions else None
         while trial.goes_on(trial.sent) and (group := list(islice(sends, trial.together))):
             if workload.rate:
                 time.sleep(max(0.0, began + trial.sent / workload.rate - time.monotonic()))
             now = group[-1].time
-            _send(store, group, trial)
+            _send(store, [send for send in group if send.fate is Fate.SEND], trial)
+            if transactions:
+                transactions.send([send for send in group if send.fate is not Fate.SEND], now)
             trial.sent += len(group)
+        if transactions and trial.sent == workload.messages:
+            for _ in range(ROUNDS):
+                now += SETTINGS.check_interval
+                transactions.check()
 
 
 def _send(store: Store, group: list[Sending], trial: Trial) -> None:
     """Append messages, and note what was answered. Raises StoreError, for what a producer can do nothing about."""
+    if not group:
+        return
     places: Iterable[tuple[int, int]]
     try:
         if len(group) == 1:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import count, repeat
 from pathlib import Path
+from random import Random
+from threading import Lock
 from types import TracebackType
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -21,6 +26,29 @@ TAGS = ("", "new", "paid", "cancelled")
 TOGETHER = 1 << 12  # messages that are drawn at once
 
 Result = Literal["ok", "fail", "unknown"]
+Decision = Literal["commit", "rollback", "unknown"]
+
+
+class Fate(Enum):
+    """What its producer does about a message."""
+
+    SEND = auto()  # without a transaction: consumers see it at once
+    COMMIT = auto()
+    ROLL_BACK = auto()
+    COMMIT_WHEN_ASKED = auto()
+    ROLL_BACK_WHEN_ASKED = auto()
+    NEVER_KNOW = auto()
+
+
+SHARES = {
+    Fate.SEND: 0.5,
+    Fate.COMMIT: 0.275,
+    Fate.ROLL_BACK: 0.075,
+    Fate.COMMIT_WHEN_ASKED: 0.075,
+    Fate.ROLL_BACK_WHEN_ASKED: 0.05,
+    Fate.NEVER_KNOW: 0.025,
+}
+"""Of the messages of a workload with transactions."""
 
 
 class Sending(NamedTuple):
@@ -32,16 +60,24 @@ class Sending(NamedTuple):
     tag: str
     key: str
     time: int
+    fate: Fate = Fate.SEND
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties of the message: its tag if it has one, and the key that identifies it."""
-        return {"TAGS": self.tag, "UNIQ_KEY": self.key} if self.tag else {"UNIQ_KEY": self.key}
+        """The properties of the message: its tag if it has one, and the key that identifies it.
+
+        A half is identified by the key that the store gives it.
+        """
+        key = {"UNIQ_KEY" if self.fate is Fate.SEND else "KEYS": self.key}
+        return {"TAGS": self.tag, **key} if self.tag else key
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Messages to be sent. `queues`: of each topic · `shortest`, `longest`: bytes of a body · `rate`: a second."""
+    """Messages to be sent. `queues`: of each topic · `shortest`, `longest`: bytes of a body · `rate`: a second.
+
+    `transactions`: half of the messages are sent as halves.
+    """
 
     messages: int
     topics: int = 2
@@ -50,11 +86,13 @@ class Workload:
     longest: int = 2000
     rate: float | None = None
     seed: int = 0
+    transactions: bool = False
 
     def sends(self) -> Iterator[Sending]:
         """The messages, in order: topic, queue, size, content and tag of each are drawn from the seed."""
         random = np.random.default_rng(self.seed)
         content = random.bytes(2 * self.longest + 1)
+        fates = self._fates()
         for low in range(0, self.messages, TOGETHER):
             count = min(TOGETHER, self.messages - low)
             columns = random.integers(0, [self.topics, self.queues, self.longest + 1, len(TAGS)], size=(count, 4))
@@ -68,7 +106,15 @@ class Workload:
                     TAGS[tag],
                     f"{self.seed:08X}{at:024X}",
                     BEGIN + int(at * 1000 / (self.rate or PACE)),
+                    next(fates),
                 )
+
+    def _fates(self) -> Iterator[Fate]:
+        """One for each message, drawn apart from the rest: without transactions, a seed gives what it always gave."""
+        if not self.transactions:
+            return repeat(Fate.SEND)
+        chance = Random(self.seed)  # noqa: S311 - a seed is no secret
+        return (chance.choices([*SHARES], [*SHARES.values()])[0] for _ in count())
 
 
 def messages_of(sends: Sequence[Sending]) -> Messages:
@@ -84,14 +130,18 @@ def topic_name(number: int) -> str:
 class ClientLogWriter:
     """Writes the producers' requests and answers as lines of JSON (traces/README.md). A whole file gets its name.
 
-    `counts`: how often each result was written.
+    `counts`: how often each result was written for a message or a half · `decisions`: what was asked for halves,
+    `asked`: how often the store asked. Any thread may write a line.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.counts: dict[Result, int] = {"ok": 0, "fail": 0, "unknown": 0}
+        self.decisions: Counter[Decision] = Counter()
+        self.asked = 0
         self._unfinished = path.with_name(f".{path.name}.tmp")
         self._file = self._unfinished.open("w", encoding="utf-8")
+        self._writing = Lock()
 
     def __enter__(self) -> Self:
         """The log."""
@@ -107,18 +157,45 @@ class ClientLogWriter:
         finally:
             self._unfinished.unlink(missing_ok=True)
 
-    def tell(self, send: Sending, result: Result, number: int | None = None, position: int | None = None) -> None:
-        """The outcome of one send, and the place that the answer gave."""
+    def tell(
+        self,
+        send: Sending,
+        result: Result,
+        number: int | None = None,
+        position: int | None = None,
+        *,
+        half_key: str | None = None,
+    ) -> None:
+        """The outcome of one send, and the place that the answer gave. `half_key`: it is a half, with this key."""
         self.counts[result] += 1
         place: Mapping[str, int] = {} if number is None or position is None else {"qoff": number, "phys": position}
-        line = {
-            "op": "send",
-            "topic": send.topic,
-            "queue": send.queue,
-            "uniq": send.key,
-            "len": len(send.body),
-            "crc": zlib.crc32(send.body),
-            "result": result,
+        self._write(
+            op="send" if half_key is None else "half",
+            topic=send.topic,
+            queue=send.queue,
+            uniq=half_key or send.key,
+            len=len(send.body),
+            crc=zlib.crc32(send.body),
+            result=result,
             **place,
-        }
-        self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+        )
+
+    def tell_check(self, key: str, number: int, position: int, times: int) -> None:
+        """The store asked about this version of a half."""
+        self.asked += 1
+        self._write(op="check", uniq=key, half=number, phys=position, times=str(times))
+
+    def tell_end(
+        self, key: str, number: int, position: int, decision: Decision, result: Result, *, asked: bool = False
+    ) -> None:
+        """What a producer said of this version of a half, and how that was answered. `asked`: the store had asked.
+
+        That it does not know is never answered.
+        """
+        self.decisions[decision] += 1
+        told = "none" if decision == "unknown" else result
+        self._write(op="end", uniq=key, half=number, phys=position, decision=decision, from_check=asked, result=told)
+
+    def _write(self, **line: Any) -> None:
+        with self._writing:
+            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")

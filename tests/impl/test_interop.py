@@ -14,8 +14,11 @@ from gapless.impl.store.store import Store
 from tests.interop import makers, ours, rounds
 from tests.interop.damage import plant
 from tests.interop.files import Contents, changes, overwritten
+from tests.interop.halves import comparing, faults, writing
+from tests.interop.halves.ledger import COMMIT, OPEN, ROLLBACK, Ledger, Transaction
 from tests.interop.remoting import Consumed
 from tests.interop.written import Message, differences
+from tests.support.rocketmq import transactions
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record, properties
 
@@ -125,6 +128,65 @@ def test_a_store_that_was_abandoned_has_what_a_broker_is_to_recover(tmp_path: Pa
     with Store.open(tmp_path) as store:  # our own recovery
         assert ours.read(store, tmp_path, written).wrong == []
     assert rounds.look(tmp_path, written).wrong == []
+
+
+# -- transactions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Room for a store, and the settings of the broker that is to open it."""
+    (tmp_path / "broker.conf").write_text("transactionCheckMax=5\n")
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clean", [True, False], ids=["closed", "abandoned"])
+def test_a_store_with_transactions_of_every_kind_is_ours_to_go_on_with(home: Path, *, clean: bool) -> None:
+    ledger = writing.write(home, clean=clean)
+    assert len(ledger.of_fate(OPEN)) == (31 if clean else 52)
+    assert bool(ledger.told_again) != clean
+    assert comparing.judge(ledger, "strict").wrong == []
+    ledger.told_again.clear()  # our recovery finds them
+    assert [step.wrong for step in writing.visit(ledger) if step.wrong] == []
+    assert {body.split(b"/")[1] for body in ledger.of_fate(OPEN)} == {b"never"}
+    assert comparing.judge(ledger, "strict").wrong == []
+
+
+def test_what_is_asked_and_seen_is_held_against_the_ledger(home: Path) -> None:
+    ledger = Ledger(home)
+    ledger.transactions[b"commit/none/1"] = Transaction(QUEUE, COMMIT)
+    ledger.transactions[b"rollback/none/2"] = Transaction(QUEUE, ROLLBACK)
+
+    def told(*bodies: bytes, twice: tuple[bytes, ...] = ()) -> list[str]:
+        found = Consumed([replace(RECORDS[0], body=body) for body in bodies])
+        return comparing.compare(ledger, lambda _: found, "it hands out", twice=twice).wrong
+
+    assert told(b"commit/none/1") == []
+    assert told() == [
+        "orders/1: what was consumed before is not there any more",
+        "orders/1: it hands out commit/none/1 0 times, not 1",
+    ]
+    assert told(b"commit/none/1", b"rollback/none/2") == ["orders/1: it hands out rollback/none/2 1 times, not 0"]
+    ledger.seen.clear()
+    assert told(b"commit/none/1", b"commit/none/1") == ["orders/1: it hands out commit/none/1 2 times, not 1"]
+    assert told(b"commit/none/1", b"commit/none/1", twice=(b"commit/none/1",)) == []
+    asked = comparing.compare_asked([b"commit/none/1"], [b"open/commit/3"], "it asks")
+    assert asked.wrong == [
+        "it asks about commit/none/1, which is decided",
+        "it asks nobody about open/commit/3, which is open",
+    ]
+
+
+def test_faults_in_transactions_are_told_by_both_judges(home: Path) -> None:
+    ledger, planted = faults.write(home)
+    assert len({fault.body for fault in planted}) == 5
+    departed = {departure.rule for departure in transactions.departures(home / "store")}
+    assert departed >= {"TX3", "TX9"}
+    assert any("the verdict is departs" in line for line in comparing.judge(ledger, "rocketmq").wrong)
+
+
+# -- where no broker can be had --------------------------------------------------------------------------------------
 
 
 def test_without_maven_or_a_java_it_is_skipped_in_one_line(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gapless.impl.environment.real import wall_clock
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.transactions import names
 from gapless.properties.machines.interrupts.interrupting import Interrupter
@@ -30,6 +33,7 @@ from tests.support.rocketmq.transaction_broker import TransactionBroker
 SMALL = Settings(file_size=1 << 16, queue_file_size=4000)
 QUICK = TransactionSettings(check_interval=20, transaction_timeout=0, op_batch_interval=50, max_checks=3)
 SLOW = TransactionSettings(check_interval=1 << 30, transaction_timeout=0, op_batch_interval=1 << 30)
+SLOW_FEW = replace(SLOW, max_checks=3)
 BODIES = [b"%d" % number for number in range(20)]
 
 
@@ -159,6 +163,24 @@ def test_a_producer_is_asked_until_it_knows(store: Store) -> None:
     assert mine == [(times, {"TAGS": "t", "KEYS": "k"}) for times in (1, 2, 3)]
 
 
+def test_a_producer_is_asked_about_what_no_crash_can_take(tmp_path: Path) -> None:
+    """Its number would be another half's then, and who decides later would decide about that one."""
+    safe: list[bool] = []
+    opened: list[Store] = []
+
+    def ask(half: UndecidedHalf) -> bool:
+        safe.append(opened[0].core.log.flushed > half.record.position)
+        return True
+
+    settings = Settings(file_size=1 << 16, synchronous=True)
+    with Store.open(tmp_path, settings) as store, store.transactions("billing", ask, SLOW) as tx:
+        opened.append(store)
+        tx.begin_batch([("orders", 0, b"paid", {})] * 3)
+        sleep(0.002)
+        store._service.check_round()  # type: ignore[union-attr]
+    assert safe == [True] * 3
+
+
 def test_who_never_knows_is_set_aside_and_who_is_not_there_is_not_asked(store: Store) -> None:
     with store.transactions("away", settings=QUICK) as away:
         waits = away.begin("orders", 0, b"waits")
@@ -172,6 +194,28 @@ def test_who_never_knows_is_set_aside_and_who_is_not_there_is_not_asked(store: S
         waits.commit()
     with pytest.raises(Refused, match="one store has one kind"):
         store.transactions("other", settings=SLOW)
+
+
+def test_a_clean_stop_leaves_no_old_version_behind_the_cursor(tmp_path: Path) -> None:
+    """A broker would ask about each again, and commit each again; what nobody could be asked about is still open."""
+    for life in range(5):
+        with Store.open(tmp_path, SMALL) as store, store.transactions("billing", lambda _: None, SLOW_FEW) as tx:
+            if life == 0:
+                store.transactions("away").begin("orders", 0, b"away")
+            tx.begin("orders", 0, b"asked about")
+            sleep(0.002)
+            store._service.check_round()  # type: ignore[union-attr]
+        with Store.open(tmp_path, SMALL) as store:
+            found = store.transactions("billing", settings=SLOW_FEW)._service.tx
+            low = found.half_cursor
+            keys = [found.half(number).properties[names.KEY] for number in range(low, found.table.end)]
+            away = [found.half(number) for number in range(low, found.table.end) if found.group_of(number) == "away"]
+        conforms(tmp_path)
+        if life < 2:  # then its checks are spent but for one, and it holds the cursor again
+            assert len(keys) == len({*keys})
+        assert [(half.body, half.properties.get(names.CHECK_TIMES, "0")) for half in away] == [
+            (b"away", str(min(life + 1, 2)))
+        ]
 
 
 def test_what_is_open_is_found_again_and_what_is_decided_stays(tmp_path: Path) -> None:
@@ -293,6 +337,41 @@ def test_a_forked_child_leaves_them_alone(tmp_path: Path) -> None:
         assert os.waitpid(child, 0)[1] == 0
         assert order.commit().number == 0
     conforms(tmp_path)
+
+
+def test_what_expires_while_its_producer_is_asked_stops_no_round(tmp_path: Path) -> None:
+    """Found by the black-box machine: the others that were answered were left for the next round."""
+    with Store.open(tmp_path, SMALL) as opened:
+
+        def was_it_paid(half: UndecidedHalf) -> bool:
+            position = half.record.position
+            numbers = [opened.append("stocks", 0, bytes(1000)).number for _ in range(200)]
+            opened.wait_for("stocks", 0, numbers[-1])
+            opened.flush()
+            opened.expire(wall_clock() + 1)
+            return opened.core.log.start > position
+
+        with opened.transactions("billing", was_it_paid, SLOW) as tx:
+            tx.begin("orders", 0, b"first")
+            sleep(0.002)
+            tx._service.check_round()
+            assert tx.counts().undecided == 0
+            assert bodies(opened) == []
+
+
+def test_in_a_forked_child_no_round_waits_for_one_of_the_parent(tmp_path: Path) -> None:
+    """Found by the black-box machine: the thread that would have ended that round is not in the child."""
+    with Store.open(tmp_path, SMALL) as store, store.transactions("billing", lambda _half: None, SLOW) as tx:
+        with tx._service._round:
+            child = os.fork()
+            if not child:
+                signal.alarm(10)
+                try:
+                    tx._service.check_round()
+                except Stopped:
+                    os._exit(0)
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_many_threads_decide_at_once(tmp_path: Path) -> None:

@@ -78,14 +78,14 @@ class Broker:
         try:
             self._wait_until_it_serves()
         except BaseException:
-            self._kill()
+            self.kill()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._kill()
+        self.kill()
 
     def stop(self) -> None:
         """Ask it to stop, and wait until it has: the store is then as after any orderly stop."""
@@ -146,8 +146,8 @@ class Broker:
         errors = [line for line in self.complaints() if " ERROR " in line]
         return BrokerFailed("\n".join([f"the broker over {self.store} {how}", *errors[-5:], *thrown[-5:]]))
 
-    def _kill(self) -> None:
-        """The whole session that it leads, so that nothing of it stays behind."""
+    def kill(self) -> None:
+        """Without a word: the whole session that it leads, so that nothing of it stays behind."""
         if self.process and self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()

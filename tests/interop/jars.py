@@ -58,11 +58,12 @@ def _java_version(java: str) -> int:
 def fetch(tools: Tools, version: str, build: Path) -> Path:
     """The folder with the jars of a broker of this version; they are fetched once. Raises `NotFetched`."""
     jars = build / f"rocketmq-{version}"
-    if (jars / "complete").exists():
+    complete, pom = jars / "complete", HERE / "pom.xml"
+    if complete.exists() and complete.read_text() == pom.read_text():
         return jars
     shutil.rmtree(jars, ignore_errors=True)
     jars.mkdir(parents=True)
-    command = [tools.maven, "--batch-mode", "--quiet", f"--file={HERE / 'pom.xml'}", f"-Drocketmq.version={version}"]
+    command = [tools.maven, "--batch-mode", "--quiet", f"--file={pom}", f"-Drocketmq.version={version}"]
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={jars.absolute()}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_WITHIN)
@@ -71,5 +72,5 @@ def fetch(tools: Tools, version: str, build: Path) -> Path:
     if done.returncode or not any(jars.glob("rocketmq-broker-*.jar")):
         said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line][:3]
         raise NotFetched("\n".join([f"Maven could not bring RocketMQ {version}:", *said]))
-    (jars / "complete").touch()
+    complete.write_text(pom.read_text())
     return jars

@@ -17,7 +17,15 @@ from typing import Any, Self
 from tests.support.rocketmq import stores
 from tests.support.rocketmq.stores import Queue, Record
 
-PULL, UPDATE_TOPIC, SEARCH_BY_TIME, MAX_NUMBER, MIN_NUMBER, SEND = 11, 17, 29, 30, 31, 310  # request codes
+PULL, UPDATE_TOPIC, UPDATE_SETTINGS, SEARCH_BY_TIME, MAX_NUMBER, MIN_NUMBER, SEND = (
+    11,
+    17,
+    25,
+    29,
+    30,
+    31,
+    310,
+)  # request codes
 OK, RETRY_AT_ONCE = 0, 20  # what is answered
 INLINE_SUBSCRIPTION = 4  # of the flags of a pull
 ANSWER = 1  # of the flags of a frame
@@ -73,6 +81,10 @@ class Client:
         wanted = {"topic": name, "defaultTopic": "TBW102", "readQueueNums": queues, "writeQueueNums": queues}
         rest = {"perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": "false"}
         self._granted(UPDATE_TOPIC, wanted | rest)
+
+    def configure(self, **settings: int) -> None:
+        """The broker has these settings from now on. Raises `Refused`."""
+        self._granted(UPDATE_SETTINGS, {}, "".join(f"{name}={value}\n" for name, value in settings.items()).encode())
 
     def send(self, queue: Queue, body: bytes, properties: dict[str, str]) -> tuple[int, int]:
         """The number and the position that the broker gave the message. Raises `Refused`."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from gapless.impl.records.errors import InUse
 from gapless.impl.store.store import Store
@@ -168,13 +169,9 @@ def check(home: Path, written: Written, *, indexed: bool = True) -> Step:
 
     In a store that was abandoned, not all need be indexed.
     """
-    report = home / "check.json"
-    command = [sys.executable, "-m", "gapless", "check", str(home), "--profile", "rocketmq", "--json", str(report)]
-    report.unlink(missing_ok=True)
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
-    if not report.exists():
-        return Step("gapless check", "no report", (done.stdout + done.stderr).splitlines()[-5:])
-    found = json.loads(report.read_text())
+    found, told = report(home, "rocketmq")
+    if not found:
+        return Step("gapless check", "no report", told)
     coverage = found["coverage"]
     seen = {
         "records": found["sources"][0]["records"],
@@ -184,11 +181,24 @@ def check(home: Path, written: Written, *, indexed: bool = True) -> Step:
     wrong = [
         f"{name}: {count}, and {written.count} were written" for name, count in seen.items() if count != written.count
     ]
-    if found["verdict"] != "conforms":
-        wrong += [f"the verdict is {found['verdict']}", *(finding["message"] for finding in found["findings"][:3])]
-    wrong += [f"exit code {done.returncode}"] if done.returncode else []
+    wrong += told
     notes = [f"{found['findings_total']} findings"] if found["findings_total"] else []
     return Step("gapless check", ", ".join([found["verdict"], f"{seen['records']} records", *notes]), wrong)
+
+
+def report(home: Path, profile: str) -> tuple[dict[str, Any], list[str]]:
+    """What `gapless check` says in JSON, and what is not as it should be; nothing where there is no report."""
+    file = home / "check.json"
+    command = [sys.executable, "-m", "gapless", "check", str(home), "--profile", profile, "--json", str(file)]
+    file.unlink(missing_ok=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    if not file.exists():
+        return {}, (done.stdout + done.stderr).splitlines()[-5:]
+    found = json.loads(file.read_text())
+    wrong = []
+    if found["verdict"] != "conforms":
+        wrong += [f"the verdict is {found['verdict']}", *(finding["message"] for finding in found["findings"][:3])]
+    return found, wrong + ([f"exit code {done.returncode}"] if done.returncode else [])
 
 
 def complain(broker: Broker) -> Step:

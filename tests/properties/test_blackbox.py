@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gapless.properties.machines.blackbox.cases import run_cases
+from gapless.properties.machines.blackbox.half_ledger import HalfEntry, HalfLedger
 from gapless.properties.machines.blackbox.ledger import ClientLedger, FoundMessage
 from gapless.properties.machines.blackbox.subject_process import SentBody
 from gapless.properties.machines.blackbox.tally import BlackBoxTally
@@ -42,16 +43,31 @@ def test_a_store_that_is_not_ours_is_judged_by_the_same() -> None:
     assert tally.counts["messages found"] > 100
 
 
+def test_a_store_without_transactions_is_not_asked_for_any() -> None:
+    tally = run_cases(range(3), f"{NAIVE} {naive_store.PLAIN}", checked=False)
+    assert not tally.failures
+    assert not tally.counts["halves"]
+    tally.counts["kills"] += 5000
+    assert not any("halves" in few for few in tally.too_few())
+
+
 FINDINGS = {
-    "acknowledges before it writes": "is lost",
+    "acknowledges before it writes": "",
     "loses its last message when it is interrupted": "",
     "keeps its lock in a forked child": "in use",
-    "works in a forked child": "a forked child could append",
+    "works in a forked child": "",
     "skips a number": "",
     "has no lock": "a second process may open the store",
     "keeps what it refuses": "it was refused, lost, or never begun",
     "expires more than it has": "",
     "dies of an interrupt": "the process died by itself",
+    "shows a half": "",
+    "acknowledges a commit before it writes": "",
+    "commits twice": "",
+    "undoes a durable rollback": "",
+    "commits what was rolled back": "",
+    "forgets a half": "",
+    "asks nobody": "",
 }
 
 
@@ -82,6 +98,10 @@ def test_too_few_of_a_kind_are_no_pass() -> None:
         "forks",
         "limits",
         "closes",
+        "halves",
+        "commits",
+        "rollbacks",
+        "checked halves",
     ]
 
 
@@ -191,3 +211,81 @@ def test_pipes_and_processes_are_given_back() -> None:
     before = held()
     run_cases(range(1), NAIVE, checked=False)
     assert held() == before
+
+
+# -- what the ledger of halves holds against a store -----------------------------------------------------------------
+
+
+def _halves(*names: str) -> tuple[ClientLedger, HalfLedger, list[HalfEntry]]:
+    """Halves that were begun and acknowledged."""
+    ledger = ClientLedger()
+    ledger.is_lasting = True
+    halves = HalfLedger(ledger, 3, asks_by_itself=False)
+    begun = halves.ask([SentBody(QUEUE, name, 10) for name in names], ["commit"] * len(names))
+    halves.begin(begun)
+    ledger.tick()
+    halves.acknowledge(begun, list(names), safe=True)
+    return ledger, halves, begun
+
+
+def test_a_half_is_not_seen_before_somebody_commits_it() -> None:
+    ledger, halves, (half,) = _halves("one")
+    with pytest.raises(Mismatch, match="it was refused, lost, or never begun"):
+        ledger.find(QUEUE, 0, 1, [_row(0, half.message.sent)])
+    halves.require_count(1)
+    with pytest.raises(Mismatch, match="0 halves are undecided, and these 1 are"):
+        halves.require_count(0)
+    halves.begin_to_decide([half], "commit")
+    ledger.find(QUEUE, 0, 1, [_row(0, half.message.sent)])
+
+
+def test_a_commit_that_was_acknowledged_is_there_for_ever() -> None:
+    ledger, halves, (half,) = _halves("one")
+    halves.begin_to_decide([half], "commit")
+    halves.end_to_decide([half])
+    halves.committed([half], [0], safe=True)
+    with pytest.raises(Mismatch, match="was committed, and is rolled back"):
+        halves.rolled_back([half], durably=False)
+    with pytest.raises(Mismatch, match="nothing speaks against it"):
+        halves.refused([half], "commit", "")
+    halves.died()
+    with pytest.raises(Mismatch, match="is lost"):
+        ledger.find(QUEUE, 0, 0, [])
+
+
+def test_a_rollback_that_was_not_durable_may_be_undone() -> None:
+    for is_durable in (False, True):
+        _, halves, (half,) = _halves("one")
+        halves.begin_to_decide([half], "roll_back")
+        halves.end_to_decide([half])
+        halves.rolled_back([half], durably=is_durable)
+        with pytest.raises(Mismatch, match="was rolled back, and is committed"):
+            halves.committed([half], [0], safe=True)
+        halves.died()
+        halves.begin_to_decide([half], "commit")
+        halves.end_to_decide([half])
+        if is_durable:
+            with pytest.raises(Mismatch, match="was rolled back, and is committed"):
+                halves.committed([half], [0], safe=True)
+        else:
+            halves.committed([half], [0], safe=True)
+
+
+def test_an_undecided_half_is_not_refused_until_its_checks_are_spent() -> None:
+    _, halves, (half,) = _halves("one")
+    for _ in range(3):
+        with pytest.raises(Mismatch, match="nothing speaks against it"):
+            halves.refused([half], "commit", "")
+        assert not halves.begin_to_check()
+        halves.end_to_check()
+    halves.refused([half], "commit", "")
+
+
+def test_a_round_decides_what_producers_know() -> None:
+    ledger, halves, _ = _halves("one")
+    halves.told({"one": "commit"})
+    ledger.tick()
+    asked = halves.begin_to_check()
+    assert halves.checked(ledger.clock, asked) == 1
+    with pytest.raises(Mismatch, match="is lost"):
+        ledger.find(QUEUE, 0, 0, [])

@@ -248,7 +248,7 @@ FOUND_BY: dict[str, tuple[FirstFailure, str]] = {
 def test_a_fault_of_a_naive_store_is_found(fault: Any) -> None:
     first_failure, told = FOUND_BY[fault.name]
     with fault.planted():
-        found = first_failure(NaiveSubject, 600)
+        found = first_failure(NaiveSubject, 4000)
     assert found is not None
     assert told in found[1], found
 

@@ -1,9 +1,13 @@
 """Transactions beside their specs: random walks through crashes find nothing, and each of the faults planted there."""
 
+import json
 import os
+import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -12,6 +16,7 @@ from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.ours.transactional.planted import FAULTS
 from gapless.properties.ours.transactional.walk import TransactionWalk
 from gapless.traces.check import check
+from gapless.traces.report.values import Report
 
 WALKS = {"quick": 10, "ci": 40, "night": 400}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
 CHECKED = 8  # walks whose files are held against the specs by the strict check
@@ -34,17 +39,61 @@ def test_every_step_is_taken_by_both_or_refused_by_both(walks: list[TransactionW
         assert {"kill", "power lost in a step", "again", "refused", "not safe yet", "_park", "_check"} <= tally.keys()
 
 
+def judged(one: TransactionWalk, folder: Path, client: list[dict[str, Any]]) -> Report:
+    """What the strict check says of what a walk left, and of what its producers wrote down."""
+    (folder / "store").mkdir(parents=True)
+    one.disk.save(folder / "store")
+    chosen = one.pair.chosen
+    (folder / "broker.conf").write_text(
+        f"transactionCheckMax={chosen.max_checks}\ntransactionOpMsgMaxSize={chosen.op_bytes}\n"
+    )
+    (folder / "client.ndjson").write_text("".join(json.dumps(line) + "\n" for line in client))
+    return check([folder], profile="strict")
+
+
 def test_what_a_walk_through_crashes_leaves_conforms_under_strict(walks: list[TransactionWalk], tmp_path: Path) -> None:
+    """With the word of its producers: who prepared and decided what, and was asked about it, and told."""
     for number, one in enumerate(walks[:CHECKED]):
-        folder = tmp_path / str(number) / "store"
-        folder.mkdir(parents=True)
-        one.disk.save(folder)
-        (folder.parent / "broker.conf").write_text(
-            f"transactionCheckMax={one.max_checks}\ntransactionOpMsgMaxSize={one.op_bytes}\n"
-        )
-        report = check([folder.parent], profile="strict")
+        report = judged(one, tmp_path / str(number), one.pair.client.lines)
         assert report.verdict == "conforms", report.findings
         assert report.sources[0].records
+        assert report.clients[0].back_checks + report.clients[0].decisions
+
+
+def is_of(line: dict[str, Any], op: str, decision: str | None = None) -> bool:
+    return line["op"] == op and line.get("decision") == decision and line["result"] == "ok"
+
+
+Told = list[dict[str, Any]]
+LIES: dict[str, tuple[Callable[[Told], Told], str]] = {
+    "nobody asked to commit it": (
+        lambda told: [line for line in told if line["op"] != "end"],
+        "its producer did not ask for it",
+    ),
+    "nobody sent it": (lambda told: [line for line in told if not is_of(line, "half")], "no client sent the message"),
+    "it lies elsewhere": (
+        lambda told: (
+            [line | {"phys": line["phys"] + (line.get("qoff") == 0)} for line in told if is_of(line, "half")]
+            + [line for line in told if not is_of(line, "half")]
+        ),
+        "the broker answered that",
+    ),
+    "what was rolled back was committed": (
+        lambda told: [line | {"decision": "commit"} if is_of(line, "end", "rollback") else line for line in told],
+        "nobody rolled it back|was acknowledged as committed, and is not",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_producers_are_listened_to(lie: str, walks: list[TransactionWalk], tmp_path: Path) -> None:
+    def told(one: TransactionWalk) -> int:
+        return min(sum(is_of(line, "end", what) for line in one.pair.client.lines) for what in ("commit", "rollback"))
+
+    one, (change, says) = max(walks, key=told), LIES[lie]
+    report = judged(one, tmp_path / "told", change(one.pair.client.lines))
+    assert report.verdict == "departs"
+    assert any(re.search(says, finding.message) for finding in report.findings), report.findings
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -25,7 +25,17 @@ FAULTS = (
     "keeps what it refuses",
     "expires more than it has",
     "dies of an interrupt",
+    "shows a half",
+    "acknowledges a commit before it writes",
+    "commits twice",
+    "undoes a durable rollback",
+    "commits what was rolled back",
+    "forgets a half",
+    "asks nobody",
 )
+
+PLAIN = "without transactions"
+"""In the place of a fault: it has none, and no such verbs."""
 
 Message = tuple[str, int, str, int]
 Request = dict[str, Any]
@@ -39,6 +49,9 @@ class NaiveStore:
         self.path, self.lock, self.file, self.largest = Path(), -1, -1, 0
         self.messages: dict[tuple[str, int], list[Message | None]] = {}
         self.first: dict[tuple[str, int], int] = {}
+        self.halves: list[Message] = []
+        self.decided: dict[int, str] = {}  # halves, by their place
+        self.answers: dict[str, str] = {}
         self.unwritten: list[bytes] = []
         self.may_be_interrupted = self.is_child = False
 
@@ -70,6 +83,7 @@ class NaiveStore:
             self.lock = os.open(self.path.with_name("lock"), os.O_RDWR | os.O_CREAT)
         if self.fault != "has no lock":
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.answers = request.get("answers", {})
         if self.file < 0:
             self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         self.read_again()
@@ -78,14 +92,23 @@ class NaiveStore:
         """All as the file has it. What was not written to its end is cut off."""
         if self.file < 0 or self.is_child:
             return
-        self.messages, self.first = {}, {}
+        self.messages, self.first, self.halves, self.decided = {}, {}, [], {}
         lines = os.pread(self.file, os.fstat(self.file).st_size, 0).split(b"\n")
         os.ftruncate(self.file, sum(len(line) + 1 for line in lines[:-1]))
         for line in lines[:-1]:
             self.apply(*json.loads(line))
 
-    def apply(self, messages: list[Message], first: list[tuple[str, int, int]]) -> list[int]:
-        """Do what a line says; returns the messages' numbers."""
+    def apply(
+        self, messages: list[Message], first: list[tuple[str, int, int]], half: str = "", of: int = -1
+    ) -> list[int]:
+        """Do what a line says; returns the messages' numbers. `half`: what becomes of one, or `begun`."""
+        messages = [(topic, queue, name, size) for topic, queue, name, size in messages]  # JSON has lists
+        if half == "begun":
+            self.halves += messages
+            if self.fault != "shows a half" or len(self.halves) % 9:
+                return [len(self.halves) - 1]
+        elif half:
+            self.decided[of] = half
         numbers = []
         for topic, queue, name, size in messages:
             there = self.messages.setdefault((topic, queue), [])
@@ -96,17 +119,23 @@ class NaiveStore:
         self.first |= {(topic, queue): number for topic, queue, number in first}
         return numbers
 
-    def write(self, messages: list[Message], first: list[tuple[str, int, int]]) -> list[int]:
+    def write(
+        self, messages: list[Message], first: list[tuple[str, int, int]], half: str = "", of: int = -1
+    ) -> list[int]:
         """A line is in the file, and done."""
-        line = json.dumps([messages, first]).encode() + b"\n"
-        if self.fault == "acknowledges before it writes" and len(self.unwritten) < 4:
+        line = json.dumps([messages, first, half, of]).encode() + b"\n"
+        is_early = {
+            "acknowledges before it writes": not half,
+            "acknowledges a commit before it writes": half == "commit",
+        }
+        if is_early.get(self.fault, False) and len(self.unwritten) < 4:
             self.unwritten.append(line)
-            return self.apply(messages, first)
+            return self.apply(messages, first, half, of)
         self._flush({})
         if os.write(self.file, line) != len(line):
             raise OSError("no room")
         os.fsync(self.file)
-        return self.apply(messages, first)
+        return self.apply(messages, first, half, of)
 
     def _append(self, request: Request) -> list[int]:
         messages = [tuple(message) for message in request["messages"]]
@@ -157,6 +186,50 @@ class NaiveStore:
         self._flush({})
         fcntl.flock(self.lock, fcntl.LOCK_UN)
 
+    def _begin(self, request: Request) -> list[int]:
+        messages = [tuple(message) for message in request["messages"]]
+        is_kept = self.fault != "forgets a half" or len(self.halves) < 10
+        begin = self.write if is_kept else self.apply
+        return [begin([message], [], "begun")[0] for message in messages]
+
+    def _decide(self, half: int, decision: str) -> int:
+        """The number of a committed message; -1 of one that was rolled back. What is decided otherwise is refused."""
+        before = self.decided.get(half)
+        if self.fault == "commits what was rolled back" and decision == "commit":
+            before = None
+        if before not in {None, decision} or half >= len(self.halves):
+            raise ValueError
+        message = self.halves[half]
+        if before is None or (self.fault == "commits twice" and half % 3 == 0):
+            self.write([message] if decision == "commit" else [], [], decision, half)
+        if decision == "roll_back":
+            return -1
+        return self.messages[message[0], message[1]].index(message)
+
+    def _commit(self, request: Request) -> list[int]:
+        is_refused = any(self.decided.get(half, "commit") != "commit" for half in request["halves"])
+        if is_refused and self.fault != "commits what was rolled back":
+            raise ValueError
+        return [self._decide(half, "commit") for half in request["halves"]]
+
+    def _roll_back(self, request: Request) -> bool:
+        if any(self.decided.get(half, "roll_back") != "roll_back" for half in request["halves"]):
+            raise ValueError
+        for half in request["halves"]:
+            if self.fault == "undoes a durable rollback":
+                self.decided[half] = "roll_back"
+            else:
+                self._decide(half, "roll_back")
+        return True
+
+    def _check(self, _request: Request) -> None:
+        for half, (_, _, name, _) in enumerate(self.halves):
+            if half not in self.decided and name in self.answers and self.fault != "asks nobody":
+                self._decide(half, self.answers[name])
+
+    def _undecided(self, _request: Request) -> int:
+        return len(self.halves) - len(self.decided)
+
     def _fork(self, request: Request) -> Request:
         heard, told = os.pipe()
         self.may_be_interrupted = False
@@ -175,7 +248,7 @@ class NaiveStore:
         asked = [
             {"verb": "append", "messages": [[*name.values(), "forked", 10]]},
             {"verb": "read", **name, "number": 0, "count": 1},
-            *({"verb": verb, **name} for verb in ("flush", "range", "expire")),
+            *({"verb": verb, **name} for verb in ("flush", "range", "expire", "check", "undecided")),
         ]
         outcomes = {one["verb"]: self.answer(one).get("error", "done") for one in asked}
         os.write(told, json.dumps(outcomes).encode())
@@ -195,7 +268,7 @@ class NaiveStore:
     def _cut_last(self) -> None:
         lines = os.pread(self.file, 1 << 30, 0).splitlines(keepends=True)
         if lines:
-            messages, first = json.loads(lines[-1])
+            messages, first, *_ = json.loads(lines[-1])
             os.ftruncate(self.file, sum(map(len, lines[:-1])))
             os.write(self.file, json.dumps([messages[:-1], first]).encode() + b"\n")
 
@@ -203,7 +276,8 @@ class NaiveStore:
 def main() -> None:
     store = NaiveStore(" ".join(sys.argv[1:]))
     signal.signal(signal.SIGINT, store.interrupted)
-    os.write(1, json.dumps({"ready": os.getpid(), "keeps": "acknowledged"}).encode() + b"\n")
+    offers = [] if store.fault == PLAIN else ["transactions"]
+    os.write(1, json.dumps({"ready": os.getpid(), "keeps": "acknowledged", "offers": offers}).encode() + b"\n")
     rest = b""
     while data := os.read(0, 1 << 16):
         *lines, rest = (rest + data).split(b"\n")

@@ -19,10 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from gapless.properties.machines.blackbox.conversation import Conversation
+from gapless.properties.machines.blackbox.half_ledger import Decision, HalfLedger
 from gapless.properties.machines.blackbox.ledger import ClientLedger
 from gapless.properties.machines.blackbox.limits import KINDS, Kind, SmallDisk
 from gapless.properties.machines.blackbox.subject_process import Answer, SubjectMaker
-from gapless.properties.machines.blackbox.tally import BlackBoxTally, FailedCase
+from gapless.properties.machines.blackbox.tally import OF_TRANSACTIONS, BlackBoxTally, FailedCase
 from gapless.properties.machines.blackbox.workload import Disturbance, LifePlan, LifePlanner, PlannedCall
 from gapless.properties.machines.mismatch import Mismatch, expect
 from gapless.traces.check import check
@@ -30,6 +31,8 @@ from gapless.traces.check import check
 LIVES = 8
 CHECKED = 0.5  # of the stores that were killed are judged as they lie there, and as many when they were opened again
 ON_SMALL_DISKS = 0.15  # of the stores
+WITH_TRANSACTIONS = 0.7  # of the stores, where the subject offers them
+ANSWERED = 0.5  # of the halves that are left when a process ends: the next one knows what to answer about them
 YOUNG = 5.0  # seconds within which a child that was just forked comes to close its copy of the lock
 A_BATCH = 0.012  # seconds within which a large batch is asked for, read and written
 BUSY = 8  # calls that are sent before a disturbance comes, so that it finds somebody at work
@@ -47,6 +50,7 @@ class StoreCase:
         self.subjects, self.folder, self.tally, self.checked = subjects, folder, tally, checked
         self.planner = LifePlanner(self.chance)
         self.ledger = ClientLedger()
+        self.halves = HalfLedger(self.ledger, 0, asks_by_itself=False)
         self.lines: list[str] = []
         self.disk: SmallDisk | None = None
         self.talk: Conversation | None = None
@@ -57,6 +61,10 @@ class StoreCase:
         """All lives, and a clean stop. Raises Mismatch."""
         how = "synchronous" if self.planner.synchronous else "flushed now and then"
         self._tell(f"a store with files of {self.planner.file_size:,} bytes, {how}")
+        if "transactions" not in self.subjects.offers:
+            self.tally.skipped |= {f"{kind}: the subject offers no transactions" for kind in OF_TRANSACTIONS}
+        elif self.chance.random() < WITH_TRANSACTIONS:
+            self._begin_transactions()
         if disk is not None:
             size = self.chance.choice(DISKS)
             self.disk = SmallDisk(self.folder, size, disk)
@@ -68,16 +76,33 @@ class StoreCase:
                 self._life(number, self.planner.life())
             if self.disk is not None:
                 self.disk.widen()
+            if self.planner.transactions:
+                self._tell("every producer answers")
+                self._rest(answered=1.0)
             self._tell("and once more: open, read all, close")
-            talk = self._begin()
-            self._open_and_find(talk)
-            self._close(talk)
-            talk.end()
+            self._rest(answered=0.0)
             self._check()
         finally:
             self._end_children()
             if self.talk is not None:
                 self.talk.process.release()
+
+    def _begin_transactions(self) -> None:
+        """There are transactions in this store."""
+        self.planner.begin_transactions()
+        chosen = self.planner.transactions
+        self.halves = HalfLedger(self.ledger, chosen["max_checks"], asks_by_itself="ask_every" in chosen)
+        self._tell(f"with transactions: {chosen}")
+        self.tally.counts["stores with transactions"] += 1
+
+    def _rest(self, answered: float) -> None:
+        """A life without disturbance; where all halves are answered, a round of checks decides each of them."""
+        talk = self._begin(answered)
+        self._open_and_find(talk)
+        if answered:
+            talk.decide_all()
+        self._close(talk)
+        talk.end()
 
     def release(self) -> None:
         """A small disk is gone."""
@@ -116,11 +141,24 @@ class StoreCase:
         if self.chance.random() < CHECKED:
             self._check(is_raw=True)
 
-    def _begin(self) -> Conversation:
-        """Nothing is open in the new process yet."""
-        limited = self.disk is not None
-        self.talk = Conversation(self.subjects.start(), self.ledger, self.planner, self.tally.counts, limited=limited)
+    def _begin(self, answered: float = ANSWERED) -> Conversation:
+        """Nothing is open in the new process yet. It knows what to answer about so many of the halves that are left."""
+        limited, counts = self.disk is not None, self.tally.counts
+        self.talk = Conversation(
+            self.subjects.start(), self.ledger, self.planner, counts, limited=limited, halves=self.halves
+        )
+        self.talk.answers = self._answers(answered)
         return self.talk
+
+    def _answers(self, share: float) -> dict[str, Decision]:
+        """What producers would answer about the halves that may be undecided; all know it in the end."""
+        answers: dict[str, Decision] = {}
+        for half in self.halves.halves:
+            intent: Decision | None = half.intent or ("roll_back" if share == 1 else None)
+            is_left = not half.is_committed and half.rolled_back != "durably" and half.fate != "absent"
+            if is_left and intent is not None and self.chance.random() < share:
+                answers[half.message.sent.name] = intent
+        return answers
 
     def _interrupt_opening(self, talk: Conversation, pause: float) -> Conversation:
         """Ctrl-C, and nobody knows whether it comes in time. Returns a process that has not opened the store."""
@@ -254,6 +292,8 @@ class StoreCase:
         expect("ok" in answer or talk.limited, f"the store does not close: {answer}")
         if "ok" in answer:
             self.ledger.flushed(self.ledger.clock)
+            self.halves.flushed(self.ledger.clock)
+            self.halves.stopped()
             self.tally.counts["closes"] += 1
 
     def _kill(self, talk: Conversation) -> None:

@@ -6,24 +6,31 @@ import os
 import random
 from collections import Counter, defaultdict, deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from gapless.properties.machines.blackbox.half_ledger import Decision, HalfEntry, HalfLedger
 from gapless.properties.machines.blackbox.ledger import ClientLedger, FoundMessage, SentEntry
 from gapless.properties.machines.blackbox.subject_process import Answer, SubjectCall, SubjectProcess
 from gapless.properties.machines.blackbox.workload import LifePlanner, PlannedCall
 from gapless.properties.machines.mismatch import Mismatch, expect
 
 AT_ONCE = 256  # messages that are read by one call, when all are
+DECISIONS = ("commit", "roll_back")
+CONTRARY = 0.1  # of the decisions are not what the producer wanted, or were made before
 SOON = 20  # seconds within which consumers see what was acknowledged
+
+
+UNSENT = SubjectCall(-1, 0, "", {})
 
 
 @dataclass(slots=True)
 class PendingCall:
     """A call that was not answered yet.
 
-    `number`: what it asks for · `begun`: the event after which it was · `visible`: what its queue's was then.
+    `number`: what it asks for · `begun`: the event after which it was · `visible`: what its queue's was then ·
+    `halves`: which it begins, or decides, or a round of checks is to decide · `durably`: whether a rollback is to be.
     """
 
     call: SubjectCall
@@ -32,6 +39,13 @@ class PendingCall:
     number: int = 0
     begun: int = -1
     visible: int = 0
+    halves: list[HalfEntry] = field(default_factory=list)
+    durably: bool = False
+
+    @property
+    def decision(self) -> Decision | None:
+        """What it is to decide."""
+        return cast("Decision", self.plan.verb) if self.plan.verb in DECISIONS else None
 
 
 class Conversation:
@@ -45,12 +59,15 @@ class Conversation:
         counts: Counter[str],
         *,
         limited: bool,
+        halves: HalfLedger,
     ) -> None:
         self.process, self.ledger, self.planner, self.counts = process, ledger, planner, counts
+        self.halves = halves
         self.chance: random.Random = planner.chance
         self.limited, self.interrupted = limited, False
         self.children: list[int] = []
         self.calls: defaultdict[int, deque[PendingCall]] = defaultdict(deque)
+        self.answers: dict[str, Decision] = {}  # what the subject knows of halves, by their messages' names
         self.was_forking = False  # when it died: nobody knows of that child, and it may not have begun yet
         self._expires_on = False  # an interrupted `expire` may still be at work
         ledger.is_lasting = process.keeps == "acknowledged"
@@ -69,30 +86,65 @@ class Conversation:
 
     def send(self, plan: PlannedCall) -> None:
         """A client asks; it has begun if that is its only call."""
-        entries, calls = self.ledger.ask(plan.bodies), self.calls[plan.client]
-        known = self.ledger.queues[plan.queue]
-        first = min(known.places, default=0)
-        number = self.chance.randint(first, max(first, len(known.places) + 3))
-        arguments: dict[str, object] = {"topic": plan.queue[0], "queue": plan.queue[1]}
-        if plan.verb == "append":
-            arguments = {"messages": [[*body.queue, body.name, body.size] for body in plan.bodies]}
-        elif plan.verb == "read":
-            arguments |= {"number": number, "count": self.chance.choice((1, 32, 500))}
-        elif plan.verb == "wait":
-            number = max(known.places, default=-1)
-            if number < 0:
-                return
-            arguments |= {"number": number, "timeout": SOON}
-        elif plan.verb in {"flush", "expire"}:
-            arguments = {}
-        call = self.process.send(plan.client, plan.verb, **arguments)
-        calls.append(PendingCall(call, plan, entries, number))
+        pending = PendingCall(UNSENT, plan, [])
+        arguments = self._arguments(pending)
+        if arguments is None:
+            return
+        pending.call = self.process.send(plan.client, plan.verb, **arguments)
+        calls = self.calls[plan.client]
+        calls.append(pending)
         if len(calls) == 1:
             self._begin(calls[0])
+
+    def _arguments(self, pending: PendingCall) -> dict[str, object] | None:
+        """What is asked for; None where there is nothing to ask for."""
+        plan = pending.plan
+        if pending.decision:
+            return self._decision(pending, pending.decision)
+        known = self.ledger.queues[plan.queue]
+        first = min(known.places, default=0)
+        pending.number = self.chance.randint(first, max(first, len(known.places) + 3))
+        queue: dict[str, object] = {"topic": plan.queue[0], "queue": plan.queue[1]}
+        messages = {"messages": [[*body.queue, body.name, body.size] for body in plan.bodies]}
+        match plan.verb:
+            case "append":
+                pending.entries = self.ledger.ask(plan.bodies)
+                return {**messages}
+            case "begin":
+                pending.halves = self.halves.ask(plan.bodies, [self.planner.intent() for _ in plan.bodies])
+                return {**messages}
+            case "read":
+                return queue | {"number": pending.number, "count": self.chance.choice((1, 32, 500))}
+            case "wait":
+                pending.number = max(known.places, default=-1)
+                return queue | {"number": pending.number, "timeout": SOON} if pending.number >= 0 else None
+        return {} if plan.verb in {"flush", "expire", "check"} else queue
+
+    def _decision(self, pending: PendingCall, decision: Decision) -> dict[str, object] | None:
+        pending.halves = self._to_decide(decision)
+        pending.durably = decision == "roll_back" and self.chance.random() < 0.5
+        names: dict[str, object] = {"halves": [half.token for half in pending.halves]}
+        return (names | {"durably": True} if pending.durably else names) if pending.halves else None
+
+    def _to_decide(self, decision: Decision) -> list[HalfEntry]:
+        """Some halves, whose producers want that of most of them."""
+        named = [half for half in self.halves.halves if half.token is not None]
+        open_ = [half for half in named if half.decided_in < 0 and half.intent == decision]
+        some = named if self.chance.random() < CONTRARY else open_
+        count = self.chance.choices((1, self.chance.randint(2, 30)), (4, 1))[0]
+        return self.chance.sample(some, min(count, len(some)))
 
     def _begin(self, pending: PendingCall) -> None:
         pending.begun, pending.visible = self.ledger.clock, self.ledger.queues[pending.plan.queue].visible
         self.ledger.begin(pending.entries)
+        if pending.plan.verb == "begin":
+            self.halves.begin(pending.halves)
+        elif pending.plan.verb == "expire":
+            self.halves.expiring += 1
+        elif pending.plan.verb == "check":
+            pending.halves = self.halves.begin_to_check()
+        elif pending.decision:
+            self.halves.begin_to_decide(pending.halves, pending.decision)
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -108,8 +160,8 @@ class Conversation:
             self._begin(found[0])
 
     def _understand(self, pending: PendingCall, answer: Answer) -> None:
-        error = answer.get("error")
-        if error is not None:
+        self._end_of_call(pending, answer)
+        if "error" in answer:
             self._require_cause(pending, answer)
             self.count_interrupted(answer)
             self._understand_error(pending, answer)
@@ -120,6 +172,7 @@ class Conversation:
                 self.counts["acknowledged messages"] += len(pending.entries)
             case "flush":
                 self.ledger.flushed(pending.begun)
+                self.halves.flushed(pending.begun)
             case "expire":
                 self.ledger.expired(self.ledger.clock)
             case "read":
@@ -134,6 +187,33 @@ class Conversation:
                 seen.visible = max(seen.visible, pending.number + 1) if answer["ok"] else seen.visible
             case "fork":
                 self._understand_fork(answer["ok"])
+            case _:
+                self._understand_transaction(pending, answer["ok"])
+
+    def _end_of_call(self, pending: PendingCall, answer: Answer) -> None:
+        """It is not under way any more, whatever came of it."""
+        if pending.decision:
+            self.halves.end_to_decide(pending.halves)
+        if pending.plan.verb == "check":
+            self.halves.end_to_check()
+        if pending.plan.verb == "expire" and "error" not in answer:  # else it may go on
+            self.halves.expiring -= 1
+
+    def _understand_transaction(self, pending: PendingCall, ok: Any) -> None:
+        """What an answer says of halves."""
+        match pending.plan.verb:
+            case "begin":
+                self.halves.acknowledge(pending.halves, ok, safe=self.planner.synchronous)
+                self.counts["halves"] += len(pending.halves)
+            case "commit":
+                self.halves.committed(pending.halves, ok, safe=self.planner.synchronous)
+                self.counts["commits"] += len(pending.halves)
+            case "roll_back":
+                expect(ok or not pending.durably, f"a rollback was asked to be durable, and is answered with {ok}")
+                self.halves.rolled_back(pending.halves, durably=ok)
+                self.counts["rollbacks"] += len(pending.halves)
+            case "check":
+                self.counts["checked halves"] += self.halves.checked(pending.begun, pending.halves)
 
     def _understand_error(self, pending: PendingCall, answer: Answer) -> None:
         """What an error says of the messages of an append, or that files may go on expiring."""
@@ -145,6 +225,13 @@ class Conversation:
             case "expire":
                 self.ledger.expired(self.ledger.clock)
                 self._expires_on = True
+            case "begin" if answer["error"] == "refused":
+                self.halves.refuse(pending.halves)
+            case "commit" | "roll_back" if pending.decision:
+                if answer["error"] == "refused":
+                    self.halves.refused(pending.halves, pending.decision, answer.get("says", ""))
+                else:
+                    self.halves.doubt(pending.halves, pending.decision)
 
     def _understand_range(self, pending: PendingCall, low: int, high: int) -> None:
         known = self.ledger.queues[pending.plan.queue]
@@ -170,7 +257,8 @@ class Conversation:
             "full": self.limited,
             "failed": self.limited,
             "refused": (verb == "append" and not self.planner.is_acceptable(pending.plan.bodies))
-            or verb == "read",  # beyond the end, or expired
+            or verb == "read"  # beyond the end, or expired
+            or verb in DECISIONS,  # then the halves have to tell why
         }
         expect(causes.get(error, False), f"{verb} failed without a cause: {answer}")
 
@@ -182,7 +270,9 @@ class Conversation:
 
     def ask_to_open(self, folder: Path) -> None:
         """The answer comes later."""
-        self.process.send(0, "open", folder=str(folder), settings=self.planner.settings)
+        self.halves.told(self.answers)
+        answers = {"answers": self.answers} if self.planner.transactions else {}
+        self.process.send(0, "open", folder=str(folder), settings=self.planner.settings, **answers)
 
     def find_all(self) -> None:
         """The store was opened: every message that is in it is read, and held against the ledger."""
@@ -195,9 +285,24 @@ class Conversation:
                 read = self._asked("read", topic=queue[0], queue=queue[1], number=low + len(rows), count=AT_ONCE)
                 expect(read, f"{queue[0]}/{queue[1]} has {low} to {high}, and nothing at {low + len(rows)}")
                 rows += [FoundMessage(*row) for row in read]
+            if self.halves.asks_by_itself:
+                del rows[high - low :]  # others are committed meanwhile
             self.ledger.find(queue, low, high, rows)
             self.counts["messages found"] += len(rows)
         self.ledger.settle()
+        if self.planner.transactions:
+            self.halves.told(self.answers)
+            self.halves.require_count(self._asked("undecided"))
+
+    def decide_all(self) -> None:
+        """A round of checks decides every half that is left: the subject knows all answers."""
+        open_ = self.halves.begin_to_check()
+        self._asked("check")
+        self.halves.end_to_check()
+        self.ledger.tick()
+        self.counts["checked halves"] += self.halves.checked(self.ledger.clock, open_)
+        left = self._asked("undecided")
+        expect(left == 0, f"{left} halves are undecided, though all were asked about and answered")
 
     def _asked(self, verb: str, **arguments: object) -> Any:
         answer = self.process.ask(verb, **arguments)
@@ -212,11 +317,16 @@ class Conversation:
             for number, pending in enumerate(calls):
                 if number:
                     self.ledger.never_begun(pending.entries)
+                    if pending.plan.verb == "begin":
+                        self.halves.refuse(pending.halves)
                 elif pending.entries:
                     self.ledger.leave_open(pending.entries, answered=False)
+                if number == 0 and pending.decision:
+                    self.halves.doubt(pending.halves, pending.decision)
                 self._expires_on |= number == 0 and pending.plan.verb == "expire"
                 self.was_forking |= number == 0 and pending.plan.verb == "fork"
             calls.clear()
+        self.halves.died()
         if self._expires_on:
             self.ledger.expired(self.ledger.clock)
             self._expires_on = False

@@ -97,13 +97,13 @@ class ClientLedger:
         expect(len(entries) == len(numbers), f"{len(numbers)} numbers for {len(entries)} messages")
         for entry, number in zip(entries, numbers, strict=True):
             self._place(entry, number)
-            self._know(entry, safe=safe)
+            self.know(entry, safe=safe)
         self.acknowledged += len(entries)
 
     def keep_first(self, entries: Sequence[SentEntry], kept: int, *, safe: bool) -> None:
         """An error says so: the first of them are there, the others are not."""
         for entry in entries[:kept]:
-            self._know(entry, safe=safe)
+            self.know(entry, safe=safe)
         for entry in entries[kept:]:
             self._require_not_seen(entry, "it was refused")
             entry.fate = "absent"
@@ -140,7 +140,7 @@ class ClientLedger:
         for row in rows:
             entry = self._identify(queue, row)
             self._place(entry, row.number)
-            self._know(entry, safe=safe)
+            self.know(entry, safe=safe)
         self.queues[queue].visible = max(self.queues[queue].visible, asked + len(rows))
 
     def find(self, queue: QueueName, low: int, high: int, rows: Sequence[FoundMessage]) -> None:
@@ -171,7 +171,7 @@ class ClientLedger:
             entry = self._identify(queue, row)
             known.places[row.number] = entry
             entry.number = row.number
-            self._know(entry, safe=True)
+            self.know(entry, safe=True)
         self._require_order(queue, [known.places[number] for number in range(low, high)])
         could = sum(entry.fate != "absent" and entry.begun <= self.expirable for entry in known.sent.values())
         expect(low <= could, f"{_named(queue)} begins at {low}, and only {could} of its messages could expire")
@@ -197,7 +197,7 @@ class ClientLedger:
 
     # -- contradictions ----------------------------------------------------------------------------------------------
 
-    def _know(self, entry: SentEntry, *, safe: bool) -> None:
+    def know(self, entry: SentEntry, *, safe: bool) -> None:
         """It is there, as of now."""
         entry.fate, entry.answered = "there", min(entry.answered, self.clock)
         entry.is_safe |= safe or self.is_lasting

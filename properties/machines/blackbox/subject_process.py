@@ -68,7 +68,10 @@ class SubjectCall:
 
 
 class SubjectProcess:
-    """A subject that runs. `pid`: its process · `keeps`: what survives that process, "acknowledged" or "flushed"."""
+    """A subject that runs. `pid`: its process · `keeps`: what survives that process, "acknowledged" or "flushed".
+
+    `offers`: which optional verbs it has.
+    """
 
     def __init__(self, requests: int, answers: int, own: subprocess.Popen[bytes] | None) -> None:
         self._requests, self._answers, self._own = requests, answers, own
@@ -85,6 +88,7 @@ class SubjectProcess:
         try:
             hello = self.next_answer(needs="its first line")
             self.pid, self.keeps = int(hello["ready"]), str(hello["keeps"])
+            self.offers = frozenset(hello.get("offers", ()))
             self._process = os.pidfd_open(self.pid)
         except BaseException:
             self.release()
@@ -206,6 +210,15 @@ class SubjectMaker:
         self._made = 0
         self._mother: SubjectProcess | None = None
         self._can_spawn = True
+        self._offers: frozenset[str] | None = None
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Which optional verbs subjects have. Raises Mismatch where none comes."""
+        if self._offers is None:
+            self._mother = self._run()
+            self._offers = self._mother.offers
+        return self._offers
 
     def start(self) -> SubjectProcess:
         """A new process, which has opened nothing. Raises Mismatch where it does not come."""

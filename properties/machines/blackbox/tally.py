@@ -18,8 +18,14 @@ LEAST = {
     "kills while it opened": 100,
     "kills while it closed": 100,
     "small disks": 250,
+    "halves": 1,
+    "commits": 3,
+    "rollbacks": 4,
+    "checked halves": 4,
 }
 """Of so many kills and interrupts one must be of that kind. A run of too few to expect one is not held to it."""
+
+OF_TRANSACTIONS = ("halves", "commits", "rollbacks", "checked halves")
 
 SURE = 8
 """So many of a kind must be expected before their absence means anything."""
@@ -71,5 +77,6 @@ class BlackBoxTally:
 
 SHOWN = (
     *("kills", "interrupts", "interrupted calls", "kills while it opened", "kills while it closed", "forks", "limits"),
+    *("halves", "commits", "rollbacks", "checked halves", "stores with transactions"),
     *("intruders", "small disks", "closes", "stores", "openings", "acknowledged messages", "messages found", "checks"),
 )

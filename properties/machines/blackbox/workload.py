@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from gapless.properties.machines.blackbox.half_ledger import Decision
 from gapless.properties.machines.blackbox.subject_process import QueueName, SentBody
 
 QUEUES = [(topic, queue) for topic in ("orders", "stocks", "emails") for queue in range(4)]
@@ -46,7 +47,12 @@ VERBS = {
     "wait": 5,
     "expire": 3,
 }
+TRANSACTIONAL: dict[str, int] = {"begin": 30, "begin many": 5, "commit": 30, "roll_back": 18, "check": 4}
 """How likely each is, beside the others."""
+
+NOT_DECIDED = 0.1  # of the halves: nobody wants anything of them until the end
+MAX_CHECKS = 3
+ASK_EVERY = 30  # ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,7 @@ class LifePlanner:
         self.chance = chance
         self.file_size = chance.choice(FILE_SIZES)
         self.synchronous = chance.random() < 0.6
+        self.transactions: dict[str, int] = {}  # as `open` has them; none where there are none
         self._named = 0
         self._size: int | None = None  # of all bodies in this life
         self._queues = chance.sample(QUEUES, chance.randint(1, len(QUEUES)))
@@ -91,7 +98,18 @@ class LifePlanner:
     @property
     def settings(self) -> dict[str, Any]:
         """As `open` has them."""
-        return {"file_size": self.file_size, "synchronous": self.synchronous}
+        more = {"transactions": self.transactions} if self.transactions else {}
+        return {"file_size": self.file_size, "synchronous": self.synchronous, **more}
+
+    def begin_transactions(self) -> None:
+        """The store is to have transactions: it asks producers by itself, or when it is told to."""
+        self.transactions = self.chance.choice(({"max_checks": MAX_CHECKS}, {"max_checks": 0, "ask_every": ASK_EVERY}))
+
+    def intent(self) -> Decision | None:
+        """What the producer of a half wants to become of it."""
+        if self.chance.random() < NOT_DECIDED:
+            return None
+        return "commit" if self.chance.random() < 0.6 else "roll_back"
 
     def life(self) -> LifePlan:
         """What the next process does and suffers."""
@@ -133,12 +151,15 @@ class LifePlanner:
 
     def _call(self, client: int) -> PlannedCall:
         chance = self.chance
-        verb = _drawn(chance, VERBS)
+        verb = _drawn(chance, VERBS | TRANSACTIONAL if self.transactions else VERBS)
         queue = chance.choice(self._queues)
         if verb == "append":
             return PlannedCall(client, "append", queue, (self.body(),))
         if verb == "append many":
             return self._batch(client, queue, MOST_IN_A_BATCH)
+        if verb in {"begin", "begin many"}:
+            bodies = tuple(self.body() for _ in range(chance.randint(2, 40) if verb == "begin many" else 1))
+            return PlannedCall(client, "begin", queue, bodies)
         if verb == "append too much":
             self._named += 1
             return PlannedCall(client, "append", queue, (SentBody(queue, f"{self._named}", self.file_size + 10),))

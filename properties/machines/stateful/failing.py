@@ -7,7 +7,10 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 
 def first_failure(machine: type[RuleBasedStateMachine], cases: int) -> tuple[int, str] | None:
-    """How many programs it takes, always the same ones, until one fails, and what is wrong with that."""
+    """How many programs it takes until one fails, and what is wrong with that.
+
+    They are the same ones as long as the same modules are loaded: Hypothesis also tries the constants that these name.
+    """
     begun = 0
 
     class Counted(machine):  # type: ignore[misc,valid-type]

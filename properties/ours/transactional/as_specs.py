@@ -19,7 +19,7 @@ from gapless.spec import transaction
 from gapless.spec.language import Map, Number, Position, replace
 from gapless.spec.transaction import Phase
 
-_PHASES = {
+PHASES = {
     half_table.UNDECIDED: Phase.PREPARED,
     half_table.COMMITTED: Phase.COMMITTED,
     half_table.ROLLED_BACK: Phase.ROLLED_BACK,
@@ -86,7 +86,7 @@ def _with_table(tx: Transactions, s: transaction.State, model: transaction.State
             expect(newest == s.newest, f"half {number}: the table's newest version is {newest}, the log's {s.newest}")
             expect(tx.table.position[at] == s.positions[number], f"half {number} is looked for elsewhere")
             expect(tx.table.checks[at] == s.times[number], f"half {number} has another counter")
-    phase = _PHASES[int(tx.table.status[s.newest - tx.table.base])]
+    phase = PHASES[int(tx.table.status[s.newest - tx.table.base])]
     if phase == Phase.ROLLED_BACK:
         expect(s.phase == Phase.PREPARED, f"half {s.newest} counts as rolled back, and the log says {s.phase!r}")
         return replace(s, phase=phase, rollbacks=s.rollbacks.set(s.newest, 1))

@@ -6,14 +6,16 @@ from collections import Counter
 from random import Random
 
 from gapless.properties.machines.mismatch import Mismatch
+from gapless.properties.ours.transactional.faulty_walk import FaultyWalk
 from gapless.properties.ours.transactional.walk import TransactionWalk
 
 PART = 50  # walks that a process takes at once
 
 
-def failure(seed: int) -> tuple[str | None, Counter[str]]:
-    """What is wrong in one walk, if anything is, and what happened in it."""
-    one = TransactionWalk(Random(seed).randrange)  # noqa: S311 - a schedule, no secret
+def failure(seed: int, *, faults: bool = False) -> tuple[str | None, Counter[str]]:
+    """What is wrong in one walk, if anything is, and what happened in it. `faults`: on a disk that fills and fails."""
+    choose = Random(seed).randrange  # noqa: S311 - a schedule, no secret
+    one = FaultyWalk(choose) if faults else TransactionWalk(choose)
     try:
         one.run()
     except Mismatch as mismatch:
@@ -23,7 +25,7 @@ def failure(seed: int) -> tuple[str | None, Counter[str]]:
     return None, one.tally
 
 
-def part(seeds: range) -> tuple[list[str], Counter[str]]:
+def part(seeds: range, *, faults: bool = False) -> tuple[list[str], Counter[str]]:
     """What is wrong in some walks, and what happened in them."""
-    found = [failure(seed) for seed in seeds]
+    found = [failure(seed, faults=faults) for seed in seeds]
     return [wrong for wrong, _ in found if wrong], sum((tally for _, tally in found), Counter[str]())

@@ -372,7 +372,7 @@ def _acknowledged(known: Known) -> Iterator[Departure]:
 
 
 def _is_what_was_sent(record: Record, line: Line) -> bool:
-    body = (zlib.crc32(record.body) & 0x7FFFFFFF, len(record.body)) == (line["crc"], line["len"])
+    body = (zlib.crc32(record.body) & 0x7FFFFFFF, len(record.body)) == (line["crc"] & 0x7FFFFFFF, line["len"])
     found = record.property_map
     sent_to = (record.topic, str(record.queue))
     if record.topic in {HALF, SCHEDULE_TOPIC}:

@@ -1,0 +1,1 @@
+"""Small cases in every order of their actors' steps, with a crash at every point of each."""

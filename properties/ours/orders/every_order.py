@@ -1,0 +1,188 @@
+"""Every order of a few actors' steps, and a crash behind every beginning of one, and within its last step.
+
+An actor takes its steps in turn; an order says who is next. Two orders that begin alike are alike up to there, so
+crashes are tried once for every beginning. After a crash those actors go on that are not part of what crashed; in the
+end everything comes to rest. Nothing is sampled, unless `stride` leaves orders out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count, islice
+from typing import Protocol
+
+from gapless.properties.simulation.choices import Choices, Choose, every_choice
+from gapless.properties.simulation.simulated_disk import PowerLost
+
+
+class SmallWorld(Protocol):
+    """An implementation beside its models. Raises Mismatch, Refused where they differ."""
+
+    def crash(self, way: Crash) -> None:
+        """It ends, and begins again."""
+
+    def count_down(self, operation: int) -> None:
+        """The power is lost at that operation of the disk, from now on: the first is 1. With 0, at none."""
+
+    def rest(self) -> None:
+        """All comes to rest, and is as it must be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """How a life ends. `choose`: what of the disk is left."""
+
+    power: bool
+    choose: Choose
+
+
+Step = Callable[[SmallWorld], None]
+Order = tuple[int, ...]
+"""The actor of each step."""
+
+MOST = 5
+"""Failures of a case after which no more are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallCase:
+    """Actors and their steps.
+
+    `make`: a world in which they can begin · `outlive`: the actors that go on after a crash · `ways`: in how many ways
+    the power is lost, `"few"`: all or nothing of what was not synced is left; `"all"`: what there is of every file is
+    cut off anywhere; `"none"`: this is about memory alone.
+    """
+
+    name: str
+    make: Callable[[], SmallWorld]
+    actors: tuple[tuple[Step, ...], ...]
+    outlive: frozenset[int] = frozenset()
+    ways: str = "few"
+
+
+@dataclass(slots=True)
+class OrderTally:
+    """What was tried. `failures`: by what is to be typed to see it again."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, other: OrderTally) -> None:
+        """What another one tried counts here."""
+        self.counts.update(other.counts)
+        self.failures += other.failures
+
+
+def orders(left: Sequence[int]) -> Iterator[Order]:
+    """Every order of actors that have so many steps left."""
+    if not any(left):
+        yield ()
+    for actor, steps in enumerate(left):
+        if steps:
+            rest = [*left[:actor], steps - 1, *left[actor + 1 :]]
+            yield from ((actor, *order) for order in orders(rest))
+
+
+def explore(case: SmallCase, stride: int = 1, most: int = MOST) -> OrderTally:
+    """Every order of a case, and every crash, until so many have failed; with a stride, one of so many orders."""
+    tally, tried = OrderTally(), set[Order]()
+    for order in islice(orders([len(steps) for steps in case.actors]), 0, None, stride):
+        _attempt(case, order, tally, "schedules", lambda order=order: _run_whole(case, order))  # type: ignore[misc]
+        for end in range(1, len(order) + 1):
+            beginning = order[:end]
+            if len(tally.failures) < most and beginning not in tried and case.ways != "none":
+                tried.add(beginning)
+                _crash_behind(case, beginning, tally)
+                _crash_within(case, beginning, tally)
+        if len(tally.failures) >= most:
+            break
+    return tally
+
+
+def _attempt(case: SmallCase, order: Order, tally: OrderTally, what: str, run: Callable[[], bool]) -> bool:
+    """Whether that happened; what fails did."""
+    try:
+        happened = run()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told with the order
+        shown = " ".join(map(str, order))
+        tally.failures.append(f"{case.name}, {what}, {shown}: {type(error).__name__}: {error}")
+        happened = True
+    tally.counts[what] += happened
+    return happened
+
+
+def _run_whole(case: SmallCase, order: Order) -> bool:
+    world = case.make()
+    _take(case, world, order)
+    world.rest()
+    return True
+
+
+def _take(case: SmallCase, world: SmallWorld, order: Order) -> list[int]:
+    """The steps of an order are taken. Returns how many each actor took."""
+    taken = [0] * len(case.actors)
+    for actor in order:
+        case.actors[actor][taken[actor]](world)
+        taken[actor] += 1
+    return taken
+
+
+def _crash_behind(case: SmallCase, beginning: Order, tally: OrderTally) -> None:
+    """A kill, and the power lost in every way, once these steps have been taken."""
+    for crash in _ways(case):
+        _attempt(case, beginning, tally, "crashes between steps", partial(_crashed, case, beginning, crash))
+
+
+def _crashed(case: SmallCase, beginning: Order, crash: Crash) -> bool:
+    world = case.make()
+    taken = _take(case, world, beginning)
+    world.crash(crash)
+    _go_on(case, world, taken)
+    return True
+
+
+def _crash_within(case: SmallCase, beginning: Order, tally: OrderTally) -> None:
+    """A kill, and the power lost, at every operation of the last of these steps."""
+    for operation in count(1):
+        for crash in _ways(case):
+            step = partial(_crashed_within, case, beginning, crash, operation)
+            failed = len(tally.failures)
+            if not _attempt(case, beginning, tally, "crashes within a step", step) or len(tally.failures) > failed:
+                return
+
+
+def _crashed_within(case: SmallCase, beginning: Order, crash: Crash, operation: int) -> bool:
+    """Whether the last step has so many operations."""
+    world = case.make()
+    *before, last = beginning
+    taken = _take(case, world, tuple(before))
+    world.count_down(operation)
+    try:
+        case.actors[last][taken[last]](world)
+    except PowerLost:
+        taken[last] += 1
+        world.crash(crash)
+        _go_on(case, world, taken)
+        return True
+    return False
+
+
+def _go_on(case: SmallCase, world: SmallWorld, taken: Sequence[int]) -> None:
+    """Those that outlive a crash take their other steps, and all comes to rest."""
+    for actor in case.outlive:
+        for step in case.actors[actor][taken[actor] :]:
+            step(world)
+    world.rest()
+
+
+def _ways(case: SmallCase) -> Iterator[Crash]:
+    yield Crash(power=False, choose=Choices())
+    if case.ways == "few":
+        yield Crash(power=True, choose=Choices())
+        yield Crash(power=True, choose=lambda ways: min(1, ways - 1))
+        return
+    for choose in every_choice():
+        yield Crash(power=True, choose=lambda ways, choose=choose: choose(min(ways, 3)) if ways == 4 else choose(ways))  # type: ignore[misc]

@@ -1,0 +1,1 @@
+"""Stores with transactions, open ones among them, between our implementation and a broker."""

@@ -1,0 +1,74 @@
+"""What is held against the ledger: who is asked, what consumers see, and what both judges say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+
+from tests.interop import rounds
+from tests.interop.halves.ledger import Ledger
+from tests.interop.remoting import Consumed
+from tests.interop.rounds import Step, name_of
+from tests.support.rocketmq import transactions as second
+from tests.support.rocketmq.stores import Queue
+
+
+def compare_asked(asked: Collection[bytes], expected: Collection[bytes], who: str) -> Step:
+    """Exactly those that are undecided are asked about."""
+    strange = sorted({*asked} - {*expected})
+    forgotten = sorted({*expected} - {*asked})
+    wrong = [f"{who} about {body.decode()}, which is decided" for body in strange]
+    wrong += [f"{who} nobody about {body.decode()}, which is open" for body in forgotten]
+    seen = f"{len({*asked})} of {len(expected)} undecided ones, {len(asked)} times"
+    return Step(f"{who} about what is open", seen, wrong)
+
+
+def compare(ledger: Ledger, consume: Callable[[Queue], Consumed], who: str, *, twice: Collection[bytes] = ()) -> Step:
+    """Consumers see exactly what was sent and what was committed, once, behind all that they had seen.
+
+    `twice`: what a broker may commit once more.
+    """
+    wrong, found, again = [], 0, 0
+    for queue in ledger.queues:
+        consumed = consume(queue)
+        bodies = [record.body for record in consumed.records]
+        found += len(bodies)
+        if bodies[: len(ledger.seen.get(queue, ()))] != ledger.seen.get(queue, []):
+            wrong.append(f"{name_of(queue)}: what was consumed before is not there any more")
+        ledger.seen[queue] = bodies
+        counts, expected = Counter(bodies), ledger.visible(queue)
+        for body in sorted(counts.keys() | expected.keys()):
+            repeated = counts[body] == 2 and expected[body] == 1 and body in ledger.repeated | {*twice}
+            again += repeated
+            if repeated:
+                ledger.repeated.add(body)
+            elif counts[body] != expected[body]:
+                wrong.append(f"{name_of(queue)}: {who} {body.decode()} {counts[body]} times, not {expected[body]}")
+        wrong += [f"{name_of(queue)}: {consumed.stopped}"] if consumed.stopped else []
+    seen = f"{found} messages, {len(ledger.queues)} queues" + (
+        f", {again} of them again, as is its habit" if again else ""
+    )
+    return Step("every queue is consumed", seen, wrong)
+
+
+def judge(ledger: Ledger, profile: str) -> Step:
+    """`gapless check` with the client log, and the tests' own judge."""
+    found, wrong = rounds.report(ledger.home, profile)
+    wrong += [f"{rule} at {position}: {about}" for rule, position, about in second.departures(ledger.home / "store")]
+    if not found:
+        return Step(f"gapless check, {profile}", "no report", wrong)
+    coverage, counts = found["coverage"], second.counts(ledger.home / "store")
+    pairs = (
+        ("transaction.prepare", counts.halves - counts.renewals),
+        ("transaction.check", counts.renewals),
+        ("transaction.commit", counts.finals),
+        ("transaction.park", counts.parked),
+    )
+    told = {name: coverage.get(name, 0) for name, _ in pairs}
+    wrong += [f"{name}: {told[name]}, and there are {count}" for name, count in pairs if told[name] != count]
+    again = found["anomalies"].get("commit_again", 0)
+    if again != len(ledger.repeated):
+        wrong.append(f"{again} are committed again, expected {len(ledger.repeated)}")
+    words = [found["verdict"], *(f"{count} {name.split('.')[1]}" for name, count in told.items())]
+    words += [f"{count} {name.replace('_', ' ')}" for name, count in found["anomalies"].items()]
+    return Step(f"gapless check, {profile}", ", ".join(words), wrong)

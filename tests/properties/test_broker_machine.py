@@ -1,0 +1,55 @@
+"""The whole of a store beside `spec/broker.py`, as Hypothesis likes: every step is always offered, each is taken."""
+
+import inspect
+from collections import Counter
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine
+
+from gapless.properties.machines.stateful.failing import first_failure
+from gapless.properties.ours.transactional import broker_machine
+from gapless.properties.ours.transactional.broker_machine import BrokerMachine
+from gapless.properties.ours.transactional.planted import FAULTS
+from gapless.spec import broker
+from tests.support.night import NIGHT
+
+TestBroker = BrokerMachine.TestCase
+TestBroker.settings = settings(max_examples=1000 if NIGHT else 40)
+
+CASES = 400 if NIGHT else 150
+FOUND = (
+    "a second commit writes a second final [#5574]",
+    "a commit after the half was set aside is taken [#8158]",
+    "an old version stays open beside the new one [#n11]",
+    "the counter of a version is not raised",
+    "a half is set aside with checks left",
+    "after a start rollbacks are forgotten [#8158]",
+    "after a start versions are all open [#n11]",
+)
+"""Of the others most are about several halves, the cache or the cursors, of which this spec says nothing."""
+
+
+def test_it_has_the_verbs_of_its_spec() -> None:
+    rules = {name for name, found in inspect.getmembers(BrokerMachine) if hasattr(found, "hypothesis_stateful_rule")}
+    verbs = {broker_machine.COUNTERPARTS.get(action.__name__, action.__name__) for action in broker.ACTIONS}
+    assert rules == verbs - {"start"}
+
+
+def test_no_step_is_never_taken_and_none_is_never_refused() -> None:
+    tally: Counter[str] = Counter()
+
+    class Counted(BrokerMachine):
+        def teardown(self) -> None:
+            tally.update(self.pair.tally if hasattr(self, "pair") else ())  # before rest, which takes them all
+            RuleBasedStateMachine.teardown(self)
+
+    assert first_failure(Counted, CASES) is None
+    steps = {"told", "put_back", "committed", "rolled_back", "marked", "parked", "shown"}
+    assert steps | {f"not {step}" for step in steps} | {"power", "kill", "a producer does not"} <= tally.keys()
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_planted_fault_is_found(name: str) -> None:
+    with FAULTS[name]():
+        assert first_failure(BrokerMachine, CASES)

@@ -1,0 +1,60 @@
+"""Small cases in every order: nothing is found but what is planted. `make night` tries all orders of all cases."""
+
+import pytest
+
+from gapless.impl.coordinator.permits import Permits
+from gapless.properties.faults.planting import replacing
+from gapless.properties.ours.orders import coordination_orders, transaction_orders
+from gapless.properties.ours.orders.every_order import SmallCase, explore, orders
+from gapless.properties.ours.transactional.planted import FAULTS
+
+CASES = (*transaction_orders.CASES, *coordination_orders.CASES)
+SCHEDULES = 3  # of each case
+
+FOUND = {
+    "a second commit writes a second final [#5574]": "a check and a late decision",
+    "a rollback after a commit is taken": "a check whose answer contradicts a late decision",
+    "an old version stays open beside the new one [#n11]": "a check and a late decision",
+    "a hit leaves its half in the cache": "halves that leave a cache of 2",
+    "the newest half leaves the cache": "halves that leave a cache of 2",
+    "after a start a final without op stays so [#op-crash]": "committed, a final or nothing, an op, the cursors",
+    "after a start rollbacks are forgotten [#8158]": "rolled back, a final or nothing, an op, the cursors",
+}
+
+
+def _named(name: str) -> SmallCase:
+    return next(case for case in CASES if case.name == name)
+
+
+def test_an_order_is_every_one_once() -> None:
+    found = list(orders([2, 1, 1]))
+    assert len(found) == len(set(found)) == 12
+    assert all(sorted(order) == [0, 0, 1, 2] for order in found)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_nothing_goes_wrong_in_any_order(case: SmallCase) -> None:
+    number = sum(1 for _ in orders([len(steps) for steps in case.actors]))
+    tally = explore(case, max(1, number // SCHEDULES))
+    assert not tally.failures
+    assert tally.counts["schedules"] >= min(number, SCHEDULES)
+    if case.ways != "none":
+        assert tally.counts["crashes between steps"] > 15
+        assert tally.counts["crashes within a step"] > 5
+
+
+@pytest.mark.parametrize(("fault", "case"), FOUND.items())
+def test_a_planted_fault_is_found(fault: str, case: str) -> None:
+    with FAULTS[fault]():
+        assert explore(_named(case), 7, most=1).failures
+
+
+def test_a_permit_that_comes_back_twice_is_found() -> None:
+    reply = Permits.reply
+
+    def twice(self: Permits, number: int, now: int) -> list[int] | None:
+        self.held.setdefault(number, now)
+        return reply(self, number, now)
+
+    with replacing(Permits, "reply", twice):
+        assert explore(_named("a timeout and a reply"), 40, most=1).failures
