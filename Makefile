@@ -54,8 +54,8 @@ night: .venv/ready
 	$(VENV) -m gapless.properties.machines.interleavings --schedules 100000 --jobs $(JOBS)
 	$(VENV) -m gapless.properties.machines.interrupts --jobs $(JOBS)
 	$(VENV) -m gapless.properties.ours.coordination --cases 10000 --jobs $(JOBS)
-	$(VENV) -m gapless.properties.ours.transactional --walks 5000 --jobs $(JOBS)
-	$(VENV) -m gapless.properties.ours.transactional --walks 5000 --jobs $(JOBS) --faults
+	$(VENV) -m gapless.properties.ours.transactional --walks 25000 --jobs $(JOBS)
+	$(VENV) -m gapless.properties.ours.transactional --walks 10000 --jobs $(JOBS) --faults
 	$(VENV) -m gapless.properties.ours.orders --jobs $(JOBS)
 	$(VENV) -m gapless.properties.machines.blackbox --kills 5000 --jobs $(JOBS)
 	$(VENV) -m gapless.properties.fuzzing --specs 100000 --jobs $(JOBS)

@@ -368,6 +368,18 @@ class SimulatedDisk:
         for path, content in self.files().items():
             (folder / path).write_bytes(content)
 
+    def lose_power_after(self, operation: int, verb: str = "") -> None:
+        """The power is lost at that operation from now on, or at that one of a verb; the first is 1, and 0 is none."""
+        left = operation
+
+        def count_down() -> None:
+            nonlocal left
+            left -= verb in self.last
+            if left == 0 and verb in self.last:
+                raise PowerLost(self.last)
+
+        self.before_each = count_down if operation else None
+
     # --- Within ---
 
     def _operate(self, verb: str, path: str, *outcomes: Outcome, room: int = 0, content: Content | None = None) -> None:

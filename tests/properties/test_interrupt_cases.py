@@ -17,7 +17,7 @@ from tests.support.night import NIGHT
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interrupts")]
 
-POINTS = 12 if NIGHT else 4
+POINTS = 12 if NIGHT else 5
 """Of each verb, some; `python -m gapless.properties.machines.interrupts` tries them all."""
 
 
@@ -25,7 +25,7 @@ POINTS = 12 if NIGHT else 4
 def test_no_interrupt_loses_anything_or_leaves_a_message_half_there(verb: str) -> None:
     tally = some_points(verb, POINTS)
     assert not tally.failures
-    assert tally.points > 3
+    assert tally.points >= 3
 
 
 def test_the_strict_check_passes_too() -> None:

@@ -281,7 +281,7 @@ def test_a_crash_case_is_told_in_a_few_lines() -> None:
 
 def test_hypothesis_finds_a_flush_that_does_nothing() -> None:
     with planted("flushed before the disk has answered"), pytest.raises(Exception, match="what was flushed survives"):
-        _run(LogMachine, NaiveSubject, examples=100)
+        _run(LogMachine, NaiveSubject, examples=2000)
 
 
 def test_a_queue_that_says_something_else_is_noticed() -> None:

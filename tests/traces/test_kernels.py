@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from inspect import get_annotations
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gapless.spec import coordinator, ring
+from gapless.spec.broker import Counter as Counted
 from gapless.spec.catalog import SPECS, Spec
 from gapless.spec.language import Map, Number, Refused, all_between, require
 from gapless.traces.replay import kernels
@@ -43,6 +46,7 @@ from tests.support.walks import (
 
 HUGE = tuple(sign * 2**power - near for power in (60, 61, 62, 63) for sign in (1, -1) for near in (-1, 0, 1))
 WINDOW = range(-8, 392)  # the keys that Maps may hold, unless a test says otherwise
+KEYS = (Number, coordinator.Request, ring.Batch, Counted)  # the types of what Maps may be asked for
 EDGES = tuple(value for value in HUGE if value in INT64)
 
 
@@ -108,14 +112,20 @@ def assert_agreement(
 # -- agreement -----------------------------------------------------------------------------------------------------
 
 
+def keys_of(spec: Spec, event: Event) -> set[int]:
+    """The arguments that may be keys."""
+    types = get_annotations(spec.actions[event[0]])
+    return {value for name, value in named(spec.name, event).items() if types[name] in KEYS}
+
+
 @EVERY_READING
 @given(data=st.data())
 def test_small_values_get_the_same_answer_and_a_decision(spec: Spec, profile: str, data: st.DataObject) -> None:
     offers = list(walk(spec, profile, drawing(data), length=12))
     found = assert_agreement(kernel(spec.name), offers, profile)
     if EXACT in found.bad_why:
-        numbers = {named(spec.name, event).get("number", 0) for offer in offers for event in offer.taken}
-        assert not all(WINDOW[0] <= number <= WINDOW[-1] for number in numbers)
+        keys = {key for offer in offers for event in offer.taken for key in keys_of(spec, event)}
+        assert not all(WINDOW[0] <= key <= WINDOW[-1] for key in keys)
         return
     taken = Counter(name for offer in offers for name, _ in offer.taken)
     assert found.covered.tolist() == [taken[name] for name in spec.actions]

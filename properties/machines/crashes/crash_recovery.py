@@ -53,7 +53,7 @@ class CrashRun(StoreClient):
     def _live(self) -> None:
         """One life, and the disk that it leaves."""
         verb, uses = USES[self.pick(USES)]
-        self._lose_power_at(verb, self.choose(uses))
+        self.disk.lose_power_after(self.choose(uses), verb)
         self._favour()
         try:
             if self.faulty and self.choose(8) == 1:
@@ -70,18 +70,6 @@ class CrashRun(StoreClient):
             self.tally.uses[f"{str(lost).split(', ')[1].split('/')[0]}"] += 1
             self.tell("the {} is lost at {}", end, lost)
         self._crash(end)
-
-    def _lose_power_at(self, verb: str, use: int) -> None:
-        """Lose the power during such a use of the disk; the first is number 1, and 0 is none."""
-        left = use
-
-        def count_down() -> None:
-            nonlocal left
-            left -= verb in self.disk.last
-            if not left and verb in self.disk.last:
-                raise PowerLost(self.disk.last)
-
-        self.disk.before_each = count_down if use else None
 
     def _crash(self, end: str) -> None:
         """Replace the disk by what is found of it after the power or the process is lost, or after a clean stop."""

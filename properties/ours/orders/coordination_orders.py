@@ -10,7 +10,6 @@ from gapless.impl.coordinator.coordinator_values import CoordinatorSettings
 from gapless.properties.ours.coordination.coordinator_refinement import CoordinatorRefinement
 from gapless.properties.ours.coordination.permits_refinement import PermitsRefinement
 from gapless.properties.ours.orders.every_order import Crash, SmallCase, SmallWorld, Step
-from gapless.properties.simulation.simulated_disk import PowerLost
 
 LIFE = 100  # ms
 TIMEOUT = 10  # ms
@@ -33,17 +32,9 @@ class CoordinatorWorld:
         self.pair.disk.before_each = None
         self.pair.crash("lose" if way.power else "kill", 1, lambda ways: 0 if ways == 3 else way.choose(ways))
 
-    def count_down(self, operation: int) -> None:
+    def lose_power_after(self, operation: int) -> None:
         """As `SmallWorld` has it."""
-        disk, left = self.pair.disk, operation
-
-        def lose() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise PowerLost(disk.last)
-
-        disk.before_each = lose if operation else None
+        self.pair.disk.lose_power_after(operation)
 
     def rest(self) -> None:
         """Every slot is free."""
@@ -60,7 +51,7 @@ class PermitsWorld:
         """A client that is gone holds no permit: there is nothing to look at."""
         raise NotImplementedError
 
-    def count_down(self, operation: int) -> None:
+    def lose_power_after(self, operation: int) -> None:
         """It uses no disk."""
 
     def rest(self) -> None:

@@ -24,7 +24,7 @@ class SmallWorld(Protocol):
     def crash(self, way: Crash) -> None:
         """It ends, and begins again."""
 
-    def count_down(self, operation: int) -> None:
+    def lose_power_after(self, operation: int) -> None:
         """The power is lost at that operation of the disk, from now on: the first is 1. With 0, at none."""
 
     def rest(self) -> None:
@@ -159,7 +159,7 @@ def _crashed_within(case: SmallCase, beginning: Order, crash: Crash, operation: 
     world = case.make()
     *before, last = beginning
     taken = _take(case, world, tuple(before))
-    world.count_down(operation)
+    world.lose_power_after(operation)
     try:
         case.actors[last][taken[last]](world)
     except PowerLost:

@@ -11,7 +11,6 @@ from typing import cast
 
 from gapless.properties.ours.orders.every_order import Crash, SmallCase, SmallWorld, Step
 from gapless.properties.ours.transactional.pair import TIMEOUT, PairSettings, TransactionPair
-from gapless.properties.simulation.simulated_disk import PowerLost
 from gapless.spec.transaction import Phase
 
 
@@ -34,17 +33,9 @@ class TransactionWorld:
         self.pair.disk.before_each = None
         self.pair.crash(way.choose, power=way.power)
 
-    def count_down(self, operation: int) -> None:
+    def lose_power_after(self, operation: int) -> None:
         """As `SmallWorld` has it."""
-        disk, left = self.pair.disk, operation
-
-        def lose() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise PowerLost(disk.last)
-
-        disk.before_each = lose if operation else None
+        self.pair.disk.lose_power_after(operation)
 
     def rest(self) -> None:
         """Nobody answers any more."""

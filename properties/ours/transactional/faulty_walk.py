@@ -103,15 +103,8 @@ class FaultyWalk:
 
     def _live(self, *, is_last: bool) -> None:
         """The last life goes on until rest, if it can."""
-        left = self.choose(60)
-
-        def count_down() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise PowerLost(self.disk.last)
-
-        self.disk.before_each = count_down if self.choose(2) else None
+        operation = self.choose(60)
+        self.disk.lose_power_after(operation if self.choose(2) else 0)
         try:
             for _ in range(1 + self.choose(STEPS)):
                 self._step()

@@ -58,15 +58,8 @@ class TransactionWalk:
     # -- lives -------------------------------------------------------------------------------------------------------
 
     def _live(self) -> None:
-        left = self.choose(40)
-
-        def count_down() -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise PowerLost(self.disk.last)
-
-        self.disk.before_each = count_down if self.choose(3) else None
+        operation = self.choose(40)
+        self.disk.lose_power_after(operation if self.choose(3) else 0)
         try:
             for _ in range(1 + self.choose(STEPS)):
                 self._step()
