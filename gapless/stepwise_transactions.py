@@ -59,7 +59,7 @@ class StepwiseTransactions:
     def begin(self, sends: Sequence[Sending], now: int) -> None:
         """These are sent as halves. Raises DiskFull, Stopped."""
         tx = self._tx
-        halves = [self._producers.begin(send, f"{tx.key_prefix}{at:016X}") for at, send in enumerate(sends, tx.keys)]
+        halves = self._producers.begin(sends, tx)
         try:
             if len(sends) == 1:
                 send = sends[0]
@@ -69,9 +69,7 @@ class StepwiseTransactions:
                 numbers, positions = tx.prepare_many(sound(messages_of(sends)), GROUP, now)
                 places = list(zip(numbers.tolist(), positions.tolist(), strict=True))
         except BaseException as error:
-            refused = isinstance(error, DiskFull) and len(sends) == 1  # of many, some may have found room
-            for half in halves:
-                self._producers.told(half, "fail" if refused else "unknown")
+            self._producers.not_begun(halves, error)
             raise
         for half, (number, position) in zip(halves, places, strict=True):
             self._wait(tx.log.end, partial(self._answered, half, number, position))

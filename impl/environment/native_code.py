@@ -24,12 +24,11 @@ os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, a
 class NativeCode:
     """The native code of one part of the package. `use`: calls all of it, with values of every type that it meets.
 
-    It may make use of other parts.
+    It may make use of other parts, and does not load its own.
     """
 
     def __init__(self, use: Callable[[], object]) -> None:
         self._use = use
-        self._was_used = False
         self.is_loaded = False
 
     def load(self) -> None:
@@ -53,9 +52,8 @@ class NativeCode:
                 _loader = 0
 
     def _use_once(self) -> None:
-        try:
-            if not self._was_used:
-                self._was_used = True
+        if not self.is_loaded:
+            try:
                 self._use()
-        finally:
-            self.is_loaded = True
+            finally:
+                self.is_loaded = True

@@ -182,9 +182,8 @@ class TransactionService:
             return new, tx.table.group[new - tx.table.base].astype(np.int64), tx.log.end
 
         new, of, end = self.step(put_back)
-        if (
-            self._store.core.settings.synchronous
-        ):  # or a crash could give a number that a producer knows to another half
+        # Otherwise a crash could give a number that a producer knows to another half.
+        if self._store.core.settings.synchronous:
             self._store.wait(end)
         answers = [self._ask(asked[group], number) for number, group in zip(new.tolist(), of.tolist(), strict=True)]
         yes, no = (new[[answer is decision for answer in answers]] for decision in (True, False))

@@ -83,7 +83,7 @@ class Transactions(TransactionState):
         Raises Refused where no record can hold it, or no final of it, DiskFull, Stopped: then there is no half.
         """
         self._settle()
-        packed = half_of(topic, queue, properties, group, f"{self.key_prefix}{self.keys:016X}")
+        packed = half_of(topic, queue, properties, group, self.next_key())
         require_room(self.log, len(body), len(packed))
         of, number = self.table.group_index(group), self.halves_queue.next
 
@@ -97,6 +97,10 @@ class Transactions(TransactionState):
         self._prepared(number, position, size, of)
         self._under_way = None
         return Prepared(number, position, size)
+
+    def next_key(self, ahead: int = 0) -> str:
+        """The key of the half that is prepared next, or so many after that."""
+        return f"{self.key_prefix}{self.keys + ahead:016X}"
 
     def _prepared(self, number: int, position: int, size: int, group: int) -> None:
         self.table.add_one(number, position, size, self.log.newest, group)

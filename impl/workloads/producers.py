@@ -5,11 +5,14 @@ They answer consistently: once it is known what becomes of a half, they say noth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gapless.impl.records.errors import DiskFull
 from gapless.impl.records.record import Record
 from gapless.impl.transactions import names
 from gapless.impl.transactions.settings import TransactionSettings
+from gapless.impl.transactions.transactions import Transactions
 from gapless.impl.workloads.workload import ClientLogWriter, Decision, Fate, Result, Sending
 
 GROUP = "billing"
@@ -69,10 +72,17 @@ class Producers:
         self.begun: dict[str, BegunHalf] = {}
         self._client = client
 
-    def begin(self, send: Sending, key: str) -> BegunHalf:
-        """A half is sent; the store will give it this key."""
-        half = self.begun[key] = BegunHalf(send, key)
-        return half
+    def begin(self, sends: Sequence[Sending], tx: Transactions) -> list[BegunHalf]:
+        """Halves are sent, and get the store's next keys."""
+        halves = [BegunHalf(send, tx.next_key(ahead)) for ahead, send in enumerate(sends)]
+        self.begun |= {half.key: half for half in halves}
+        return halves
+
+    def not_begun(self, halves: Sequence[BegunHalf], error: BaseException) -> None:
+        """They were sent together, and this was raised."""
+        refused = isinstance(error, DiskFull) and len(halves) == 1  # of many, some may have found room
+        for half in halves:
+            self.told(half, "fail" if refused else "unknown")
 
     def told(self, half: BegunHalf, result: Result, number: int | None = None, position: int | None = None) -> None:
         """How sending it was answered."""

@@ -47,7 +47,7 @@ class ThreadedTransactions:
     def _begin(self, sends: Sequence[Sending]) -> list[BegunHalf]:
         """Those that are there."""
         tx = self._service.tx
-        halves = [self._producers.begin(send, f"{tx.key_prefix}{at:016X}") for at, send in enumerate(sends, tx.keys)]
+        halves = self._producers.begin(sends, tx)
         try:
             if len(sends) == 1:
                 send = sends[0]
@@ -57,9 +57,7 @@ class ThreadedTransactions:
                 numbers = self._group.begin_batch(messages_of(sends)).tolist()
                 places = [(number, tx.half(number).position) for number in numbers]
         except BaseException as error:
-            refused = isinstance(error, DiskFull) and len(sends) == 1  # of many, some may have found room
-            for half in halves:
-                self._producers.told(half, "fail" if refused else "unknown")
+            self._producers.not_begun(halves, error)
             if isinstance(error, DiskFull):
                 return []
             raise

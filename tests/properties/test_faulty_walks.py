@@ -16,7 +16,7 @@ from gapless.impl.transactions.half_table import COMMITTED, UNDECIDED
 from gapless.impl.transactions.transactions import Transactions
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.ours.transactional.faulty_walk import FaultyWalk
-from gapless.traces.check import check
+from tests.support import left_by_walks
 from tests.support.night import NIGHT
 
 WALKS = 400 if NIGHT else 40
@@ -43,13 +43,7 @@ def test_faults_take_nothing_and_all_comes_to_rest(walks: list[FaultyWalk]) -> N
 
 def test_what_is_left_conforms_under_strict(walks: list[FaultyWalk], tmp_path: Path) -> None:
     for number, one in enumerate(walks[:CHECKED]):
-        folder = tmp_path / str(number) / "store"
-        folder.mkdir(parents=True)
-        one.disk.save(folder)
-        (folder.parent / "broker.conf").write_text(
-            f"transactionCheckMax={one.max_checks}\ntransactionOpMsgMaxSize={one.op_bytes}\n"
-        )
-        report = check([folder.parent], profile="strict")
+        report = left_by_walks.judged(one.disk, tmp_path / str(number), one.max_checks, one.op_bytes)
         assert report.verdict == "conforms", report.findings
 
 

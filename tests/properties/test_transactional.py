@@ -1,6 +1,5 @@
 """Transactions beside their specs: random walks through crashes find nothing, and each of the faults planted there."""
 
-import json
 import os
 import re
 from collections import Counter
@@ -15,8 +14,8 @@ from gapless.impl.records.errors import StoreError
 from gapless.properties.machines.mismatch import Mismatch
 from gapless.properties.ours.transactional.planted import FAULTS
 from gapless.properties.ours.transactional.walk import TransactionWalk
-from gapless.traces.check import check
 from gapless.traces.report.values import Report
+from tests.support import left_by_walks
 
 WALKS = {"quick": 10, "ci": 40, "night": 400}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
 CHECKED = 8  # walks whose files are held against the specs by the strict check
@@ -41,14 +40,8 @@ def test_every_step_is_taken_by_both_or_refused_by_both(walks: list[TransactionW
 
 def judged(one: TransactionWalk, folder: Path, client: list[dict[str, Any]]) -> Report:
     """What the strict check says of what a walk left, and of what its producers wrote down."""
-    (folder / "store").mkdir(parents=True)
-    one.disk.save(folder / "store")
     chosen = one.pair.chosen
-    (folder / "broker.conf").write_text(
-        f"transactionCheckMax={chosen.max_checks}\ntransactionOpMsgMaxSize={chosen.op_bytes}\n"
-    )
-    (folder / "client.ndjson").write_text("".join(json.dumps(line) + "\n" for line in client))
-    return check([folder], profile="strict")
+    return left_by_walks.judged(one.disk, folder, chosen.max_checks, chosen.op_bytes, client)
 
 
 def test_what_a_walk_through_crashes_leaves_conforms_under_strict(walks: list[TransactionWalk], tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ class FaultyWalk:
     def _prepare(self) -> None:
         self.tx.counts()  # what a step before this one left in the log counts
         end = self.tx.table.end
-        self.facts[f"{self.tx.key_prefix}{self.tx.keys:016X}"] = TransactionFacts()
+        self.facts[self.tx.next_key()] = TransactionFacts()
         try:
             self.tx.prepare("orders", self.choose(3), b"x" * self.choose(40), {}, GROUP, self.now)
         except Stopped:
@@ -166,7 +166,7 @@ class FaultyWalk:
     def _prepare_many(self) -> None:
         count = 1 + self.choose(8)
         for at in range(count):
-            self.facts[f"{self.tx.key_prefix}{self.tx.keys + at:016X}"] = TransactionFacts()
+            self.facts[self.tx.next_key(at)] = TransactionFacts()
         some = Messages.of_list([("orders", self.choose(3), b"many", {}) for _ in range(count)])
         self.tx.prepare_many(sound(some), GROUP, self.now)
 

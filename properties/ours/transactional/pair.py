@@ -113,7 +113,7 @@ class TransactionPair:
 
     def _begins(self, at: int, queue: int, body: bytes) -> dict[str, Any]:
         """The half that comes after `at` others is asked for."""
-        key = f"{self.tx.key_prefix}{self.tx.keys + at:016X}"
+        key = self.tx.next_key(at)
         self.preparing.add(key)
         return self.client.sends(key, "orders", queue, body)
 
