@@ -4,7 +4,6 @@ import ast
 import dataclasses
 import json
 import re
-import types
 import xml.etree.ElementTree as ET
 from collections import Counter, deque
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from gapless.traces.replay.kernels import kernel
 from tests.support.command_line import gapless
 from tests.support.needs import NEVER_UNMET
 from tests.support.night import NIGHT
+from tests.support.written_spec import module
 
 pytestmark = pytest.mark.xdist_group("exploration")  # one worker, so that every spec is explored once
 
@@ -298,13 +298,6 @@ def test_deviations_are_reached_too(with_deviations: dict[str, Explored]) -> Non
 
 
 # --- What is broken is found --------------------------------------------------------------------------------
-
-
-def module(name: str, source: str | ast.Module) -> Spec:
-    """A spec that is written in a test."""
-    made = types.ModuleType(name)
-    exec(compile(source, name, "exec"), made.__dict__)  # noqa: S102
-    return Spec(made)
 
 
 def without(name: str, rule: str) -> Spec:
