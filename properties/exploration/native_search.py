@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, get_args, get_type_hints, overload
 
 import immutables
 import numpy as np
@@ -32,7 +32,7 @@ DONE, MORE, FULL, WIDE_VALUES, WIDE_KEYS, EXACT, BROKEN_STATE, BROKEN_STEP, TOO_
 does not fit; a number leaves 64 bits; a property does not hold; there are more states than are wanted."""
 
 ROWS = np.int16, np.int32, np.int64  # what a value of a state is kept as: the first that takes all
-WIDTHS = 4, 8, 16, 32, 64, 128, 256, 512, 1024  # keys that a Map may have: likewise
+WIDEST = 4096  # keys that a Map may have
 BUDGET = 20_000  # states between two looks at the clock, and at Ctrl-C
 FIRST = 1 << 12  # states for which there is room in the beginning
 
@@ -60,9 +60,12 @@ class Ended(NamedTuple):
 
 @dataclass
 class Tables:
-    """What a search has found. Rows of `states` stand for states; `calls` counts calls, and ways to take each."""
+    """What a search has found. Rows of `states` stand for states; `calls` counts calls, and ways to take each.
 
-    states: npt.NDArray[Any]
+    `states`: uint64 [n, words], which are small integers side by side.
+    """
+
+    states: npt.NDArray[np.uint64]
     hashes: npt.NDArray[np.uint64]
     slots: npt.NDArray[np.int32]
     met_source: npt.NDArray[np.int32]
@@ -75,10 +78,10 @@ class Tables:
     """How many states are explored and met, how many calls were accepted; and the state where something is broken."""
 
     @classmethod
-    def new(cls, kind: type, columns: int) -> Tables:
+    def new(cls, words: int) -> Tables:
         """Room for the first states."""
         return cls(
-            states=np.empty((FIRST, columns), kind),
+            states=np.empty((FIRST, words), np.uint64),
             hashes=np.zeros(FIRST, np.uint64),
             slots=np.full(4 * FIRST, -1, np.int32),
             met_source=np.full(FIRST, -1, np.int32),
@@ -144,48 +147,60 @@ class NativeSearch:
     def run(self, limit: int, progress: Callable[[int, int], None] | None) -> NativeFound:
         """Explore all states, at most so many. Raises CannotBeCompiled."""
         module = imported(self._path, self._source)
-        kinds, widths = iter(ROWS), iter(WIDTHS)
-        kind, width = next(kinds), next(widths)
+        kinds = iter(ROWS)
+        kind, (origin, width) = next(kinds), self._keys()
         while True:
-            found = self._within(module, kind, width, limit, progress)
+            found = self._within(module, kind, origin, width, limit, progress)
             if found.ended.status == WIDE_VALUES:
                 kind = next(kinds)
-            elif found.ended.status == WIDE_KEYS and width < WIDTHS[-1]:
-                width = next(widths)
+            elif found.ended.status == WIDE_KEYS and width < WIDEST:
+                origin, width = origin - width // 2, 2 * width
             elif found.ended.status in {WIDE_KEYS, EXACT}:
                 raise CannotBeCompiled("a number leaves 64 bits, or a Map has keys that lie far from one another")
             else:
                 return found
 
+    def _keys(self) -> tuple[int, int]:
+        """The least key that Maps may have, as far as calls tell, and how many there are from there on."""
+        hints = get_type_hints(type(self.spec.initial))
+        kinds = [get_args(hints[name])[0] for name in self.spec.maps if get_args(hints[name])]
+        keys = {0}
+        for name, step in self.spec.actions.items():
+            of = get_type_hints(step)
+            for at, parameter in enumerate(self.spec.parameters[name]):
+                if of.get(parameter) in kinds:
+                    keys.update(args[at] for args in self.asked.calls[name])
+        return min(keys), min(max(keys) + 2 - min(keys), 64)
+
     def _within(
-        self, module: Any, kind: type, width: int, limit: int, progress: Callable[[int, int], None] | None
+        self, module: Any, kind: type, origin: int, width: int, limit: int, progress: Callable[[int, int], None] | None
     ) -> NativeFound:
-        """Explore with values of one kind, and windows of one width, from a little below zero on."""
-        origin = -(width // 4)
+        """Explore with values of one kind, and windows of one width."""
         now, windows, first = self._begin(origin, width)
-        columns = len(first) if first is not None else 0
-        tables = Tables.new(kind, columns)
+        words = -(-(len(first) if first is not None else 0) * np.dtype(kind).itemsize // 8)
+        tables = Tables.new(words)
         refused = np.zeros(len(self.reasons) + 1, np.int64)
-        found = NativeFound(self, origin, tables, Ended(WIDE_KEYS, 0, 0), refused)
+        found = NativeFound(self, origin, width, kind, tables, Ended(WIDE_KEYS, 0, 0), refused)
         if first is None:
             return found
         if (first.astype(kind) != first).any():
             return replace(found, ended=Ended(WIDE_VALUES, 0, 0))
-        tables.states[0], tables.hashes[0] = first, _hash(first)
+        row: npt.NDArray[Any] = np.zeros(8 * words // np.dtype(kind).itemsize, kind)
+        row[: len(first)] = first
+        tables.states[0], tables.hashes[0] = row.view(np.uint64), module.hash_of(row.view(np.uint64))
         tables.beyond[0] = not self.bound.within(self.spec.initial)
         module.fill(tables.hashes, 1, tables.slots)
-        firsts = np.cumsum([0, *map(len, self.asked.calls.values())])
+        action = np.repeat(np.arange(len(self.spec.actions)), [len(every) for every in self.asked.calls.values()])
         args, (numbers, lows) = self._arguments, self._numbers
         escape = np.zeros(1, np.int64)
-        row: npt.NDArray[Any] = np.zeros(columns, kind)
         status, t = MORE, tables
         while status in {MORE, FULL}:
             if status == FULL:
                 t.make_room(len(self.flat_calls), module.fill)
             status = module.search(
-                firsts, args, numbers, lows, self.allowed, limit, BUDGET, origin, width, now, windows, escape, t.counts,
-                row, t.states, t.hashes, t.slots, t.met_source, t.met_call, t.beyond, t.starts, t.targets, t.calls,
-                refused,
+                action, args, numbers, lows, self.allowed, limit, BUDGET, origin, width, now, windows, escape, t.counts,
+                row, row.view(np.uint64), t.states, t.states.view(kind), t.hashes, t.slots, t.met_source, t.met_call,
+                t.beyond, t.starts, t.targets, t.calls, refused,
             )  # fmt: skip
             if progress:
                 progress(int(t.counts[0]), int(t.counts[1]))
@@ -225,14 +240,6 @@ class NativeSearch:
         return numbers, lows
 
 
-def _hash(row: Ints) -> int:
-    """The hash of a state, as the compiled search computes it."""
-    h, mask = 14695981039346656037, 2**64 - 1
-    for value in row.tolist():
-        h = (h ^ value & mask) * 1099511628211 & mask
-    return h ^ h >> 29
-
-
 # -- what was found ------------------------------------------------------------------------------------------------
 
 
@@ -242,6 +249,8 @@ class NativeFound:
 
     search: NativeSearch
     origin: int
+    width: int
+    kind: type
     tables: Tables
     ended: Ended
     refused: Ints
@@ -252,14 +261,14 @@ class NativeFound:
 
     def state(self, number: int) -> State:
         """The state that a row stands for."""
-        spec, row = self.search.spec, self.tables.states[number].tolist()
+        spec, row = self.search.spec, self.tables.states[number].view(self.kind).tolist()
         scalars, maps = len(spec.scalars), len(spec.maps)
         fields: dict[str, Any] = {
             name: type(getattr(spec.initial, name))(value) for name, value in zip(spec.scalars, row, strict=False)
         }
         for column, name in enumerate(spec.maps):
             default = getattr(spec.initial, name).default
-            values = row[scalars + column :: maps]
+            values = row[scalars + column : scalars + maps * self.width : maps]
             entries = {key: value for key, value in enumerate(values, self.origin) if value != default}
             fields[name] = Map(default, immutables.Map(entries))
         return type(spec.initial)(**fields)

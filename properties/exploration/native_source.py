@@ -12,7 +12,7 @@ from typing import Any
 from gapless.spec.catalog import Spec
 from gapless.spec.language import reader
 from gapless.traces.replay.fragments import Code, Window
-from gapless.traces.replay.kernel_source import CALLED, HEAD, LIMIT, Writer, tree_of, truth
+from gapless.traces.replay.kernel_source import CALLED, HEAD, LIMIT, Writer, deeper, names_in, tree_of, truth
 
 Property = tuple[Callable[..., bool], Sequence[str]]
 """What holds, behind its states, of numbers of these names."""
@@ -42,83 +42,56 @@ class SearchWriter(Writer):
         spec, roots, steps = self.spec, {}, ""
         for code, (name, action) in enumerate(spec.actions.items()):
             roots[f"step_{code}"] = self.step(action, name, bounded=True)
-            steps += STEP.format(code=code, called=CALLED)
+            steps += STEP.format(branch="elif" if code else "if", code=code, called=CALLED)
             for number, deviation in enumerate(spec.deviations):
                 if deviation.instead_of is action:
                     roots[f"instead_{number}"] = self.step(deviation.step, name)
-                    steps += STAND_IN.format(number=number, number_1=number + 1, called=CALLED)
-            steps += TAKEN.format(ways=len(spec.deviations) + 1)
-        asked: list[tuple[Callable[..., bool], Sequence[str], tuple[Any, ...]]] = [
-            *((holds, names, (self.state,)) for holds, names in self.alone),
-            *((holds, names, (self.before, self.state)) for holds, names in self.pairs),
-        ]
-        properties = "".join(self.property(number, *one) for number, one in enumerate(asked))
-        inside = self._function("is_within", self._truth(self.within, self.state), self.places)
+                    steps += STAND_IN.format(number=number, called=CALLED)
+        alone = [(holds, names, (self.state,)) for holds, names in self.alone]
+        pairs = [(holds, names, (self.before, self.state)) for holds, names in self.pairs]
+        judges = self._judge("of_a_state", alone, 0) + self._judge("of_a_step", pairs, len(alone))
+        inside = FUNCTION.format(name="is_within", body=self._loaded(self._truth(self.within, self.state)))
         head = HEAD.format(spec=spec.name, limit=LIMIT).replace("from numba", "import numpy as np\nfrom numba") + WORDS
         large = " or ".join(f"not -LIMIT < now[{row}] < LIMIT" for row in range(len(spec.scalars))) or "False"
-        return (
-            head + self.quantifiers.source() + self.functions.source(roots) + properties + inside
-            + self._judges("of_a_state", range(len(self.alone)))
-            + self._judges("of_a_step", range(len(self.alone), len(asked)))
-            + LOOP.format(
-                scalars=len(spec.scalars), maps=len(spec.maps), steps=steps, actions=len(spec.actions), large=large
-            )
-        )  # fmt: skip
+        loop = LOOP.format(
+            scalars=len(spec.scalars), maps=len(spec.maps), steps=steps, large=large, ways=len(spec.deviations) + 1
+        )
+        return head + self.quantifiers.source() + self.functions.source(roots) + judges + inside + loop
 
-    def property(self, number: int, holds: Callable[..., bool], names: Sequence[str], states: tuple[Any, ...]) -> str:
-        """Whether a property holds for the numbers of row `e`, and whether it does for all of some rows."""
-        places = {name: place for name, place in self.places.items() if name.startswith("s_")}
-        places |= {f"a_{name}": f"args[e, {column}]" for column, name in enumerate(names)}
-        body = self._truth(holds, *states, *(Code(f"a_{name}") for name in names))
-        return self._function(f"is_{number}", body, places) + ALWAYS.format(number=number)
+    def _judge(self, name: str, properties: Sequence[tuple[Any, Sequence[str], tuple[Any, ...]]], first: int) -> str:
+        """A function that says whether all of them hold, each for the rows of its numbers."""
+        body = ""
+        for number, (holds, names, states) in enumerate(properties, first):
+            asked = self._truth(holds, *states, *(Code(f"a_{name}") for name in names))
+            if names:
+                given = "".join(f"    a_{name} = numbers[e, {column}]\n" for column, name in enumerate(names))
+                asked = EACH.format(number=number, body=deeper(given + asked))
+            body += asked
+        return FUNCTION.format(name=name, body=self._loaded(body))
 
     def _truth(self, holds: Callable[..., bool], *given: Any) -> str:
+        """The lines that return False where it does not hold."""
         token = reader.set(self.quantifiers)
         try:
-            return truth(tree_of(holds, *given), "    ") + "    return True\n"
+            return truth(tree_of(holds, *given), "    ")
         finally:
             reader.reset(token)
 
-    def _function(self, name: str, body: str, places: dict[str, str]) -> str:
-        self.places, kept = places, self.places
-        try:
-            return FUNCTION.format(name=name, called=CALLED, loads=self.loads(body), body=body)
-        finally:
-            self.places = kept
-
-    @staticmethod
-    def _judges(name: str, numbers: range) -> str:
-        asked = "".join(JUDGED.format(number=number) for number in numbers)
-        return JUDGE.format(name=name, asked=asked)
+    def _loaded(self, body: str) -> str:
+        """The lines, behind those that load what they look at of the states."""
+        names = [name for name in names_in(body) if name.startswith("s_")]
+        return "".join(f"    {name} = {self.places[name]}\n" for name in names) + body
 
 
 FUNCTION = """
 
 @njit
-def {name}({called}):
-{loads}{body}"""
-
-ALWAYS = """
-
-@njit
-def always_{number}(low, high, now, args, windows, origin, width, escape):
-    for e in range(low, high):
-        if not is_{number}(e, now, args, windows, origin, width, escape):
-            return False
-    return True
+def {name}(now, numbers, lows, windows, origin, width, escape):
+{body}    return True
 """
 
-JUDGE = """
-
-@njit
-def {name}(lows, now, numbers, windows, origin, width, escape):
-{asked}    return True
-"""
-
-JUDGED = """    low, high = lows[{number}], lows[{number} + 1]
-    if not always_{number}(low, high, now, numbers, windows, origin, width, escape):
-        return False
-"""
+EACH = """    for e in range(lows[{number}], lows[{number} + 1]):
+{body}"""
 
 WORDS = '''
 
@@ -140,8 +113,8 @@ def held(windows, width, column, default):
     return count
 
 
-@njit
-def seen(row, states, hashes, slots, h):
+@njit(forceinline=True)
+def seen(words, states, hashes, slots, h):
     """Where a state is in the table, or would be."""
     mask = len(slots) - 1
     slot = np.int64(h & np.uint64(mask))
@@ -149,12 +122,21 @@ def seen(row, states, hashes, slots, h):
         n = slots[slot]
         if hashes[n] == h:
             same = True
-            for k in range(len(row)):
-                same = same and states[n, k] == row[k]
+            for k in range(len(words)):
+                same = same and states[n, k] == words[k]
             if same:
                 break
         slot = (slot + 1) & mask
     return slot
+
+
+@njit(cache=True)
+def hash_of(words):
+    h = np.uint64(14695981039346656037)
+    for word in words:
+        h = (h ^ word) * np.uint64(1099511628211)
+        h ^= h >> np.uint64(32)
+    return h
 
 
 @njit(cache=True)
@@ -168,40 +150,24 @@ def fill(hashes, count, slots):
         slots[slot] = n
 '''
 
-STEP = """            for e in range(firsts[{code}], firsts[{code} + 1]):
-                way = 0
-                why = step_{code}({called})
-                if why > 0:
-                    refused[why] += 1
+STEP = """                {branch} act == {code}:
+                    why = step_{code}({called})
+                    if why > 0:
+                        refused[why] += 1
 """
 
-STAND_IN = """                if why > 0 and allowed[{number}]:
-                    other = instead_{number}({called})
-                    if other > 0:
-                        refused[other] += 1
-                    else:
-                        why = other
-                        way = {number_1}
-"""
-
-TAKEN = """                if escape[0] != 0:
-                    return 4
-                if why > 0:
-                    continue
-                if why < 0:
-                    return 5
-                status = taken(
-                    source, e * {ways} + way, now, windows, origin, width, escape, numbers, lows, counts, row, states,
-                    hashes, slots, met_source, met_call, beyond, targets, calls,
-                )
-                if status != 0:
-                    return status
-                restore(now, windows, width)
+STAND_IN = """                    if why > 0 and allowed[{number}]:
+                        other = instead_{number}({called})
+                        if other > 0:
+                            refused[other] += 1
+                        else:
+                            why = other
+                            way = {number} + 1
 """
 
 LOOP = """
 
-@njit
+@njit(forceinline=True)
 def restore(now, windows, width):
     for k in range({scalars}):
         now[k] = now[{scalars} + k]
@@ -210,41 +176,39 @@ def restore(now, windows, width):
             windows[place, k] = windows[place, {maps} + k]
 
 
-@njit
+@njit(forceinline=True)
 def taken(
-    source, call, now, windows, origin, width, escape, numbers, lows, counts, row, states,
-    hashes, slots, met_source, met_call, beyond, targets, calls,
+    source, call, now, windows, origin, width, escape, numbers, lows, counts, row, words,
+    states, hashes, slots, met_source, met_call, beyond, targets, calls,
 ):
-    h = np.uint64(14695981039346656037)
     wide = False
     for k in range({scalars}):
         value = now[k]
         row[k] = value
         wide = wide or row[k] != value
-        h = (h ^ np.uint64(value)) * np.uint64(1099511628211)
     k = {scalars}
     for place in range(width):
         for m in range({maps}):
             value = windows[place, m]
             row[k] = value
             wide = wide or row[k] != value
-            h = (h ^ np.uint64(value)) * np.uint64(1099511628211)
             k += 1
     if wide:
         return 3
-    h ^= h >> np.uint64(29)
-    slot = seen(row, states, hashes, slots, h)
+    h = hash_of(words)
+    slot = seen(words, states, hashes, slots, h)
     target = slots[slot]
     if target < 0:
         target = counts[1]
         counts[1] += 1
         slots[slot] = target
         hashes[target] = h
-        states[target] = row
+        for k in range(len(words)):
+            states[target, k] = words[k]
         met_source[target] = source
         met_call[target] = call
-        beyond[target] = not is_within(0, now, numbers, windows, origin, width, escape)
-        right = of_a_state(lows, now, numbers, windows, origin, width, escape)
+        beyond[target] = not is_within(now, numbers, lows, windows, origin, width, escape)
+        right = of_a_state(now, numbers, lows, windows, origin, width, escape)
         if escape[0] != 0:
             return 4
         if not right:
@@ -254,7 +218,7 @@ def taken(
     targets[at] = target
     calls[at] = call
     counts[2] = at + 1
-    right = of_a_step(lows, now, numbers, windows, origin, width, escape)
+    right = of_a_step(now, numbers, lows, windows, origin, width, escape)
     if escape[0] != 0:
         return 4
     if not right:
@@ -265,10 +229,10 @@ def taken(
 
 @njit(nogil=True, cache=True)
 def search(
-    firsts, args, numbers, lows, allowed, limit, budget, origin, width, now, windows, escape, counts, row, states,
-    hashes, slots, met_source, met_call, beyond, starts, targets, calls, refused,
+    action, args, numbers, lows, allowed, limit, budget, origin, width, now, windows, escape, counts, row, words,
+    states, values, hashes, slots, met_source, met_call, beyond, starts, targets, calls, refused,
 ):
-    most_calls = firsts[{actions}]
+    most_calls = len(action)
     first = counts[0]
     while counts[0] < counts[1]:
         source = counts[0]
@@ -282,16 +246,33 @@ def search(
             return 2
         if not beyond[source]:
             for k in range({scalars}):
-                now[{scalars} + k] = states[source, k]
+                now[{scalars} + k] = values[source, k]
             k = {scalars}
             for place in range(width):
                 for m in range({maps}):
-                    windows[place, {maps} + m] = states[source, k]
+                    windows[place, {maps} + m] = values[source, k]
                     k += 1
             restore(now, windows, width)
             if {large}:
                 return 5
-{steps}        counts[0] = source + 1
+            for e in range(len(action)):
+                act = action[e]
+                why = 0
+                way = 0
+{steps}                if escape[0] != 0:
+                    return 4
+                if why > 0:
+                    continue
+                if why < 0:
+                    return 5
+                status = taken(
+                    source, e * {ways} + way, now, windows, origin, width, escape, numbers, lows, counts, row, words,
+                    states, hashes, slots, met_source, met_call, beyond, targets, calls,
+                )
+                if status != 0:
+                    return status
+                restore(now, windows, width)
+        counts[0] = source + 1
         starts[source + 1] = counts[2]
     return 0
 """

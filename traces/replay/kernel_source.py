@@ -184,13 +184,14 @@ class _Functions:
         if part.yes is None or part.no is None:
             return part.text
         yes, no = (self._body(child, shared, bodies) for child in (part.yes, part.no))
-        return f"    if {part.text}:\n{_deeper(yes)}{no}"
+        return f"    if {part.text}:\n{deeper(yes)}{no}"
 
     def _write(self, name: str, body: str) -> None:
         self.written.append(FUNCTION.format(name=name, called=CALLED, loads=self.loads(body), body=body))
 
 
-def _deeper(lines: str) -> str:
+def deeper(lines: str) -> str:
+    """The lines, indented once more."""
     return "".join(f"    {line}" for line in lines.splitlines(keepends=True))
 
 
@@ -303,8 +304,11 @@ def _large(names: list[str]) -> str:
 
 HEAD = '''"""Generated from the spec `{spec}`. Do not edit: change the spec."""
 
+from functools import partial
+
 from numba import njit
 
+njit = partial(njit, _nrt=False)  # nothing here makes an array, so none is counted: that is half of the time of a call
 LIMIT = {limit}
 
 
