@@ -8,8 +8,13 @@ C interface: https://docs.python.org/3.11/c-api/index.html.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
+from numba.core.datamodel import models, register_default
+from numba.extending import box, intrinsic
 
 from gapless.impl.records.memory import word_at
 
@@ -34,9 +39,39 @@ bytes_size = _function("PyBytes_Size", 1)
 bytes_text = _function("PyBytes_AsString", 1)
 dictionary_next = _function("PyDict_Next", 4, types.int32)  # see its page; what it is handed are addresses of words
 clear_error = _function("PyErr_Clear", 0, types.void)
+new_bytes = _function("PyBytes_FromStringAndSize", 2)  # of bytes that lie somewhere, or, at 0, of any; 0: no memory
+let_go = _function("Py_DecRef", 1, types.void)
 
 
 @njit
 def kind_of(item: int) -> int:
     """The address of an object's type."""
     return int(np.int64(word_at(item + _KIND)))
+
+
+class _Object(types.Type):  # type: ignore[misc]  # numba has no types
+    """An object that a kernel has made, and hands to whoever called it."""
+
+
+_object = _Object("object")
+
+
+@register_default(_Object)
+class _ObjectModel(models.PrimitiveModel):  # type: ignore[misc]  # as above
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, ir.IntType(64))
+
+
+@box(_Object)
+def _box(_kind: Any, value: Any, context: Any) -> Any:
+    return context.builder.inttoptr(value, context.pyapi.pyobj)
+
+
+@intrinsic
+def handed_over(_context: Any, _address: Any) -> Any:
+    """What Python gets for the address of an object that nobody else holds."""
+
+    def generate(_target: Any, _builder: Any, _signature: Any, arguments: Any) -> Any:
+        return arguments[0]
+
+    return _object(types.int64), generate
