@@ -11,13 +11,14 @@ from numba import njit
 
 from gapless.impl.records import kernels
 from gapless.impl.records import objects as o
-from gapless.impl.records.memory import PAYLOAD, bytes_at, copy_bytes, i32_at, i64_at, word_at
+from gapless.impl.records.memory import PAYLOAD, bytes_at, copy_bytes, fetch, i32_at, i64_at, word_at
 from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, LONGEST_PROPERTIES, STORE_V6, Bytes, Ints
 
 # The rows that a pass fills. Those that say where texts end have one place more, and begin with a 0.
 BODY_END, REST_END, TAG_END, NUMBER, POSITION, TIME, TAG_CODE, ROWS = range(8)
 
 BEFORE_BODY = 88  # bytes of a record whose hosts are IPv4
+AHEAD, FETCHED, LINE = 4, 1024, 64  # records, and bytes of each and of a cache's line: what is fetched beforehand
 BLANK_SLOT = 0x7FFFFFFF  # the size in slots before a queue's first entry
 PROPERTY_END, SPACE = 2, 32  # bytes: no tag has the first, no key the second
 KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
@@ -56,6 +57,8 @@ def gather(
     body_end, rest_end, tag_end = np.int64(0), np.int64(0), np.int64(0)
     for k in range(len(slots)):
         slot = start + k * ENTRY_BYTES
+        if k + AHEAD < len(slots):
+            _fetch(a - base, slot + AHEAD * ENTRY_BYTES)
         position, size = i64_at(slot), i32_at(slot + 8)
         p = position - base
         if size < FIXED or p < 0 or p + size > len(b):
@@ -98,6 +101,14 @@ def gather(
         rows[REST_END, k + 1] = rest_end
         rows[TAG_END, k + 1] = tag_end
     return len(slots)
+
+
+@njit
+def _fetch(log: int, slot: int) -> None:
+    """The record of an entry comes into the processor's cache, or as much of it as is worth while."""
+    begin = log + i64_at(slot)
+    for address in range(begin, begin + min(i32_at(slot + 8), FETCHED), LINE):
+        fetch(address)
 
 
 # What `read_one` knows of a queue, one int64 each: where its prefix lies, and how long that is; `queue` and `sealed` as
