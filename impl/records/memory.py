@@ -97,3 +97,18 @@ def copy_bytes(_context: Any, _to: Any, _whence: Any, _count: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def fetch(_context: Any, _address: Any) -> Any:
+    """The processor is told that what lies there is going to be read. Any address will do."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        to_read, close_by, data = flag(0), flag(3), flag(1)
+        builder.call(prefetch, [builder.inttoptr(arguments[0], byte), to_read, close_by, data])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate

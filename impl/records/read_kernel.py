@@ -10,13 +10,15 @@ import numpy as np
 from numba import njit
 
 from gapless.impl.records import kernels
-from gapless.impl.records.memory import bytes_at, copy_bytes, i32_at, i64_at, word_at
-from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, STORE_V6, Bytes, Ints
+from gapless.impl.records import objects as o
+from gapless.impl.records.memory import PAYLOAD, bytes_at, copy_bytes, fetch, i32_at, i64_at, word_at
+from gapless.impl.records.record import BORN_V6, ENTRY_BYTES, FIXED, LONGEST_PROPERTIES, STORE_V6, Bytes, Ints
 
 # The rows that a pass fills. Those that say where texts end have one place more, and begin with a 0.
 BODY_END, REST_END, TAG_END, NUMBER, POSITION, TIME, TAG_CODE, ROWS = range(8)
 
 BEFORE_BODY = 88  # bytes of a record whose hosts are IPv4
+AHEAD, FETCHED, LINE = 4, 1024, 64  # records, and bytes of each and of a cache's line: what is fetched beforehand
 BLANK_SLOT = 0x7FFFFFFF  # the size in slots before a queue's first entry
 PROPERTY_END, SPACE = 2, 32  # bytes: no tag has the first, no key the second
 KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
@@ -55,6 +57,8 @@ def gather(
     body_end, rest_end, tag_end = np.int64(0), np.int64(0), np.int64(0)
     for k in range(len(slots)):
         slot = start + k * ENTRY_BYTES
+        if k + AHEAD < len(slots):
+            _fetch(a - base, slot + AHEAD * ENTRY_BYTES)
         position, size = i64_at(slot), i32_at(slot + 8)
         p = position - base
         if size < FIXED or p < 0 or p + size > len(b):
@@ -79,11 +83,11 @@ def gather(
         crc = kernels.crc_from(0, bodies, body_end, length, tables)
         if crc & 0x7FFFFFFF != i32_at(rest + 8):
             return k
-        seal = kernels.seal_of(b, p, topic_end + 2, p + size, body, crc, tables)
+        properties, stop = rest_end + head + topic_end + 2 - after, rest_end + head + tail
+        seal = kernels.seal_of(rests, rest_end, properties, stop, rest_end + head, rest_end + head, length, crc, tables)
         if seal == kernels.BROKEN or (position >= sealed and seal == kernels.NO_SEAL):
             return k
-        properties = rest_end + head + topic_end + 2 - after
-        from_tag, to_tag = value_of(rests, properties, rest_end + head + tail, kernels.TAGS)
+        from_tag, to_tag = value_of(rests, properties, stop, kernels.TAGS)
         copy_bytes(tags.ctypes.data + tag_end, rests.ctypes.data + from_tag, to_tag - from_tag)
         tag_end += to_tag - from_tag
         tags[tag_end] = PROPERTY_END
@@ -99,33 +103,92 @@ def gather(
     return len(slots)
 
 
-@njit(cache=True)
-def read_one(address: int, size: int, number: int, position: int, facts: int) -> tuple[int, int]:
-    """The bytes of a message's body and its store time; -1 where it is not sound, or of a rarer kind.
+@njit
+def _fetch(log: int, slot: int) -> None:
+    """The record of an entry comes into the processor's cache, or as much of it as is worth while."""
+    begin = log + i64_at(slot)
+    for address in range(begin, begin + min(i32_at(slot + 8), FETCHED), LINE):
+        fetch(address)
 
-    Its record was copied to `address`, and has there at least `FIXED` bytes · `number`, `position`, `size`: what its
-    entry says · `facts`: where four int64 lie: the address and length of its queue's prefix, and `queue` and `sealed`
-    as in `gather`.
+
+# What `read_one` knows of a queue, one int64 each: where its prefix lies, and how long that is; `queue` and `sealed` as
+# in `gather`; the lowest number of the entries at hand, and where these lie.
+PREFIX, PREFIX_LENGTH, QUEUE, LEAST_SEALED, LOW, SLOTS = range(6)
+# What it knows of each log file at hand: its first position, its exclusive end, and where its bytes lie.
+FILE_BASE, FILE_END, FILE_BYTES, FILE_FACTS = range(4)
+
+
+@njit(cache=True)
+def read_one(facts: int, files: int, count: int, number: int) -> tuple[int, int, Bytes, int, Bytes, None]:
+    """The message of a number, as the fields of `Record`; with a position of -1 where it is to be read otherwise.
+
+    That is where its record is not sound, of a rarer kind, or in none of the log files at hand. `facts`, `files`,
+    `count`: where the facts above lie, and of how many files. The entry of `number` is at hand. Nobody else has the
+    interpreter lock.
     """
-    prefix_at, prefix_length = np.int64(word_at(facts)), np.int64(word_at(facts + 8))
-    queue, sealed = np.int64(word_at(facts + 16)), np.int64(word_at(facts + 24))
-    b = bytes_at(address, size)
-    body, topic, topic_end = kernels.parts_of(b, 0, size)
-    if body != BEFORE_BODY or topic_end - topic + 1 != prefix_length or i32_at(address + 4) != kernels.V1:
-        return -1, 0
-    if i32_at(address) != size or i64_at(address + 28) != position or i64_at(address + 20) != number:
-        return -1, 0
-    prefix = bytes_at(prefix_at, prefix_length)
-    if i32_at(address + 12) != queue or not kernels.starts_with(b, topic - 1, topic_end, prefix):
-        return -1, 0
-    length = i32_at(address + body - 4)
-    crc = kernels.crc_from(0, b, body, length, kernels.CRC_TABLES)
-    seal = kernels.seal_of(b, 0, topic_end + 2, size, body, crc, kernels.CRC_TABLES)
-    if crc & 0x7FFFFFFF != i32_at(address + 8) or seal == kernels.BROKEN:
-        return -1, 0
-    if position >= sealed and seal == kernels.NO_SEAL:
-        return -1, 0
-    return length, kernels.time_of(b, 0)
+    slot = _fact(facts, SLOTS) + (number - _fact(facts, LOW)) * ENTRY_BYTES
+    position, size = i64_at(slot), i32_at(slot + 8)
+    at = np.int64(0)
+    for k in range(count):
+        file = files + 8 * FILE_FACTS * k
+        if _fact(file, FILE_BASE) <= position and position + size <= _fact(file, FILE_END):
+            at = _fact(file, FILE_BYTES) + position - _fact(file, FILE_BASE)
+    if at == 0 or size < FIXED:
+        return _nothing()
+    length = i32_at(at + BEFORE_BODY - 4)
+    if not 0 <= length <= size - FIXED:
+        return _nothing()
+    body, rest = o.new_bytes(0, length), o.new_bytes(0, size - length)
+    if body != 0 and rest != 0:
+        copy_bytes(body + PAYLOAD, at + BEFORE_BODY, length)
+        copy_bytes(rest + PAYLOAD, at, BEFORE_BODY)
+        copy_bytes(rest + PAYLOAD + BEFORE_BODY, at + BEFORE_BODY + length, size - length - BEFORE_BODY)
+        if _is_sound(
+            bytes_at(body + PAYLOAD, length), bytes_at(rest + PAYLOAD, size - length), number, position, facts
+        ):
+            time = i64_at(rest + PAYLOAD + 56)
+            return number, position, o.handed_over(body), time, o.handed_over(rest), None
+    o.clear_error()
+    o.let_go(body)
+    o.let_go(rest)
+    return _nothing()
+
+
+@njit
+def _nothing() -> tuple[int, int, Bytes, int, Bytes, None]:
+    none = o.handed_over(o.new_bytes(0, 0)), o.handed_over(o.new_bytes(0, 0))
+    return np.int64(0), np.int64(-1), none[0], np.int64(0), none[1], None
+
+
+@njit
+def _fact(address: int, which: int) -> int:
+    return np.int64(word_at(address + 8 * which))
+
+
+@njit
+def _is_sound(body: Bytes, rest: Bytes, number: int, position: int, facts: int) -> bool:
+    """Whether this is the message of that number and position, of the queue and with its checksums, of the usual kind.
+
+    `body`, `rest`: copies, at which nobody else writes. The usual kind has a short topic and hosts that are IPv4.
+    """
+    a, topic = rest.ctypes.data, BEFORE_BODY
+    properties = topic + _fact(facts, PREFIX_LENGTH) + 2
+    if i32_at(a) != len(rest) + len(body) or i32_at(a + 4) != kernels.V1 or i32_at(a + 36) & (BORN_V6 | STORE_V6):
+        return False
+    if i64_at(a + 28) != position or i64_at(a + 20) != number or i32_at(a + 12) != _fact(facts, QUEUE):
+        return False
+    if i32_at(a + BEFORE_BODY - 4) != len(body) or properties > len(rest):
+        return False
+    if not kernels.starts_with(rest, topic, len(rest), bytes_at(_fact(facts, PREFIX), _fact(facts, PREFIX_LENGTH))):
+        return False
+    more = (np.int64(rest[properties - 2]) << 8) | np.int64(rest[properties - 1])
+    if more > LONGEST_PROPERTIES or properties + more != len(rest):
+        return False
+    crc = kernels.crc_from(0, body, 0, len(body), kernels.CRC_TABLES)
+    seal = kernels.seal_of(rest, 0, properties, len(rest), BEFORE_BODY, BEFORE_BODY, len(body), crc, kernels.CRC_TABLES)
+    if seal == kernels.NO_SEAL and position >= _fact(facts, LEAST_SEALED):
+        return False
+    return seal != kernels.BROKEN and crc & 0x7FFFFFFF == i32_at(a + 8)
 
 
 @njit(nogil=True, cache=True)

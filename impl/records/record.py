@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.impl.records.errors import Refused
-from gapless.impl.records.property_kernel import packed_properties
+from gapless.impl.records.list_kernel import columns_of
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -176,27 +176,24 @@ class Messages:
     @classmethod
     def of_list(cls, messages: Listed) -> Messages:
         """Columns from (topic, queue id, body, properties) one by one. Raises Refused."""
-        index, which = _QueueIndex(), []
-        bodies, lengths, properties, property_lengths = [], [], [], []
-        for low in range(0, len(messages), NEAR):
-            try:
-                topics, ids, some, given = zip(*messages[low : low + NEAR], strict=True)
-                which.append(np.fromiter(map(index.__getitem__, zip(topics, ids, strict=True)), np.int32, len(topics)))
-                bodies.append(b"".join(some))
-                packed, packed_lengths = _packed(given)
-            except (TypeError, ValueError, AttributeError) as error:
-                raise Refused(f"expected messages as (topic, queue id, body, properties): {error}") from error
-            lengths.append(_lengths(some))
-            properties.append(packed)
-            property_lengths.append(packed_lengths)
-        return cls(
-            list(index),
-            np.concatenate([np.zeros(0, np.int32), *which]),
-            np.frombuffer(b"".join(bodies), np.uint8),
-            _ends(lengths),
-            np.frombuffer(b"".join(properties), np.uint8),
-            _ends(property_lengths),
-        )
+        rows = tuple(messages)  # nobody changes that meanwhile
+        found = columns_of(rows, RESERVED, LONGEST_PROPERTIES)
+        if found is None:
+            return _of_each(rows)
+        return cls([rows[first][:2] for first in found.firsts.tolist()], *found[1:])
+
+
+def _of_each(rows: Listed) -> Messages:
+    """Their columns, in plain Python: for messages of rarer types, and to say what is wrong. Raises Refused."""
+    index, which, bodies, extras = _QueueIndex(), [], [], []
+    try:
+        for topic, queue, body, properties in rows:
+            which.append(index[topic, queue])
+            bodies.append(bytes(memoryview(body)))
+            extras.append(properties_bytes(properties))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise Refused(f"expected messages as (topic, queue id, body, properties): {error}") from error
+    return Messages(list(index), np.array(which, np.int32), *_joined(bodies), *_joined(extras))
 
 
 class _QueueIndex(dict[tuple[str, int], int]):
@@ -206,28 +203,9 @@ class _QueueIndex(dict[tuple[str, int], int]):
         return self.setdefault(queue, len(self))
 
 
-NEAR = 512
-"""Messages of a list that are looked at together: what they point to stays in a processor's cache meanwhile."""
-
-
-def _packed(given: Sequence[Mapping[str, str]]) -> tuple[bytes, Ints]:
-    """The properties of many messages, one after the other, and how long those of each are. Raises Refused."""
-    plain = packed_properties(given, RESERVED, LONGEST_PROPERTIES)
-    if plain is not None:
-        return plain
-    packed = [properties_bytes(properties) for properties in given]  # one by one, for there may be something to tell
-    return b"".join(packed), _lengths(packed)
-
-
-def _lengths(parts: Sequence[Sized]) -> Ints:
-    return np.fromiter(map(len, parts), np.int64, len(parts))
-
-
-def _ends(lengths: Sequence[Ints]) -> Ints:
-    """Where each of so many parts ends, one behind the other, and a 0 before."""
-    ends = np.zeros(1 + sum(map(len, lengths)), np.int64)
-    np.cumsum(np.concatenate([ends[:0], *lengths]), out=ends[1:])
-    return ends
+def _joined(texts: Sequence[bytes]) -> tuple[Bytes, Ints]:
+    """Texts one after the other, and where each of them ends, and a 0 before."""
+    return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)], dtype=np.int64)
 
 
 # -- names and properties --------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ checksums that it carries.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
+from operator import index
 
 import numpy as np
 
@@ -18,22 +18,20 @@ from gapless.impl.records import kernels, read_kernel
 from gapless.impl.records.columns import MessageColumns
 from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
 from gapless.impl.records.memory import PAYLOAD
-from gapless.impl.records.read_kernel import BEFORE_BODY
-from gapless.impl.records.record import ENTRY_BYTES, FIXED, Ints, Record, tag_code
+from gapless.impl.records.record import ENTRY_BYTES, Bytes, Ints, Record, tag_code
 
 FEW = 4  # so many are read one by one sooner than in a native pass
 AT_ONCE = 1 << 14  # messages of one pass, at most: memory is asked for in pieces
 FOLLOWED = 1000  # messages of a queue, before the next queue has its turn
 FILES = 8  # of the log that are kept at hand for reading single messages
 
-_entry = struct.Struct(">qi").unpack_from
 _new = tuple.__new__
 
-Window = tuple[ConsumeQueue | None, int, int, int, memoryview, int, Ints]
+Window = tuple[ConsumeQueue | None, int, int, int, int, tuple[object, ...]]
 """Entries at hand: of which queue, how often it had begun anew then, the lowest and the exclusive end of their numbers,
-their bytes, and what `read_kernel.read_one` is to know of the queue: where that lies, and itself."""
-Mapped = tuple[int, int, memoryview]
-"""A log file at hand: its first position, its exclusive end, and its bytes."""
+where the facts lie that `read_kernel.read_one` is told of them, and what is to live as long."""
+Files = tuple[int, int, tuple[object, ...]]
+"""Log files at hand: where facts about them lie, of how many, and what is to live as long."""
 
 
 class QueueReading:
@@ -48,9 +46,9 @@ class QueueReading:
 
     def _forget_files(self) -> None:
         """No file is held any more, so that one that was deleted gives its room back."""
-        self._files: dict[int, Mapped] = {}
-        self._file: Mapped = (0, 0, memoryview(b""))  # the last one that was of use
-        self._window: Window = (None, 0, 0, 0, memoryview(b""), 0, np.zeros(0, np.int64))
+        self._files: dict[int, Bytes] = {}  # by their first position
+        self._at_hand: Files = (0, 0, ())
+        self._window: Window = (None, 0, 0, 0, 0, ())
 
     def _require_open(self) -> None:
         """Raises Stopped where nothing can be read any more."""
@@ -68,29 +66,19 @@ class QueueReading:
 
     def get(self, topic: str, queue: int, number: int) -> Record:
         """One message. Raises as `read` does, and Refused where consumers see none of that number yet."""
+        if number.__class__ is not int:
+            number = int(index(number))  # or a kernel would be made for another type
         found = self._met.get((topic, queue))
         if found is None or self._closing or not found.first <= number < found.committed:
             return self._one(topic, queue, number)
-        of, anew, low, high, slots, facts, _ = self._window
+        of, anew, low, high, facts, _alive = self._window
         if of is not found or not low <= number < high or anew != found.anew:
-            low, slots, facts = self._look_at(found, number)
-        position, size = _entry(slots, (number - low) * ENTRY_BYTES)
-        base, end, mapped = self._file
-        if not base <= position < end:
-            file = self._files.get(position // self._log.file_size)
-            if file is None:
-                return self._one(topic, queue, number)
-            base, end, mapped = self._file = file
-        at = position - base
-        raw = mapped[at : at + size].tobytes()
-        if len(raw) != size or size < FIXED:
+            facts, _alive = self._look_at(found, number)
+        files, count, _files = self._at_hand
+        fields = read_kernel.read_one(facts, files, count, number)
+        if fields[1] < 0:
             return self._one(topic, queue, number)
-        length, time = read_kernel.read_one(id(raw) + PAYLOAD, size, number, position, facts)
-        if length < 0:
-            return self._one(topic, queue, number)  # it is of a rarer kind, or there is something to be told of it
-        end = BEFORE_BODY + length
-        rest = raw[:BEFORE_BODY] + raw[end:]
-        record: Record = _new(Record, (number, position, raw[BEFORE_BODY:end], time, rest, None))
+        record: Record = _new(Record, fields)
         return record
 
     def _one(self, topic: str, queue: int, number: int) -> Record:
@@ -100,24 +88,28 @@ class QueueReading:
             raise Refused(f"{topic}/{queue}: consumers see no number {number} yet; use `wait_for`")
         record = some[0]
         found = self._met[topic, queue] = self._all_queues.named(topic, queue)
-        index = record.position // self._log.file_size
-        if index not in self._files:
-            if len(self._files) >= FILES:
-                self._files = {}
-            data, base = self._log.view(record.position)
-            self._files[index] = (base, base + len(data), memoryview(data))  # type: ignore[arg-type]  # as in `decode`
+        self._keep_file(record.position)
         self._look_at(found, number)
         return record
 
-    def _look_at(self, queue: ConsumeQueue, number: int) -> tuple[int, memoryview, int]:
-        """Entries are at hand, that of `number` among them: from which on, their bytes, and where the facts lie."""
+    def _keep_file(self, position: int) -> None:
+        """The log file that has a position is at hand."""
+        data, base = self._log.view(position)
+        if base not in self._files:
+            kept = {base: data, **(self._files if len(self._files) < FILES else {})}
+            facts = np.array([(base, base + len(data), data.ctypes.data) for base, data in kept.items()], np.int64)
+            self._files, self._at_hand = kept, (facts.ctypes.data, len(kept), (facts, kept))
+
+    def _look_at(self, queue: ConsumeQueue, number: int) -> tuple[int, tuple[object, ...]]:
+        """Entries are at hand, that of `number` among them: where the facts lie, and what is to live as long."""
         low = number // queue.per_file * queue.per_file
-        anew, prefix = queue.anew, queue.prefix
-        slots = memoryview(queue.slots(low, low + queue.per_file)).cast("B")  # type: ignore[arg-type]
-        facts = np.array([id(prefix) + PAYLOAD, len(prefix), queue.id, self._log.sealed], np.int64)
-        at = facts.ctypes.data
-        self._window = (queue, anew, low, low + len(slots) // ENTRY_BYTES, slots, at, facts)
-        return low, slots, at
+        anew, prefix, slots = queue.anew, queue.prefix, queue.slots(low, low + queue.per_file)
+        facts = np.array(
+            [id(prefix) + PAYLOAD, len(prefix), queue.id, self._log.sealed, low, slots.ctypes.data], np.int64
+        )
+        at, alive = facts.ctypes.data, (facts, prefix, slots)
+        self._window = (queue, anew, low, low + len(slots), at, alive)
+        return at, alive
 
     def read(self, topic: str, queue: int, number: int, count: int = 32) -> list[Record]:
         """The messages of a queue from `number` on, at most `count`; none where consumers see none yet.

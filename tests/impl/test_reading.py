@@ -1,20 +1,30 @@
 """Reading by number, tag, key and time: objects and columns say the same, and what is not sound is not handed out."""
 
+import sys
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gapless.impl.records.columns import MessageColumns
-from gapless.impl.records.errors import Damaged, Refused, Stopped
+from gapless.impl.records.errors import Damaged, Refused, Stopped, StoreError
 from gapless.impl.records.record import FIXED, HEAD, HERE, MAGIC_V1, Messages, Record
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 from gapless.properties.simulation.simulated_disk import SteppedClock
+
+
+class Lane(IntEnum):
+    """Numbers by name."""
+
+    FAST = 1
+
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
 COUNT = 300
@@ -161,6 +171,65 @@ def test_a_record_with_a_checksum_of_itself_is_held_to_it(tmp_path: Path) -> Non
             ):
                 with pytest.raises(Damaged, match="has not the checksum"):
                     read()
+
+
+def outcome(read: Callable[[str, int, int], Record]) -> object:
+    """The message, or what was raised."""
+    try:
+        return read("orders", 1, 1)
+    except StoreError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+@pytest.mark.parametrize("before", ["orders", "orders2"])
+def test_one_message_is_handed_out_where_others_hand_it_out(tmp_path: Path, *, checksums: bool, before: str) -> None:
+    """Whatever byte of a record or of its entry is another. `before`: the topic of the message before."""
+    with Store.open(tmp_path, Settings(file_size=4096, queue_file_size=400, checksums=checksums)) as store:
+        for topic, body in ((before, b"before"), ("orders", b"first"), ("orders", b"body" * 3), ("orders", b"last")):
+            store.append(topic, 1, body, tag="paid", properties={"KEYS": "k"})
+        store.wait_for("orders", 1, 2 + (before == "orders"))
+        record = store.get("orders", 1, 1)
+        data = store.core.log.view(0)[0][record.position : record.position + record.size]
+        flaws = 0
+        for at in range(len(data)):
+            for flaw in (1, 2, 0x10, 0x20, 0x80, 0xFF):
+                data[at] ^= flaw
+                found = outcome(store.get)
+                assert (
+                    found == outcome(store._one) == outcome(lambda *of: store.read_batch(of[0], of[1], of[2], 1)[0])
+                ), at
+                data[at] ^= flaw
+                assert outcome(store.get) == record
+                flaws += not isinstance(found, Record)
+        assert flaws == 6 * len(data) if checksums else 300 < flaws < 6 * len(data)
+        entry = store.core.queues.named("orders", 1).slots(1, 2)[0]
+        for at in range(len(entry)):
+            for flaw in (1, 2, 0x10, 0x20, 0x80, 0xFF):
+                entry[at] ^= flaw
+                assert outcome(store.get) == outcome(store._one), at
+                entry[at] ^= flaw
+
+
+def test_single_messages_leave_nothing_behind(store: Store) -> None:
+    record = store.get("orders", 0, 1)
+    data = store.core.log.view(0)[0]
+    for flaw in (0, 1):
+        data[record.position + record.size - 30] ^= flaw
+        outcome(lambda topic, *_: store.get(topic, 0, 1))
+        before = sys.getallocatedblocks()
+        for _ in range(2000):
+            outcome(lambda topic, *_: store.get(topic, 0, 1))
+        assert sys.getallocatedblocks() - before < 1000
+
+
+@pytest.mark.parametrize("number", [np.int64(3), np.int32(3), np.uint8(3), True, Lane.FAST])
+def test_any_integer_is_a_number(store: Store, number: Any) -> None:
+    for _ in range(2):
+        assert store.get("orders", 0, number) == store.get("orders", 0, int(number))
+        assert type(store.get("orders", 0, number).number) is int
+    with pytest.raises(TypeError):
+        store.get("orders", 0, float(number))  # type: ignore[arg-type]
 
 
 def test_what_expires_is_refused_and_gives_its_room_back(tmp_path: Path) -> None:
