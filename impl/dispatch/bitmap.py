@@ -7,10 +7,12 @@ more. Source: docs/proposals.md#parallel-dispatch-write, #parallel-dispatch-exam
 
 from __future__ import annotations
 
+import numba
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
 from gapless.impl.dispatch.scan_kernel import BITS, COMMITTED, HIGH, LOW, ROOM, RUN_QUEUE, SCANNED
+from gapless.impl.environment.native import njit
 from gapless.impl.records.record import Bytes, Ints
 
 
@@ -23,7 +25,7 @@ def set_bits(bits: Bytes, queues: Ints, runs: Ints) -> None:
             bits[uint64(queue[BITS] + (number & (queue[ROOM] - 1)))] = 1
 
 
-@njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True)
 def gapless_ends(bits: Bytes, queues: Ints, which: Ints) -> Ints:
     """Of each of these queues, the largest number before which all are written."""
     ends = np.empty(len(which), np.int64)

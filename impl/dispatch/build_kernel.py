@@ -7,9 +7,10 @@ record says of its own lengths is believed only as far as it adds up. Formats: d
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
 from gapless.impl.dispatch.scan_kernel import POSITION, SIZE
+from gapless.impl.environment.native import njit
 from gapless.impl.records import kernels
 from gapless.impl.records.memory import i32_at, i64_at, put_i32, put_i64
 from gapless.impl.records.record import ENTRY_BYTES, FIXED, Bytes, Ints

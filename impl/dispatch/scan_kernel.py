@@ -8,8 +8,9 @@ wholly or not at all.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
+from gapless.impl.environment.native import njit
 from gapless.impl.records.kernels import BLANK_MARK, V1, V2, digits, parts_of, property_end, starts_with
 from gapless.impl.records.memory import i32_at, i64_at, word_at
 from gapless.impl.records.record import BLANK, ENTRY_BYTES, FIXED, INNER_BATCH, OUTSIDE, Bytes, Ints

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gapless.impl.environment.native import njit
 from gapless.impl.environment.native_code import NativeCode
 from gapless.impl.files.observer import APPEND
 from gapless.impl.records import kernels

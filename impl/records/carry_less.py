@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types, uint64
+from numba import types, uint64
 from numba.core import cgutils
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic
+
+from gapless.impl.environment.native import njit
 
 LEAST = 16
 """Bytes that are needed at once."""

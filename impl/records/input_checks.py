@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from gapless.impl.environment.native import njit
 from gapless.impl.records.errors import Refused
 from gapless.impl.records.kernels import starts_with
 from gapless.impl.records.record import LONGEST_PROPERTIES, RESERVED, Bytes, Ints, Messages

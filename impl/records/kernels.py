@@ -10,8 +10,9 @@ import zlib
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
 
+from gapless.impl.environment.native import njit
 from gapless.impl.records.carry_less import LEAST, has_carry_less, register_behind
 from gapless.impl.records.memory import copy_bytes, i32_at, i64_at, lowest_bit, put_i32, put_i64, word_at
 from gapless.impl.records.record import (

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.datamodel import models, register_default
 from numba.extending import box, intrinsic
 
+from gapless.impl.environment.native import njit
 from gapless.impl.records.memory import word_at
 
 TUPLE, TEXT, INTEGER, BYTES, DICTIONARY = range(5)

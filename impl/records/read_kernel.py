@@ -7,8 +7,8 @@ was looked at. No interpreter lock is held. Formats: docs/rocketmq.md#record, #e
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gapless.impl.environment.native import njit
 from gapless.impl.records import kernels
 from gapless.impl.records import objects as o
 from gapless.impl.records.memory import PAYLOAD, bytes_at, copy_bytes, fetch, i32_at, i64_at, word_at

@@ -7,8 +7,8 @@ what the copy is about stays as it was (docs/rocketmq-transactions.md#final, #pu
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gapless.impl.environment.native import njit
 from gapless.impl.records.kernels import SEAL_NAME, digits, parts_of, property_end, starts_with
 from gapless.impl.records.memory import copy_bytes, i32_at, put_i32, put_i64
 from gapless.impl.records.record import BORN_V6, STORE_V6, Bytes, Ints

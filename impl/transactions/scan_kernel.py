@@ -7,8 +7,9 @@ docs/rocketmq.md#record; what they say: docs/rocketmq-transactions.md.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
+from gapless.impl.environment.native import njit
 from gapless.impl.records.kernels import V1, V2, digits, parts_of, property_end, starts_with
 from gapless.impl.records.memory import i32_at, i64_at
 from gapless.impl.records.record import BLANK, BORN_V6, Bytes, Ints
@@ -152,7 +153,8 @@ def _marks(b: Bytes, p: int, e: int, rows: Ints, op: int) -> int:
             q += 1
         number = digits(b, p, q)
         if number >= 0:
-            rows[:, n] = rows[:, op]
+            for row in range(len(rows)):  # as a slice it would be an array
+                rows[row, n] = rows[row, op]
             rows[KIND, n] = MARK
             rows[NAMES, n] = number
             n += 1

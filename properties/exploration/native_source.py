@@ -51,7 +51,10 @@ class SearchWriter(Writer):
         pairs = [(holds, names, (self.before, self.state)) for holds, names in self.pairs]
         judges = self._judge("of_a_state", alone, 0) + self._judge("of_a_step", pairs, len(alone))
         inside = FUNCTION.format(name="is_within", body=self._loaded(self._truth(self.within, self.state)))
-        head = HEAD.format(spec=spec.name, limit=LIMIT).replace("from numba", "import numpy as np\nfrom numba") + WORDS
+        head = (
+            HEAD.format(spec=spec.name, limit=LIMIT).replace("from gapless", "import numpy as np\n\nfrom gapless", 1)
+            + WORDS
+        )
         large = " or ".join(f"not -LIMIT < now[{row}] < LIMIT" for row in range(len(spec.scalars))) or "False"
         loop = LOOP.format(
             scalars=len(spec.scalars), maps=len(spec.maps), steps=steps, large=large, ways=len(spec.deviations) + 1

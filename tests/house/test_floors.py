@@ -13,7 +13,7 @@ FLOORS = {
         *("transactions", "store", "subject", "workloads", "warm"),
     ),
     "traces": (
-        *("specs", "problems", "options", "events", "replay", "rules", "report"),
+        *("native", "specs", "problems", "options", "events", "replay", "rules", "report"),
         *("judging", "engines", "sources", "check", "export", "warm"),
     ),
     "properties": (

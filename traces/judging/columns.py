@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit, uint64
+from numba import uint64
 
 from gapless.spec.catalog import Spec
 from gapless.traces.events.event import OUTCOMES, ROWS, argument, codes, seen, sorted_text
 from gapless.traces.events.schema import OURS, EventSchema
+from gapless.traces.native import njit
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.possible_states import Taken
 

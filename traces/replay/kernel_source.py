@@ -304,11 +304,8 @@ def _large(names: list[str]) -> str:
 
 HEAD = '''"""Generated from the spec `{spec}`. Do not edit: change the spec."""
 
-from functools import partial
+from gapless.traces.native import njit
 
-from numba import njit
-
-njit = partial(njit, _nrt=False)  # nothing here makes an array, so none is counted: that is half of the time of a call
 LIMIT = {limit}
 
 

@@ -122,7 +122,7 @@ def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
     return Kernel(spec, tuple(writer.reasons), source, Loop(name, source))
 
 
-BY_NUMBA = "from numba import njit\n"
+BY_NUMBA = "from gapless.traces.native import njit\n"
 BY_PYTHON = "def njit(*function, **_how):\n    return function[0] if function else njit\n"
 Compiled = Callable[..., None]
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from gapless.spec.catalog import SPECS
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
+from gapless.traces.native import njit
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.segments.splits import Columns
 from gapless.traces.sources.rocketmq.store import file_access
@@ -151,7 +152,7 @@ def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
     return QueueCut(order, starts, *kept)
 
 
-@njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True)
 def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
     """The first `count` rows in pieces."""
     order, bounds = _by_subject(rows, count, subjects)
@@ -176,7 +177,7 @@ def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
     return QueueCut(order, starts[: pieces + 1].copy(), owners[:pieces].copy(), origins, widths, batches)
 
 
-@njit
+@numba.njit
 def _by_subject(rows: Ints, count: int, subjects: int) -> tuple[Ints, Ints]:
     """Rows by subject, in log order within each: their order, and where each subject's rows begin in it."""
     starts = np.zeros(subjects + 1, np.int64)
@@ -193,7 +194,7 @@ def _by_subject(rows: Ints, count: int, subjects: int) -> tuple[Ints, Ints]:
     return order, starts
 
 
-@njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True)
 def pair(
     rows: Ints, pieces: QueueCut, entries: Bytes, bounds: Ints, action: npt.NDArray[np.int8], args: Ints,
     codes: QueueCodes, into: QueueArguments, *, extended: bool,

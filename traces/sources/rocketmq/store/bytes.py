@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import zlib
 
+import numba
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
+
+from gapless.traces.native import njit
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -160,7 +163,7 @@ def digest(b: Bytes, p: int, e: int) -> int:
     return np.int64(h) if h != uint64(0) else np.int64(1)
 
 
-@njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True)
 def digests(data: Bytes, offsets: Ints) -> Ints:
     """The digest of each text in a column: text `i` is `data[offsets[i] : offsets[i + 1]]`."""
     found = np.empty(len(offsets) - 1, np.int64)

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint64
+from numba import uint64
 
+from gapless.traces.native import njit
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from gapless.spec.checkpoint import How
+from gapless.traces.native import njit
 from gapless.traces.sources.rocketmq.clients.evidence import (
     CLIENT_KEY,
     CLIENT_NUMBER,
@@ -181,7 +182,7 @@ class LineageWork(NamedTuple):
     into: TransactionArguments
 
 
-@njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True)
 def events_of(w: LineageWork) -> None:
     """The events of many transactions."""
     n = 0
@@ -327,7 +328,8 @@ def _final(w: LineageWork, t: int, low: int, i: int, count: int, n: int) -> int:
     twice = False
     if version < 0:
         for j in range(low, i):
-            copy = rows[KIND, w.order[j]] in {FINAL, PARKED}
+            kind = rows[KIND, w.order[j]]
+            copy = kind == FINAL or kind == PARKED  # noqa: PLR1714 - a set would be made, and counted
             twice = twice or (copy and rows[PLACE, w.order[j]] == half)
     w.action[n] = w.codes.commit
     args[w.into.number, n] = version

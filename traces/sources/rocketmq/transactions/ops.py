@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.native import njit
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -152,7 +153,7 @@ def _half_events(
         args[into.number, n] = number
         n += 1
         how = resolved[chosen[i]]
-        if how in {BY_OP, BY_OP_OF_EARLIER}:
+        if how == BY_OP or how == BY_OP_OF_EARLIER:  # noqa: PLR1714, SIM109 - a set would be made, and counted
             action[n] = codes.op
             args[into.number, n] = number
             args[into.reach, n] = number + (how == BY_OP)
@@ -254,7 +255,7 @@ def judge_ops(rows: Ints, terms: Terms) -> Judgement:
     )
 
 
-@njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True)
 def _op_events(
     rows: Ints, ops: Ints, codes: OpCodes, into: OpArguments,
     starts: Ints, action: npt.NDArray[np.int8], args: Ints, reach: Ints,

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
+from gapless.traces.native import njit
 from gapless.traces.sources.rocketmq.store import names
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, i64, is_name, number_in, u32
 from gapless.traces.sources.rocketmq.store.names import as_bytes
