@@ -646,7 +646,7 @@ def final_lost(store: Path, pick: Pick) -> Planted:
     bench, known = open_bench(store, pick)
     promised = Counter(said.line["phys"] for said in bench.said("end", decision="commit", result="ok"))
     made = Counter(final.prepared_position for final in known.finals)
-    due = [final for final in _judged(known) if made[final.prepared_position] == promised[final.prepared_position]]
+    due = [final for final in _judged(known) if made[final.prepared_position] == 1 <= promised[final.prepared_position]]
     final = pick.of(bench.spots_of(due)).record
     bench.turn(final, sys_flag=final.sys_flag & ~COMMITTED, prepared_position=0)
     places = (*bench.spans(final, known.at[final.prepared_position]), bench.client_span)
