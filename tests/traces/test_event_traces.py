@@ -540,13 +540,13 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
 ) -> None:
     """Traces that lie in one run each are read once, wherever the file is cut; those that are mingled, twice."""
     read: list[int] = []
-    reads = reading.read
+    reads = reading.coded
 
     def counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
         read.append(stretch.number)
         return reads(path, stretch, of)
 
-    monkeypatch.setattr(reading, "read", counted)
+    monkeypatch.setattr(reading, "coded", counted)
     for mingled, times in ((1, 1), (3, 2)):
         path = tmp_path / f"{mingled}.ndjson"
         schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])

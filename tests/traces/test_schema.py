@@ -19,8 +19,10 @@ from pydantic import ValidationError
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import ndjson, reading, schema
 from gapless.traces.events import parquet as event_parquet
-from gapless.traces.events.event import NAME, OUTCOMES
+from gapless.traces.events.coded import Coded
+from gapless.traces.events.event import NAME, OUTCOMES, NoEvent
 from gapless.traces.events.schema import Event
+from gapless.traces.judging.columns import gathered
 from gapless.traces.problems import Unreadable
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -198,11 +200,11 @@ def test_what_is_no_event_is_told_on_its_line(tmp_path: Path, changed: dict[str,
         Event.model_validate(given_up)
     path = tmp_path / "events.ndjson"
     path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, an_append(), an_append(), given_up])) + "\n")
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as said:
         list(reading.read(path))
-    assert str(told.value).startswith(f"{path}, line 4: ")
-    assert words in str(told.value)
-    assert "traces/README.md" in str(told.value)
+    assert str(said.value).startswith(f"{path}, line 4: ")
+    assert words in str(said.value)
+    assert "traces/README.md" in str(said.value)
 
 
 def test_null_is_the_same_as_left_out() -> None:
@@ -241,11 +243,11 @@ LINE = json.dumps(an_append())
 def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(text)
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as said:
         list(reading.read(path))
-    assert words in str(told.value)
-    assert str(path) in str(told.value)
-    assert str(told.value).isprintable()
+    assert words in str(said.value)
+    assert str(path) in str(said.value)
+    assert str(said.value).isprintable()
 
 
 def test_bytes_that_are_no_text_are_unreadable(tmp_path: Path) -> None:
@@ -270,6 +272,114 @@ def test_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataObject, ev
     at_once = schema.OURS._at_once(damaged)
     if at_once is not None:
         assert at_once == schema.OURS._by_line(damaged)
+
+
+def told(read: Callable[[], Any]) -> Any:
+    """What reading gives, or what it says: two readers that say the same are alike in both."""
+    try:
+        return read()
+    except NoEvent as wrong:
+        return wrong.row, wrong.what
+    except (ValueError, Unreadable, pa.ArrowException) as error:
+        return type(error), str(error)
+
+
+def in_rows(coded: Any) -> Any:
+    """Events in codes as rows that can be compared; what reading says of them, where they are none."""
+    if not isinstance(coded, Coded):
+        return coded
+    saw = [None] * len(coded) if coded.saw is None else coded.saw.to_pylist()
+    rows = zip(
+        coded.step.tolist(),
+        coded.trace.dictionary_decode().to_pylist(),
+        coded.position.tolist(),
+        coded.outcome.tolist(),
+        saw,
+        strict=True,
+    )
+    return [
+        {
+            "spec": schema.STEPS[step][0],
+            "trace": trace,
+            "position": position,
+            "action": schema.STEPS[step][1],
+            "args": {
+                name: int(coded.args[name][at])
+                for name in SPECS[schema.STEPS[step][0]].parameters[schema.STEPS[step][1]]
+            },
+            "outcome": OUTCOMES[outcome],
+            "saw": seen,
+        }
+        for at, (step, trace, position, outcome, seen) in enumerate(rows)
+    ]
+
+
+def in_rows_of(batch: Any) -> Any:
+    """The same of a batch."""
+    if not isinstance(batch, pa.RecordBatch):
+        return batch
+    rows = []
+    for row in batch.to_pylist():
+        del row["source"]
+        row["args"] = {name: row["args"][name] for name in SPECS[row["spec"]].parameters[row["action"]]}
+        rows.append(row)
+    return rows
+
+
+ODD_VALUES: dict[str, list[Any]] = {
+    "source": [None],
+    "spec": [None, "que", "log"],
+    "trace": [None, "", "é"],
+    "position": [None, -1],
+    "action": [None, "index", "appendix", "account"],
+    "args": [None, {}, {"number": 1}, {"number": 1, "sent": 2}, {"number": 1, "sent": 1}, {"number": 1, "sent": -1}],
+    "outcome": [None, "failed", "refused"],
+    "saw": [
+        "{",
+        "null",
+        '{"end":1}',
+        '{"end":1.0}',
+        '{"end":null}',
+        '{"clock":1}',
+        '{"end":true}',
+        '{"end":1,"end":2}',
+    ],
+}
+ODD_TYPES: dict[str, pa.DataType] = {
+    "source": pa.binary(), "trace": pa.large_string(), "position": pa.int8(), "spec": pa.int64(), "saw": pa.int64(),
+    "outcome": pa.float64(), "args": pa.int64(),
+}  # fmt: skip
+
+
+@given(data=st.data(), events=st.lists(an_event(), max_size=5))
+def test_events_in_codes_are_what_they_are_as_rows(data: st.DataObject, events: list[Event]) -> None:
+    """What is judged is read in columns; that has to say of every batch what is said of its rows, and as exactly."""
+    batch = schema.from_events(events)
+    rows = batch.to_pylist()
+    for name in data.draw(st.lists(st.sampled_from(sorted(ODD_VALUES)), max_size=2)) if rows else []:
+        data.draw(st.sampled_from(rows))[name] = data.draw(st.sampled_from(ODD_VALUES[name]))
+    columns = {
+        name: pa.array([row[name] for row in rows], schema.SCHEMA.field(name).type) for name in batch.schema.names
+    }
+    for name in data.draw(
+        st.lists(st.sampled_from(["source", "spec", "trace", "action", "outcome", "saw"]), unique=True)
+    ):
+        columns[name] = columns[name].dictionary_encode()
+    for name in data.draw(st.lists(st.sampled_from(sorted(ODD_TYPES)), max_size=1)):
+        columns[name] = pa.array([None] * len(rows), ODD_TYPES[name])
+    for name in data.draw(st.lists(st.sampled_from(sorted(columns)), max_size=1)):
+        del columns[name]
+    given_up = pa.RecordBatch.from_pydict(columns)
+    assert in_rows(told(lambda: schema.OURS.coded(given_up))) == in_rows_of(told(lambda: schema.sound(given_up)))
+
+
+def test_a_dictionary_may_hold_a_name_twice_and_names_that_never_occur() -> None:
+    names = pa.array(["unused", "T/1", "T/0", "T/0"])
+    trace = pa.DictionaryArray.from_arrays(pa.array([2, 1, 3], pa.int8()), names)
+    batch = pa.RecordBatch.from_pydict(columns_of(trace=trace))
+    (traces,) = gathered([batch])
+    assert (traces.names.to_pylist(), traces.of.tolist()) == (["T/0", "T/1"], [0, 1, 0])
+    assert traces.events(0, 3).tolist() == [0, 2, 1]
 
 
 def as_parquet(path: Path, columns: dict[str, Any], metadata: dict[str, str] | None) -> None:
@@ -349,10 +459,10 @@ def test_parquet_files_of_others_are_unreadable(
 ) -> None:
     path = tmp_path / "events.parquet"
     as_parquet(path, columns, metadata)
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as said:
         list(reading.read(path))
-    assert words in str(told.value)
-    assert str(path) in str(told.value)
+    assert words in str(said.value)
+    assert str(path) in str(said.value)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +18,8 @@ HEADER = {"schema": NAME, "version": VERSION}
 ORIGIN = tuple(field.name for field in fields(Origin))  # what else it may say
 BLOCK = 4 << 20  # bytes that are read at once
 LONGEST = 1 << 20  # bytes: a longer line is no event
+
+Events = TypeVar("Events")
 
 
 def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int | None, int]]:
@@ -39,8 +41,8 @@ def _line_from(file: BinaryIO, at: int) -> int:
 
 
 def read(
-    path: Path, file: BinaryIO, low: int, high: int | None, from_lines: Callable[[list[bytes]], pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+    path: Path, file: BinaryIO, low: int, high: int | None, from_lines: Callable[[list[bytes]], Events]
+) -> Iterator[Events]:
     """The lines from byte `low` up to `high`, some at a time, as `from_lines` has them; `low` is 0 for the whole file.
 
     Raises Unreadable; NoEvent with the number of the event in the file.

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 
 from gapless.traces.events import ndjson, parquet
+from gapless.traces.events.coded import Coded
 from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import is_parquet
 from gapless.traces.events.schema import OURS, Event, EventSchema
 from gapless.traces.problems import Unreadable, shown
+
+Events = TypeVar("Events")
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,29 @@ def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS
 
     One batch is held at a time. Raises Unreadable.
     """
+    return _read(path, stretch, of.sound, of.from_lines)
+
+
+def coded(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[Coded]:
+    """As `read`, the events in the form in which they are judged. Raises Unreadable."""
+    return _read(path, stretch, of.coded, lambda lines: of.coded(of.from_lines(lines)))
+
+
+def _read(
+    path: Path,
+    stretch: EventStretch | None,
+    of_rows: Callable[[pa.RecordBatch], Events],
+    of_lines: Callable[[list[bytes]], Events],
+) -> Iterator[Events]:
+    """The events of a file, or of a stretch of it, in the form that these two make of them."""
     low, high = (stretch.low, stretch.high) if stretch else (0, None)
     columnar = is_parquet(path)
     with _opened(path) as file:
         try:
             if columnar:
-                yield from parquet.read(path, file, low, high, of.sound)
+                yield from parquet.read(path, file, low, high, of_rows)
             else:
-                yield from ndjson.read(path, file, low, high, of.from_lines)
+                yield from ndjson.read(path, file, low, high, of_lines)
         except NoEvent as wrong:
             kind, number = place(path, wrong.row)
             raise Unreadable(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import (
@@ -31,6 +32,7 @@ from pydantic import (
 
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import event, writing
+from gapless.traces.events.coded import Coded, Given, fields, integers, is_text, named, text_codes
 from gapless.traces.events.event import (
     OUTCOMES,
     ROWS,
@@ -130,6 +132,7 @@ def _sentence(error: ValidationError) -> str:
 # -- many events ---------------------------------------------------------------------------------------------------
 
 SAW = TypeAdapter(Integers)
+NOWHERE = Given(np.zeros(0, np.int64), None)
 
 
 class EventSchema:
@@ -151,6 +154,7 @@ class EventSchema:
         self.flags = np.array([[a in specs[spec].flags[action] for a in self.arguments] for spec, action in self.steps])
         self.step_of = np.full((len(specs) + 1, len(self.actions) + 1), -1, np.int64)  # the last: no such name
         places = {name: number for number, name in enumerate(specs)}
+        self.steps_spec = np.array([places[spec] for spec, _ in self.steps])
         for number, (spec, action) in enumerate(self.steps):
             self.step_of[places[spec], self.actions.index(action)] = number
 
@@ -202,6 +206,106 @@ class EventSchema:
                 why = str(error).replace("line 1 column", "column")
                 raise NoEvent(number, f"not JSON ({why}), expected one event as an object") from error
         return self.from_events(found)
+
+    # -- columns, each looked at once ------------------------------------------------------------------------------
+
+    def coded(self, batch: pa.RecordBatch) -> Coded:
+        """The events of a batch. Raises ValueError and NoEvent as `sound` does, which looks again to say why."""
+        found = self._coded(batch)
+        if found is None:
+            found = self._coded(self.sound(batch))
+        assert found is not None  # noqa: S101 - or `sound` and `_coded` disagree
+        return found
+
+    def _coded(self, batch: pa.RecordBatch) -> Coded | None:
+        """The events of a batch; None where anything may be wrong."""
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        texts = [columns.get(name) for name in ("source", "spec", "trace", "action")]
+        if len(columns) < batch.num_columns or not columns.keys() <= self.names or "position" not in columns:
+            return None
+        if any(text is None or text.null_count or not is_text(text.type) for text in texts):
+            return None
+        try:
+            batch.validate(full=True)
+            args = self._given(columns.get("args"))
+            position = integers(columns["position"]) if pa.types.is_integer(columns["position"].type) else None
+        except pa.ArrowInvalid:
+            return None
+        step, outcome = self._steps(columns["spec"], columns["action"]), _outcomes(columns.get("outcome"), len(batch))
+        if args is None or position is None or position.there is not None or outcome is None:
+            return None
+        return self.fitting(step, named(columns["trace"]), position.values, outcome, args, columns.get("saw"))
+
+    def _given(self, column: pa.Array[Any] | None) -> dict[str, Given] | None:
+        """The arguments that some events have; None where one is no integer, or none of ours."""
+        if column is None or pa.types.is_null(column.type):
+            return {}
+        if not pa.types.is_struct(column.type):
+            return None
+        names = [field.name for field in column.type]
+        if len(set(names)) < len(names) or not set(names) <= set(self.arguments):
+            return None
+        kinds = [field.type for field in column.type]
+        if not all(pa.types.is_integer(kind) or pa.types.is_null(kind) for kind in kinds):
+            return None
+        return {name: integers(values) for name, values in fields(column).items()}
+
+    def _steps(self, spec: pa.Array[Any], action: pa.Array[Any]) -> Ints:
+        """The step of every event; -1 where it is none."""
+        found: Ints = self.step_of[text_codes(spec, self.specs), text_codes(action, self.actions)]
+        return found
+
+    def fitting(
+        self,
+        step: Ints,
+        trace: pa.DictionaryArray[Any, Any],
+        position: Ints,
+        outcome: npt.NDArray[np.int8],
+        args: Mapping[str, Given],
+        saw: pa.Array[Any] | None,
+    ) -> Coded | None:
+        """Events, if all of them are steps with the arguments of these, and saw fields of their specs; or None."""
+        if step.min(initial=0) < 0 or trace.dictionary.null_count:
+            return None
+        if not self._have_their_arguments(step, args) or not self._may_see(step, saw):
+            return None
+        saw = None if saw is None or saw.null_count == len(saw) else saw
+        return Coded(step, trace, position, outcome, {name: given.values for name, given in args.items()}, saw)
+
+    def _have_their_arguments(self, step: Ints, args: Mapping[str, Given]) -> bool:
+        """Whether every event has the arguments of its step and no other, and what is a flag is 1 or 0."""
+        occurring = np.flatnonzero(np.bincount(step))
+        for at, name in enumerate(self.arguments):
+            takes, flags = self.takes[:, at], self.flags[:, at]
+            values, there = args.get(name, NOWHERE)
+            if there is None:
+                fits = bool(takes[occurring].all()) if name in args else not takes[occurring].any()
+            else:
+                fits = bool((takes[step] == there).all())
+            if not fits:
+                return False
+            if name in args and flags[occurring].any():
+                flag = values if flags[occurring].all() else values[flags[step]]
+                if flag.min() < 0 or flag.max() > 1:
+                    return False
+        return True
+
+    def _may_see(self, step: Ints, saw: pa.Array[Any] | None) -> bool:
+        """Whether what was seen after each event are fields of its spec: each text is read once for each spec."""
+        if saw is None or pa.types.is_null(saw.type):
+            return True
+        if not is_text(saw.type):
+            return False
+        at = np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False))
+        texts = saw.drop_null().cast(pa.string()).dictionary_encode()
+        pairs = np.unique(texts.indices.to_numpy() * np.int64(len(self.steps)) + self.steps_spec[step[at]])
+        names = list(self.specs)
+        known = texts.dictionary.to_pylist()
+        return all(
+            self._may_be_seen(known[pair // len(self.steps)], names[pair % len(self.steps)]) for pair in pairs.tolist()
+        )
+
+    # -- columns as others have them, and what is wrong with them --------------------------------------------------
 
     def sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with our columns. Raises ValueError where it has others, NoEvent where a row is no event."""
@@ -289,14 +393,22 @@ class EventSchema:
 def _cast(column: pa.Array[Any], name: str, to: pa.DataType) -> pa.Array[Any]:
     """The same values in our type: other widths and dictionaries are welcome, other kinds are not."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    same = pa.types.is_integer if pa.types.is_integer(to) else _is_text
+    same = pa.types.is_integer if pa.types.is_integer(to) else is_text
     if not (same(kind) or pa.types.is_null(kind)):
         raise ValueError(f"column {name} is {column.type}, expected {to}")
     return column.cast(to)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+def _outcomes(column: pa.Array[Any] | None, count: int) -> npt.NDArray[np.int8] | None:
+    """The outcome of every event, `ok` where it is left out; None where there are others."""
+    if column is None or pa.types.is_null(column.type):
+        return np.zeros(count, np.int8)
+    if not is_text(column.type):
+        return None
+    found = text_codes(column, OUTCOMES).astype(np.int8)
+    if column.null_count:
+        found[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    return None if found.min(initial=0) < 0 else found
 
 
 OURS = EventSchema(SPECS)

@@ -88,7 +88,7 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
     """
     judged = StretchResult(stretch.number)
     try:
-        every = gathered(reading.read(work.path, stretch, work.events), work.events)
+        every = gathered(reading.coded(work.path, stretch, work.events), work.events)
     except Unreadable as problem:
         judged.problem = str(problem)
         return judged
