@@ -202,6 +202,7 @@ def test_what_is_no_event_is_told_on_its_line(tmp_path: Path, changed: dict[str,
     path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, an_append(), an_append(), given_up])) + "\n")
     with pytest.raises(Unreadable) as said:
         list(reading.read(path))
+    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
     assert str(said.value).startswith(f"{path}, line 4: ")
     assert words in str(said.value)
     assert "traces/README.md" in str(said.value)
@@ -245,6 +246,7 @@ def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> 
     path.write_text(text)
     with pytest.raises(Unreadable) as said:
         list(reading.read(path))
+    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
     assert words in str(said.value)
     assert str(path) in str(said.value)
     assert str(said.value).isprintable()
@@ -332,7 +334,6 @@ ODD_VALUES: dict[str, list[Any]] = {
     "trace": [None, "", "é"],
     "position": [None, -1],
     "action": [None, "index", "appendix", "account"],
-    "args": [None, {}, {"number": 1}, {"number": 1, "sent": 2}, {"number": 1, "sent": 1}, {"number": 1, "sent": -1}],
     "outcome": [None, "failed", "refused"],
     "saw": [
         "{",
@@ -358,6 +359,10 @@ def test_events_in_codes_are_what_they_are_as_rows(data: st.DataObject, events: 
     rows = batch.to_pylist()
     for name in data.draw(st.lists(st.sampled_from(sorted(ODD_VALUES)), max_size=2)) if rows else []:
         data.draw(st.sampled_from(rows))[name] = data.draw(st.sampled_from(ODD_VALUES[name]))
+    for row in data.draw(st.lists(st.sampled_from(rows), max_size=1)) if rows else []:
+        own = SPECS[row["spec"]].parameters[row["action"]] if (row["spec"], row["action"]) in schema.STEPS else ()
+        name = data.draw(st.sampled_from(own or schema.ARGUMENTS) | st.sampled_from(schema.ARGUMENTS))
+        row["args"][name] = data.draw(st.sampled_from([None, -1, 0, 1, 2]))
     columns = {
         name: pa.array([row[name] for row in rows], schema.SCHEMA.field(name).type) for name in batch.schema.names
     }
@@ -461,6 +466,7 @@ def test_parquet_files_of_others_are_unreadable(
     as_parquet(path, columns, metadata)
     with pytest.raises(Unreadable) as said:
         list(reading.read(path))
+    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
     assert words in str(said.value)
     assert str(path) in str(said.value)
 
