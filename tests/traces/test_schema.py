@@ -19,44 +19,17 @@ from pydantic import ValidationError
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import ndjson, reading, schema
 from gapless.traces.events import parquet as event_parquet
-from gapless.traces.events.coded import Coded
-from gapless.traces.events.event import NAME, OUTCOMES, NoEvent
+from gapless.traces.events.event import NAME
 from gapless.traces.events.schema import Event
 from gapless.traces.judging.columns import gathered
 from gapless.traces.problems import Unreadable
+from tests.support.events import an_append, an_event, told
 
-INT64 = st.integers(-(2**63), 2**63 - 1)
 SUFFIXES = (".ndjson", ".parquet")
 EVERY_FORM = pytest.mark.parametrize("suffix", SUFFIXES)
 
 
-@st.composite
-def an_event(draw: st.DrawFn) -> Event:
-    spec, action = draw(st.sampled_from(schema.STEPS))
-    fields = st.sampled_from(SPECS[spec].scalars)
-    return Event(
-        source=draw(st.text(max_size=5)),
-        spec=spec,
-        trace=draw(st.text(max_size=20)),
-        position=draw(INT64),
-        action=action,
-        args={
-            name: draw(st.integers(0, 1) if name in SPECS[spec].flags[action] else INT64)
-            for name in SPECS[spec].parameters[action]
-        },
-        outcome=draw(st.sampled_from(OUTCOMES)),
-        saw=draw(st.none() | st.dictionaries(fields, INT64, max_size=3)),
-    )
-
-
 EVENTS = st.lists(an_event(), max_size=12)
-
-
-def an_append(**changed: Any) -> dict[str, Any]:
-    """An event of a queue as its line has it."""
-    args = {"number": 17, "count": 1, "position": 40112, "size": 340, "tag": 0}
-    event = {"source": "a", "spec": "queue", "trace": "T/0", "position": 1, "action": "append", "args": args}
-    return event | changed
 
 
 def table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
@@ -274,108 +247,6 @@ def test_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataObject, ev
     at_once = schema.OURS._at_once(damaged)
     if at_once is not None:
         assert at_once == schema.OURS._by_line(damaged)
-
-
-def told(read: Callable[[], Any]) -> Any:
-    """What reading gives, or what it says: two readers that say the same are alike in both."""
-    try:
-        return read()
-    except NoEvent as wrong:
-        return wrong.row, wrong.what
-    except (ValueError, Unreadable, pa.ArrowException) as error:
-        return type(error), str(error)
-
-
-def in_rows(coded: Any) -> Any:
-    """Events in codes as rows that can be compared; what reading says of them, where they are none."""
-    if not isinstance(coded, Coded):
-        return coded
-    saw = [None] * len(coded) if coded.saw is None else coded.saw.to_pylist()
-    rows = zip(
-        coded.step.tolist(),
-        coded.trace.dictionary_decode().to_pylist(),
-        coded.position.tolist(),
-        coded.outcome.tolist(),
-        saw,
-        strict=True,
-    )
-    return [
-        {
-            "spec": schema.STEPS[step][0],
-            "trace": trace,
-            "position": position,
-            "action": schema.STEPS[step][1],
-            "args": {
-                name: int(coded.args[name][at])
-                for name in SPECS[schema.STEPS[step][0]].parameters[schema.STEPS[step][1]]
-            },
-            "outcome": OUTCOMES[outcome],
-            "saw": seen,
-        }
-        for at, (step, trace, position, outcome, seen) in enumerate(rows)
-    ]
-
-
-def in_rows_of(batch: Any) -> Any:
-    """The same of a batch."""
-    if not isinstance(batch, pa.RecordBatch):
-        return batch
-    rows = []
-    for row in batch.to_pylist():
-        del row["source"]
-        row["args"] = {name: row["args"][name] for name in SPECS[row["spec"]].parameters[row["action"]]}
-        rows.append(row)
-    return rows
-
-
-ODD_VALUES: dict[str, list[Any]] = {
-    "source": [None],
-    "spec": [None, "que", "log"],
-    "trace": [None, "", "é"],
-    "position": [None, -1],
-    "action": [None, "index", "appendix", "account"],
-    "outcome": [None, "failed", "refused"],
-    "saw": [
-        "{",
-        "null",
-        '{"end":1}',
-        '{"end":1.0}',
-        '{"end":null}',
-        '{"clock":1}',
-        '{"end":true}',
-        '{"end":1,"end":2}',
-    ],
-}
-ODD_TYPES: dict[str, pa.DataType] = {
-    "source": pa.binary(), "trace": pa.large_string(), "position": pa.int8(), "spec": pa.int64(), "saw": pa.int64(),
-    "outcome": pa.float64(), "args": pa.int64(),
-}  # fmt: skip
-
-
-@given(data=st.data(), events=st.lists(an_event(), max_size=5))
-def test_events_in_codes_are_what_they_are_as_rows(data: st.DataObject, events: list[Event]) -> None:
-    """What is judged is read in columns; that has to say of every batch what is said of its rows, and as exactly."""
-    batch = schema.from_events(events)
-    rows = batch.to_pylist()
-    for name in data.draw(st.lists(st.sampled_from(sorted(ODD_VALUES)), max_size=2)) if rows else []:
-        data.draw(st.sampled_from(rows))[name] = data.draw(st.sampled_from(ODD_VALUES[name]))
-    for row in data.draw(st.lists(st.sampled_from(rows), max_size=1)) if rows else []:
-        own = SPECS[row["spec"]].parameters[row["action"]] if (row["spec"], row["action"]) in schema.STEPS else ()
-        name = data.draw(st.sampled_from(own or schema.ARGUMENTS) | st.sampled_from(schema.ARGUMENTS))
-        row["args"][name] = data.draw(st.sampled_from([None, -1, 0, 1, 2]))
-    columns = {
-        name: pa.array([row[name] for row in rows], schema.SCHEMA.field(name).type) for name in batch.schema.names
-    }
-    for name in data.draw(
-        st.lists(st.sampled_from(["source", "spec", "trace", "action", "outcome", "saw"]), unique=True)
-    ):
-        columns[name] = columns[name].dictionary_encode()
-    for name in data.draw(st.lists(st.sampled_from(sorted(ODD_TYPES)), max_size=1)):
-        columns[name] = pa.array([None] * len(rows), ODD_TYPES[name])
-    for name in data.draw(st.lists(st.sampled_from(sorted(columns)), max_size=1)):
-        del columns[name]
-    given_up = pa.RecordBatch.from_pydict(columns)
-    assert in_rows(told(lambda: schema.OURS.coded(given_up))) == in_rows_of(told(lambda: schema.sound(given_up)))
 
 
 def test_a_dictionary_may_hold_a_name_twice_and_names_that_never_occur() -> None:

@@ -15,6 +15,7 @@ from gapless.traces.events import ndjson, parquet
 from gapless.traces.events.coded import Coded
 from gapless.traces.events.event import NoEvent, Origin
 from gapless.traces.events.files import is_parquet
+from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.events.schema import OURS, Event, EventSchema
 from gapless.traces.problems import Unreadable, shown
 
@@ -57,19 +58,20 @@ def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS
 
     One batch is held at a time. Raises Unreadable.
     """
-    return _read(path, stretch, of.sound, of.from_lines)
+    return _read(path, stretch, of.sound, of.from_block)
 
 
 def coded(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[Coded]:
     """As `read`, the events in the form in which they are judged. Raises Unreadable."""
-    return _read(path, stretch, of.coded, lambda lines: of.coded(of.from_lines(lines)))
+    plain = PlainLines.pays(path.stat().st_size if path.exists() else 0)
+    return _read(path, stretch, of.coded, of.coded_lines if plain else of.coded_one_by_one)
 
 
 def _read(
     path: Path,
     stretch: EventStretch | None,
     of_rows: Callable[[pa.RecordBatch], Events],
-    of_lines: Callable[[list[bytes]], Events],
+    of_lines: Callable[[bytes, int], Events],
 ) -> Iterator[Events]:
     """The events of a file, or of a stretch of it, in the form that these two make of them."""
     low, high = (stretch.low, stretch.high) if stretch else (0, None)

@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -32,7 +29,7 @@ from pydantic import (
 
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import event, writing
-from gapless.traces.events.coded import Coded, Given, fields, integers, is_text, named, text_codes
+from gapless.traces.events.coded import Coded, is_text
 from gapless.traces.events.event import (
     OUTCOMES,
     ROWS,
@@ -40,19 +37,14 @@ from gapless.traces.events.event import (
     NoEvent,
     Origin,
     Outcome,
-    Vocabulary,
     argument,
     codes,
     parsed,
     seen,
 )
+from gapless.traces.events.step_tables import Integer, Integers, StepTables, without_nulls
 
 # -- one event -----------------------------------------------------------------------------------------------------
-
-
-def _without_nulls(given: Any) -> Any:
-    """Null and absent are equivalent, so that a recorder may write every column of every event."""
-    return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
 def _encodable(text: str) -> str:
@@ -62,8 +54,6 @@ def _encodable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_encodable)]
-Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Integers = Annotated[dict[str, Integer], BeforeValidator(_without_nulls)]
 
 
 class Event(BaseModel):
@@ -88,7 +78,7 @@ class Event(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_left_out(cls, given: Any) -> Any:
-        return _without_nulls(given)
+        return without_nulls(given)
 
     @model_validator(mode="after")
     def _is_a_step_of_its_spec(self, info: ValidationInfo) -> Self:
@@ -131,32 +121,9 @@ def _sentence(error: ValidationError) -> str:
 
 # -- many events ---------------------------------------------------------------------------------------------------
 
-SAW = TypeAdapter(Integers)
-NOWHERE = Given(np.zeros(0, np.int64), None)
 
-
-class EventSchema:
-    """The events of some specs, by name: their columns, and whether a row is one of them.
-
-    `steps`: every step as (spec, action) · `arguments`: of all steps, a column each · `columns`: of a batch.
-    """
-
-    def __init__(self, specs: Mapping[str, Spec]) -> None:
-        self.specs = specs
-        self.vocabulary = Vocabulary({name: spec.parameters for name, spec in specs.items()})
-        known = self.vocabulary.specs
-        self.steps = tuple((spec, action) for spec, actions in known.items() for action in actions)
-        self.arguments = self.vocabulary.arguments
-        self.columns = self.vocabulary.schema
-        self.names = frozenset(self.columns.names)
-        self.actions = tuple(dict.fromkeys(action for _, action in self.steps))
-        self.takes = np.array([[name in known[spec][action] for name in self.arguments] for spec, action in self.steps])
-        self.flags = np.array([[a in specs[spec].flags[action] for a in self.arguments] for spec, action in self.steps])
-        self.step_of = np.full((len(specs) + 1, len(self.actions) + 1), -1, np.int64)  # the last: no such name
-        places = {name: number for number, name in enumerate(specs)}
-        self.steps_spec = np.array([places[spec] for spec, _ in self.steps])
-        for number, (spec, action) in enumerate(self.steps):
-            self.step_of[places[spec], self.actions.index(action)] = number
+class EventSchema(StepTables):
+    """The events of some specs, by name: their columns, and whether a row is one of them."""
 
     def steps_in(self, batch: pa.RecordBatch) -> Ints:
         """The step of every event as its index in `steps`; -1 where it is none."""
@@ -174,6 +141,10 @@ class EventSchema:
         rows = event.rows(self.conformed(batch), self.vocabulary)
         return (Event.model_validate(row, context=self.specs) for row in rows)
 
+    def from_block(self, block: bytes, _lines: int = 0) -> pa.RecordBatch:
+        """Whole lines of NDJSON as a batch. Raises NoEvent for the first line that is none."""
+        return self.from_lines(block.split(b"\n")[:-1])
+
     def from_lines(self, lines: list[bytes]) -> pa.RecordBatch:
         """Lines of NDJSON as a batch. Raises NoEvent for the first line that is none."""
         batch = self._at_once(lines)
@@ -188,7 +159,7 @@ class EventSchema:
             columns = {name: pa.array([row.get(name) for row in rows]) for name in self.names - {"saw"}}
             saw = [row.get("saw") for row in rows]
             columns["saw"] = pa.array(
-                [None if fields is None else event.sorted_text(_without_nulls(fields)) for fields in saw], pa.string()
+                [None if fields is None else event.sorted_text(without_nulls(fields)) for fields in saw], pa.string()
             )
             return self.sound(pa.RecordBatch.from_pydict(columns))
         except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException, NoEvent):
@@ -211,99 +182,24 @@ class EventSchema:
 
     def coded(self, batch: pa.RecordBatch) -> Coded:
         """The events of a batch. Raises ValueError and NoEvent as `sound` does, which looks again to say why."""
-        found = self._coded(batch)
+        found = self.in_columns(batch)
         if found is None:
-            found = self._coded(self.sound(batch))
-        assert found is not None  # noqa: S101 - or `sound` and `_coded` disagree
+            found = self.in_columns(self.sound(batch))
+        assert found is not None  # noqa: S101 - or `sound` and `in_columns` disagree
         return found
 
-    def _coded(self, batch: pa.RecordBatch) -> Coded | None:
-        """The events of a batch; None where anything may be wrong."""
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        texts = [columns.get(name) for name in ("source", "spec", "trace", "action")]
-        if len(columns) < batch.num_columns or not columns.keys() <= self.names or "position" not in columns:
-            return None
-        if any(text is None or text.null_count or not is_text(text.type) for text in texts):
-            return None
-        try:
-            batch.validate(full=True)
-            args = self._given(columns.get("args"))
-            position = integers(columns["position"]) if pa.types.is_integer(columns["position"].type) else None
-        except pa.ArrowInvalid:
-            return None
-        step, outcome = self._steps(columns["spec"], columns["action"]), _outcomes(columns.get("outcome"), len(batch))
-        if args is None or position is None or position.there is not None or outcome is None:
-            return None
-        return self.fitting(step, named(columns["trace"]), position.values, outcome, args, columns.get("saw"))
+    def coded_lines(self, block: bytes, lines: int) -> Coded:
+        """The events of so many whole lines of NDJSON. Raises NoEvent for the first line that is none.
 
-    def _given(self, column: pa.Array[Any] | None) -> dict[str, Given] | None:
-        """The arguments that some events have; None where one is no integer, or none of ours."""
-        if column is None or pa.types.is_null(column.type):
-            return {}
-        if not pa.types.is_struct(column.type):
-            return None
-        names = [field.name for field in column.type]
-        if len(set(names)) < len(names) or not set(names) <= set(self.arguments):
-            return None
-        kinds = [field.type for field in column.type]
-        if not all(pa.types.is_integer(kind) or pa.types.is_null(kind) for kind in kinds):
-            return None
-        return {name: integers(values) for name, values in fields(column).items()}
+        Nearly all are plain and good: those are read as columns. Of all others a library has the last word.
+        """
+        plain = self.plain.read(block, lines)
+        found = None if plain is None else self.of_plain(plain)
+        return self.coded_one_by_one(block, lines) if found is None else found
 
-    def _steps(self, spec: pa.Array[Any], action: pa.Array[Any]) -> Ints:
-        """The step of every event; -1 where it is none."""
-        found: Ints = self.step_of[text_codes(spec, self.specs), text_codes(action, self.actions)]
-        return found
-
-    def fitting(
-        self,
-        step: Ints,
-        trace: pa.DictionaryArray[Any, Any],
-        position: Ints,
-        outcome: npt.NDArray[np.int8],
-        args: Mapping[str, Given],
-        saw: pa.Array[Any] | None,
-    ) -> Coded | None:
-        """Events, if all of them are steps with the arguments of these, and saw fields of their specs; or None."""
-        if step.min(initial=0) < 0 or trace.dictionary.null_count:
-            return None
-        if not self._have_their_arguments(step, args) or not self._may_see(step, saw):
-            return None
-        saw = None if saw is None or saw.null_count == len(saw) else saw
-        return Coded(step, trace, position, outcome, {name: given.values for name, given in args.items()}, saw)
-
-    def _have_their_arguments(self, step: Ints, args: Mapping[str, Given]) -> bool:
-        """Whether every event has the arguments of its step and no other, and what is a flag is 1 or 0."""
-        occurring = np.flatnonzero(np.bincount(step))
-        for at, name in enumerate(self.arguments):
-            takes, flags = self.takes[:, at], self.flags[:, at]
-            values, there = args.get(name, NOWHERE)
-            if there is None:
-                fits = bool(takes[occurring].all()) if name in args else not takes[occurring].any()
-            else:
-                fits = bool((takes[step] == there).all())
-            if not fits:
-                return False
-            if name in args and flags[occurring].any():
-                flag = values if flags[occurring].all() else values[flags[step]]
-                if flag.min() < 0 or flag.max() > 1:
-                    return False
-        return True
-
-    def _may_see(self, step: Ints, saw: pa.Array[Any] | None) -> bool:
-        """Whether what was seen after each event are fields of its spec: each text is read once for each spec."""
-        if saw is None or pa.types.is_null(saw.type):
-            return True
-        if not is_text(saw.type):
-            return False
-        at = np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False))
-        texts = saw.drop_null().cast(pa.string()).dictionary_encode()
-        pairs = np.unique(texts.indices.to_numpy() * np.int64(len(self.steps)) + self.steps_spec[step[at]])
-        names = list(self.specs)
-        known = texts.dictionary.to_pylist()
-        return all(
-            self._may_be_seen(known[pair // len(self.steps)], names[pair % len(self.steps)]) for pair in pairs.tolist()
-        )
+    def coded_one_by_one(self, block: bytes, _lines: int = 0) -> Coded:
+        """The same by that library alone."""
+        return self.coded(self.from_block(block))
 
     # -- columns as others have them, and what is wrong with them --------------------------------------------------
 
@@ -367,14 +263,8 @@ class EventSchema:
                 wrong |= self.flags[step, at] & (number != 0) & (number != 1)
         saw = batch.column("saw")
         for row in np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False)).tolist():
-            wrong[row] |= not self._may_be_seen(saw[row].as_py(), self.steps[step[row]][0])
+            wrong[row] |= not self.may_be_seen(saw[row].as_py(), self.steps[step[row]][0])
         return int(wrong.argmax()) if wrong.any() else None
-
-    def _may_be_seen(self, text: str, spec: str) -> bool:
-        try:
-            return SAW.validate_python(seen(text), strict=True).keys() <= set(self.specs[spec].scalars)
-        except ValueError:
-            return False
 
     def _why_wrong(self, batch: pa.RecordBatch, at: int) -> str:
         """What is wrong with the row at `at`, as `Event` says it."""
@@ -397,18 +287,6 @@ def _cast(column: pa.Array[Any], name: str, to: pa.DataType) -> pa.Array[Any]:
     if not (same(kind) or pa.types.is_null(kind)):
         raise ValueError(f"column {name} is {column.type}, expected {to}")
     return column.cast(to)
-
-
-def _outcomes(column: pa.Array[Any] | None, count: int) -> npt.NDArray[np.int8] | None:
-    """The outcome of every event, `ok` where it is left out; None where there are others."""
-    if column is None or pa.types.is_null(column.type):
-        return np.zeros(count, np.int8)
-    if not is_text(column.type):
-        return None
-    found = text_codes(column, OUTCOMES).astype(np.int8)
-    if column.null_count:
-        found[column.is_null().to_numpy(zero_copy_only=False)] = 0
-    return None if found.min(initial=0) < 0 else found
 
 
 OURS = EventSchema(SPECS)
