@@ -558,6 +558,29 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
         assert len(read) == times * len(set(read))
 
 
+def test_traces_that_go_through_the_whole_file_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    reads = reading.coded
+
+    def counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
+        read.append(stretch.number)
+        return reads(path, stretch, of)
+
+    monkeypatch.setattr(reading, "coded", counted)
+    path, names = tmp_path / "events.ndjson", ("A/0", "B/0", "C/0")
+    told = [opened(trace=trace) for trace in names]
+    told += [step(number, 340 * number, trace=t) for number in range(60) for step in (append, index) for t in names]
+    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    judged = check_events(path, Options(split=6000))
+    assert (judged.traces, judged.source.verdict) == (3, "conforms")
+    assert read == list(range(len(reading.stretches(path, 6000))))
+    assert len(read) > 3
+    schema.write_events(path, [event(at) for at, event in enumerate([*told[:-2], *told[-1:]])])
+    assert check_events(path, Options(split=6000)).source.verdict == "conforms"
+    schema.write_events(path, [event(at) for at, event in enumerate([*told[:200], *told[201:]])])
+    assert only_rule(check_events(path, Options(split=6000))) == only_rule(check_events(path, Options()))
+
+
 @pytest.mark.parametrize("split", [1, 700, 1 << 30])
 def test_the_first_thing_that_is_wrong_is_told_wherever_the_file_is_cut(tmp_path: Path, split: int) -> None:
     path = tmp_path / "events.ndjson"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,10 @@ class Traces:
     def begins(self) -> Ints:
         """The first event of every trace."""
         return self.starts[:-1] if self.order is None else self.order[self.starts[:-1]]
+
+    def ends(self) -> Ints:
+        """The last event of every trace."""
+        return self.starts[1:] - 1 if self.order is None else self.order[self.starts[1:] - 1]
 
     def taken(self, trace: int) -> Iterator[Taken]:
         """The events of one trace, one by one."""
@@ -213,17 +218,22 @@ class Packed(NamedTuple):
     events: bytes
 
 
-def packed(traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int) -> list[Packed]:
-    """The events of the traces that are `chosen`; all of one trace are in one bucket, for names decide it."""
+def packed(
+    traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int, *, small: bool
+) -> list[Packed]:
+    """The events of the traces that are `chosen`; all of one trace are in one bucket, for names decide it.
+
+    `small`: they are compressed, which takes longer than to send them to the next process.
+    """
     bucket = (hashes % np.uint64(buckets)).astype(np.int64)
     bucket[~chosen] = -1
     of_event = bucket[traces.of]
     order = np.argsort(of_event, kind="stable")
     bounds = np.searchsorted(of_event[order], np.arange(buckets + 1))
     return [
-        Packed(number, stretch, traces.spec.name, _bytes(_table(traces, order[bounds[number] : bounds[number + 1]])))
-        for number in range(buckets)
-        if bounds[number] < bounds[number + 1]
+        Packed(number, stretch, traces.spec.name, _bytes(_table(traces, order[low:high]), small=small))
+        for number, (low, high) in enumerate(pairwise(bounds))
+        if low < high
     ]
 
 
@@ -239,19 +249,21 @@ def unpacked(parts: Sequence[Packed], first_rows: Ints, of: EventSchema = OURS) 
 
 def _table(traces: Traces, events: Ints) -> pa.Table:
     columns: list[npt.NDArray[Any]] = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
-    saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()]
+    saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()] if traces.saw else None
+    names = pa.DictionaryArray.from_arrays(pa.array(traces.of[events], pa.int32()), traces.names)
     return pa.table(
         {
-            "trace": traces.names.take(traces.of[events]),
-            "saw": pa.array(saw if traces.saw else [None] * len(events), pa.string()),
+            "trace": named(names.dictionary_decode()),  # without the names of others
+            "saw": pa.nulls(len(events), pa.string()) if saw is None else pa.array(saw, pa.string()),
         }
         | {name: pa.array(column[events]) for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
     )
 
 
-def _bytes(table: pa.Table) -> bytes:
+def _bytes(table: pa.Table, *, small: bool) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if small else None)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table, ROWS)
     return sink.getvalue().to_pybytes()
 
