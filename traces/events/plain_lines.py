@@ -100,6 +100,14 @@ class PlainBlock:
         mask = None if index.min(initial=0) >= 0 else index < 0
         return pa.DictionaryArray.from_arrays(pa.array(index, mask=mask), self._cut(begins[firsts], ends[firsts]))
 
+    def every_text(self, key: int) -> pa.Array[Any]:
+        """The text of a key in every line; null where it has none."""
+        there = self.has(key)
+        valid = None if there.all() else pa.array(there).buffers()[1]
+        texts = self._cut(self.values[key], self.ends[key])
+        _none, bounds, letters = texts.buffers()
+        return pa.StringArray.from_buffers(len(texts), bounds, letters, valid)
+
     def _cut(self, begins: Ints, ends: Ints) -> pa.Array[Any]:
         """Texts, cut out of the lines."""
         bounds = np.zeros(len(begins) + 1, np.int32)
