@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and how it is interrupted."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gapless import UsageError, check
+from gapless.commands.terminal import telling
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import reading
 from tests.support.command_line import gapless
@@ -39,6 +41,25 @@ def test_help_shows_examples_first() -> None:
     ran = gapless("--help")
     assert ran.exit_code == 0
     assert ran.stdout.index("Examples:") < ran.stdout.index("--help")
+
+
+def test_warm_compiles_both_what_checks_and_what_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr("gapless.traces.warm.main", lambda: compiled.append("checks"))
+    monkeypatch.setattr("gapless.impl.warm.main", lambda: compiled.append("stores"))
+    ran = gapless("warm")
+    assert (ran.exit_code, ran.stdout) == (0, "every kernel is compiled (0 s)\n")
+    assert compiled == ["checks", "stores"]
+
+
+def test_what_takes_its_time_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    log = logging.getLogger("gapless")
+    log.info("nobody listens")
+    with telling():
+        log.info("compiling the kernel of queue")
+    log.info("nobody listens")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "gapless: compiling the kernel of queue\n")
 
 
 def test_a_report_in_a_pipe_is_plain_and_stable(damaged: Path) -> None:

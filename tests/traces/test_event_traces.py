@@ -26,8 +26,10 @@ from gapless.traces.judging import batches
 from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
+from gapless.traces.replay import kernels
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as StoryStep
+from gapless.traces.replay.kernels import Loop
 from gapless.traces.replay.notation import TURNED_AWAY
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import SourceRow
@@ -182,6 +184,27 @@ def test_broken_traces_depart_with_place_and_story(
     again = f"gapless explain {tmp_path}/events{suffix} --trace {finding.trace}"
     assert finding.story[-1] == f"Again: {again}"
     assert len(finding.story) <= 25
+
+
+def test_a_file_is_told_alike_whether_kernels_are_compiled_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([*range(len(ODD))] * 2, mingled=3))])
+    told = {}
+    for few in (0, 1 << 60):
+        with monkeypatch.context() as patch:
+            patch.setattr(Loop, "few", few)
+            if few:
+                patch.setattr(kernels, "_cache_folder", lambda: tmp_path)
+            kernels._kernel.cache_clear()
+            told[few] = check([path]).model_dump(exclude={"seconds"})
+            used = kernels.kernel("queue").loop
+            assert isinstance(used, Loop)
+            assert (used._native is None) == (few > 0)
+    kernels._kernel.cache_clear()
+    assert told[0] == told[1 << 60]
+    assert told[0]["findings"]
 
 
 def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:

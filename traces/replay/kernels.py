@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import sys
 import tempfile
 from collections.abc import Callable
@@ -28,6 +29,8 @@ from gapless.spec.reading.checking import checked
 from gapless.traces.replay.kernel_source import Reason, Writer
 
 Ints = npt.NDArray[np.int64]
+
+LOG = logging.getLogger("gapless")
 
 EXACT = -1  # the reason of a trace that only exact replay can judge
 UNKNOWN_ACTION = -2  # an action code that the spec does not have
@@ -152,7 +155,10 @@ class Loop:
             return self._native
         if len(self._source) <= self.longest and (self._seen > self.few or self._by_python is None):
             path = _cache_folder() / f"{self._name}_{_digest(self._source)}.py"
-            if self._seen > self.few or any(path.parent.glob(f"__pycache__/{path.stem}.replay-*.nbi")):
+            kept = any(path.parent.glob(f"__pycache__/{path.stem}.replay-*.nbi"))
+            if self._seen > self.few or kept:
+                if not kept:
+                    LOG.info("compiling the kernel of %s, once: more than %s events", self._name, f"{self.few:,}")
                 self._native = _imported(path, self._source)
                 return self._native
         if self._by_python is None:

@@ -13,6 +13,8 @@ from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
 from gapless.traces.sources.source import Beside, Recording
 
+LINE = b'{"source":"","spec":"log","trace":"","position":0,"action":"open","args":{"position":0,"file_size":1}}\n'
+
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
@@ -55,7 +57,10 @@ class EventFiles:
         return schema.write(out, reading.read(found), origin=reading.origin(found))
 
     def warm(self) -> None:
-        """As `Source` says."""
+        """As `Source` says: what reads NDJSON, and puts traces together."""
+        from gapless.traces.events import schema  # noqa: PLC0415 - see above
+
+        schema.OURS.coded_lines(LINE, 1)
 
 
 SOURCE = EventFiles()
