@@ -10,12 +10,15 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from gapless import UsageError, check
+from gapless.cli import app
 from gapless.commands.terminal import telling
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import reading
+from gapless.traces.events import reading, schema
 from tests.support.command_line import gapless
+from tests.support.event_files import QUEUE, index
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
@@ -41,6 +44,21 @@ def test_help_shows_examples_first() -> None:
     ran = gapless("--help")
     assert ran.exit_code == 0
     assert ran.stdout.index("Examples:") < ran.stdout.index("--help")
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet"])
+def test_events_may_come_from_standard_input(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"events{suffix}"
+    told = [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])]
+    schema.write_events(path, told)
+    piped = CliRunner().invoke(app, ["check", "-", "--json", "-"], input=path.read_bytes(), catch_exceptions=False)
+    report = json.loads(piped.stdout)
+    assert (piped.exit_code, report["verdict"], report["sources"][0]["path"]) == (1, "departs", "-")
+    assert report["findings"][0]["story"][-1] == "Again: gapless explain - --trace TopicTest/3"
+    (of_file,) = json.loads(gapless("check", path, "--json", "-").stdout)["findings"]
+    assert [line.replace(f"stdin{suffix}", path.name) for line in report["findings"][0]["story"][:-1]] == of_file[
+        "story"
+    ][:-1]
 
 
 def test_warm_compiles_both_what_checks_and_what_stores(monkeypatch: pytest.MonkeyPatch) -> None:

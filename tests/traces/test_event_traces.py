@@ -150,6 +150,24 @@ def test_a_trace_may_begin_in_mid_life(tmp_path: Path) -> None:
     assert checked(tmp_path, piece).source.verdict == "conforms"
 
 
+def test_a_folder_of_files_is_judged_file_by_file(tmp_path: Path) -> None:
+    """And so are those that fit a pattern; what is hidden is not looked at, and a folder of other things is none."""
+    names = ("a.ndjson", "b.ndjson.gz", "c.parquet", ".hidden.ndjson", "_SUCCESS.ndjson", "readme.md")
+    for name in names:
+        if name.endswith("md"):
+            (tmp_path / name).write_text("nothing to judge")
+        else:
+            schema.write_events(tmp_path / name, [event(at) for at, event in enumerate(QUEUE)])
+    whole = check([tmp_path])
+    assert [Path(source.path).name for source in whole.sources] == list(names[:3])
+    assert (whole.verdict, whole.counts.traces) == ("conforms", 3)
+    assert [Path(source.path).name for source in check([tmp_path / "[a-z]*.ndjson*"]).sources] == list(names[:2])
+    assert check([tmp_path / "*.json"]).verdict == "unreadable"
+    (tmp_path / "folder").mkdir()
+    (source,) = check([tmp_path]).sources
+    assert source.reasons[0].startswith("not a RocketMQ store")
+
+
 # -- broken traces -------------------------------------------------------------------------------------------------
 
 

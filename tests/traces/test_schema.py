@@ -17,15 +17,16 @@ from pyarrow import parquet
 from pydantic import ValidationError
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import ndjson, reading, schema
+from gapless.traces.events import compressed, ndjson, reading, schema
 from gapless.traces.events import parquet as event_parquet
 from gapless.traces.events.event import NAME
+from gapless.traces.events.files import codec_of
 from gapless.traces.events.schema import Event
 from gapless.traces.judging.columns import gathered
 from gapless.traces.problems import Unreadable
 from tests.support.events import an_append, an_event, told
 
-SUFFIXES = (".ndjson", ".parquet")
+SUFFIXES = (".ndjson", ".parquet", ".ndjson.gz", ".ndjson.zst")
 EVERY_FORM = pytest.mark.parametrize("suffix", SUFFIXES)
 
 
@@ -115,6 +116,17 @@ def test_memory_is_bounded_by_row_groups_and_blocks(
     if suffix == ".parquet":
         groups = parquet.ParquetFile(path).metadata
         assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [8] * 6 + [2]
+
+
+def test_stretches_of_parquet_are_bounded_by_events_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_parquet, "ROWS", 8)
+    path = tmp_path / "events.parquet"
+    schema.write_events(path, [Event(**an_append(position=at)) for at in range(50)])
+    assert len(reading.stretches(path, 1 << 30)) == 1
+    monkeypatch.setattr(event_parquet, "MOST", 10)
+    stretches = reading.stretches(path, 1 << 30)
+    assert [sum(map(len, reading.coded(path, stretch))) for stretch in stretches] == [16, 16, 16, 2]
+    assert len(stretches) > len(reading.stretches(path, 1)) / 2 > 3
 
 
 @EVERY_FORM
@@ -359,6 +371,44 @@ def test_damaged_parquet_files_are_unreadable(tmp_path: Path, damage: Callable[[
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(Unreadable, match="expected a Parquet file of gapless-events"):
         list(reading.read(path))
+
+
+@pytest.mark.parametrize("suffix", [".ndjson.gz", ".ndjson.zst"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:0],
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:-1],
+        lambda whole: bytes(len(whole)),
+        lambda whole: whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 1]) + whole[len(whole) // 2 + 1 :],
+        lambda _whole: f"{HEADER_LINE}\n{LINE}\n".encode(),
+    ],
+    ids=["empty", "cut in half", "cut by a byte", "zeros", "a flipped bit", "not compressed"],
+)
+def test_damaged_compressed_files_are_unreadable(tmp_path: Path, suffix: str, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / f"events{suffix}"
+    schema.write_events(path, [Event(**an_append(position=at, trace=f"T/{at * at}")) for at in range(500)])
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(Unreadable):
+        list(reading.read(path))
+
+
+@pytest.mark.parametrize("suffix", [".ndjson.gz", ".ndjson.zst"])
+def test_a_wrong_line_of_a_compressed_file_is_told(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ndjson, "BLOCK", 500)
+    monkeypatch.setattr(compressed, "AT_ONCE", 70)
+    path = tmp_path / f"events{suffix}"
+    lines = [HEADER_LINE, *[LINE] * 50, LINE.replace("17", "17.0"), LINE]
+    with path.open("wb") as file, compressed.compressed(file, codec_of(path)) as out:
+        out.write("".join(f"{line}\n" for line in lines).encode())
+    for read in (reading.read, reading.coded):
+        with pytest.raises(Unreadable, match=r"line 52: args\.number: Input should be a valid integer"):
+            list(read(path))
+    (stretch,) = reading.stretches(path, 100)
+    assert (stretch.first, stretch.last, stretch.bytes) == (True, True, path.stat().st_size)
 
 
 def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:

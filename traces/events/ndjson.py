@@ -116,6 +116,6 @@ def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabul
     said = {key: value for key, value in asdict(of).items() if value}
     file.write(f"{text_of(HEADER | said)}\n".encode())
     for batch in batches:
-        file.writelines(f"{text_of(row)}\n".encode() for row in rows(batch, vocabulary))
+        file.write(b"".join(f"{text_of(row)}\n".encode() for row in rows(batch, vocabulary)))
         count += batch.num_rows
     return count

@@ -19,6 +19,8 @@ ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the
 
 DICTIONARIES = ("source", "spec", "trace", "action", "outcome")  # the columns of text that repeat themselves
 
+MOST = 1 << 22  # events of a stretch, or thereabouts: less than a gigabyte of columns
+
 Events = TypeVar("Events")
 
 
@@ -36,16 +38,20 @@ def origin(path: Path, file: BinaryIO) -> Origin:
 
 
 def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int, int]]:
-    """Row groups that follow one another and hold `size` bytes together: the first, the one behind the last, bytes."""
+    """Row groups that follow one another and hold `size` bytes together: the first, the one behind the last, bytes.
+
+    Bytes do not say how many events there are: regular ones take half a byte. What is held grows with these.
+    """
     with _explained(path):
         metadata = _opened(path, file).metadata
-        sizes = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
-    low = held = 0
-    for number, bytes_ in enumerate(sizes):
-        held += bytes_
-        if held >= size:
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        sizes = [(group.total_byte_size, group.num_rows) for group in groups]
+    low = held = rows = 0
+    for number, (bytes_, count) in enumerate(sizes):
+        held, rows = held + bytes_, rows + count
+        if held >= size or rows >= MOST:
             yield low, number + 1, held
-            low, held = number + 1, 0
+            low, held, rows = number + 1, 0, 0
     if low < len(sizes) or not sizes:
         yield low, len(sizes), held
 
