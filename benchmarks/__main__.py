@@ -33,7 +33,7 @@ from benchmarks import bigstore, bigtraces, reading
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from gapless.properties.exploration.bounds import bound_of
-from gapless.properties.exploration.search import explore
+from gapless.properties.exploration.search import How, explore
 from gapless.spec.catalog import SPECS
 
 RUNS = 3
@@ -47,7 +47,10 @@ READ = 10  # so many times fewer messages are read, in calls of a thousand and o
 CLIENTS = 8  # threads that send one transaction after another
 RECORDED = 4  # so many times fewer messages where every step is recorded
 BUSY = 0.5  # processes that wanted a core in the minute before
-EXPLORED = (("queue", None), ("transaction", None), ("checkpoint", None), ("transaction", "rocketmq"))
+EXPLORED: tuple[tuple[str, How], ...] = (
+    ("queue", "plain"), ("queue", "native"), ("transaction", "plain"), ("transaction", "native"), ("log", "native"),
+    ("dispatch", "native"),
+)  # fmt: skip
 RECORD = 91 + BODY + 8 + 10  # bytes: the fixed part, the body, a topic of eight letters at most, a tag
 SCAN = "scan only"  # the row that the others are compared with
 
@@ -238,12 +241,14 @@ def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:
 
 
 def _explored_rows() -> Iterator[Row]:
-    """Explorations: steps tried stand where records do. How many there are is counted by one that is not timed."""
-    for spec, profile in EXPLORED:
-        found = explore(SPECS[spec], bound_of(SPECS[spec], profile), profile=profile)
-        command = [sys.executable, "-c", f"from benchmarks import rows; rows.explore({spec!r}, {profile!r})"]
-        deviations = f", {profile} profile" if profile else ""
-        yield Row(f"explore {spec}{deviations}, steps tried", command, Extent(found.tried, 0), scans=False)
+    """Explorations: steps tried stand where records do. How many there are is counted by one that is not timed.
+
+    Native code goes as far as it can, and is compiled before anything is timed.
+    """
+    for spec, how in EXPLORED:
+        found = explore(SPECS[spec], bound_of(SPECS[spec], wide=how == "native"), how=how)
+        command = [sys.executable, "-c", f"from benchmarks import rows; rows.explore({spec!r}, {how!r})"]
+        yield Row(f"explore {spec}, {how}, steps tried", command, Extent(found.tried, 0), scans=False)
 
 
 def _made_traces(stores: Path, traces: int) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gapless.properties.exploration.search import How
     from gapless.traces.engines import EngineName
 
 
@@ -52,13 +53,13 @@ def check_traces(path: str, engine: EngineName, master: str | None) -> None:
     answer(report.seconds, report.sources[0].records, report.verdict)
 
 
-def explore(spec: str, profile: str | None = None) -> None:
-    """Every state of a spec within its bound; what counts as a record is a step that was tried."""
+def explore(spec: str, how: How) -> None:
+    """Every state of a spec within its bound, by native code within the wide one; a step that was tried is a record."""
     from gapless.properties.exploration import bounds, search  # noqa: PLC0415 - not for the rows that do without
     from gapless.spec.catalog import SPECS  # noqa: PLC0415
 
-    bound = bounds.bound_of(SPECS[spec], profile)
-    found = search.explore(SPECS[spec], bound, profile=profile)
+    bound = bounds.bound_of(SPECS[spec], wide=how == "native")
+    found = search.explore(SPECS[spec], bound, how=how)
     answer(found.seconds, found.tried, "conforms" if found.result == "holds" else found.result)
 
 

@@ -43,7 +43,7 @@ class State:
     marks: Map[Number, int] = Map(0)  # of version n: the ops that name it
     commits_asked: Map[Number, int] = Map(0)  # of version n: how often its producer asked to commit it
     rollbacks_asked: Map[Number, int] = Map(0)  # of version n: how often its producer asked to roll it back
-    commits_told: Map[Number, int] = Map(0)  # of version n: how often its producer was told that it is committed
+    commits_told: Map[Number, int] = Map(0)  # of version n: 1 where its producer was told that it is committed
 
 
 def open(s: State, start: Position, max_checks: int, witnessed: int) -> State:  # noqa: A001 - the name in every trace.
@@ -273,14 +273,14 @@ def crash(s: State) -> State:
 
 
 def acknowledge(s: State, number: Number) -> State:
-    """The producer was told that version `number` is committed.
+    """The producer was told that version `number` is committed; who asks again may be told again.
 
     Source: docs/rocketmq-transactions.md#tx6, #n14.
     """
-    require(s.commits_told[number] < s.commits[number], "commit-that-was-acknowledged-has-its-final",
+    require(0 < s.commits[number], "commit-that-was-acknowledged-has-its-final",
         because="the commit that was acknowledged has its final",
         otherwise="the producer believes that consumers see what they never will")
-    return replace(s, commits_told=s.commits_told.set(number, s.commits_told[number] + 1))
+    return replace(s, commits_told=s.commits_told.set(number, 1))
 
 
 def ask_back(s: State, number: Number, half: Position) -> State:
@@ -384,7 +384,7 @@ def nothing_is_decided_unasked(s: State, number: Number) -> bool:
 
 def a_producer_is_told_the_truth(s: State, number: Number) -> bool:
     """Otherwise a producer believes that consumers see what they never will."""
-    return s.commits_told[number] <= s.commits[number]
+    return implies(0 < s.commits_told[number], 0 < s.commits[number])
 
 
 def what_was_seen_stays_seen(before: State, after: State) -> bool:
@@ -445,14 +445,14 @@ def _told(s: State, number: Number) -> State:
     return acknowledge(commit(asked, s.newest, s.positions[s.newest], NOWHERE, True, False), number)  # noqa: FBT003
 
 
-def _told_twice(s: State, number: Number) -> State:
+def _told_again(s: State, number: Number) -> State:
     return acknowledge(_told(s, number), number)
 
 
-def a_producer_is_told_of_its_commit_once(s: State, number: Number) -> bool:
+def a_producer_is_told_of_its_commit(s: State, number: Number) -> bool:
     """Otherwise it waits for an answer that never comes, or believes that consumers see what they never will."""
-    told = accepts(_told, s, number) == (s.phase == Phase.PREPARED and number == s.newest)
-    return implies(s.commits_told[number] == 0, told and not accepts(_told_twice, s, number))
+    may_be_told = s.phase == Phase.PREPARED and number == s.newest
+    return accepts(_told, s, number) == may_be_told and accepts(_told_again, s, number) == may_be_told
 
 
 def nobody_is_asked_about_what_is_not_there(s: State, number: Number, half: Position) -> bool:
@@ -488,7 +488,7 @@ INVARIANTS = (
 )
 STEP_PROPERTIES = (what_was_seen_stays_seen, a_producer_is_asked_step_by_step, an_outcome_is_final)
 ENABLED = (
-    a_rollback_is_as_durable_as_its_op, a_producer_is_told_of_its_commit_once, nobody_is_asked_about_what_is_not_there,
+    a_rollback_is_as_durable_as_its_op, a_producer_is_told_of_its_commit, nobody_is_asked_about_what_is_not_there,
     what_is_at_rest_is_neither_asked_about_nor_set_aside, what_is_at_rest_needs_no_op,
 )
 AT_REST = (the_transaction_is_decided_or_set_aside, an_op_names_what_was_decided)

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 settings.register_profile("quick", max_examples=20, deadline=None)
 # The same cases on every machine, every time.
-settings.register_profile("ci", max_examples=60, derandomize=True, deadline=None)
+settings.register_profile("ci", max_examples=40, derandomize=True, deadline=None)
 settings.register_profile("night", max_examples=5_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

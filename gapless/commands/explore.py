@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from gapless.commands.specs import WHICH, chosen, told_of
 from gapless.commands.terminal import Terminal, failed, printing, write
 
 if TYPE_CHECKING:
-    from gapless.properties.exploration.search import Explored
+    from gapless.properties.exploration.search import Explored, How
 
 
 def explore(
@@ -26,7 +27,13 @@ def explore(
         Profile | None,
         typer.Option(help="With the known deviations of a broker; without them if none is named.", show_default=False),
     ] = None,
-    states: Annotated[int, typer.Option(min=1, help="Give up on a spec that has more states.")] = 1_000_000,
+    wide: Annotated[  # noqa: FBT002 - a flag is what it is
+        bool, typer.Option("--wide", help="As far as native code gets, which is compiled first, once.")
+    ] = False,
+    plain: Annotated[  # noqa: FBT002 - as above
+        bool, typer.Option("--plain", help="Compile nothing: the plain functions alone, as a second opinion.")
+    ] = False,
+    states: Annotated[int, typer.Option(min=1, help="Give up on a spec that has more states.")] = 4_000_000,
     graph: Annotated[
         Path | None, typer.Option(help="Draw the states: an .svg of one spec, or an .html page.", show_default=False)
     ] = None,
@@ -35,21 +42,29 @@ def explore(
     """Try every step in every state within small bounds, and hold all of it against the invariants.
 
     The bounds lie in properties/exploration/bounds/; a spec of yours says its own as BOUND, or one is found for it.
+    What takes long is compiled, and finds the same states in the same order.
     Exit codes: 0 all hold, 1 one is broken, 2 wrong usage, 3 a spec has more states than --states allows, or a step
     that was never possible.
     """
     from gapless.properties.exploration import drawing, summary
-    from gapless.properties.exploration.bounds import NoBound
+    from gapless.properties.exploration.bounds import NoBound, has_wide
     from gapless.properties.exploration.growing import explored
 
     every = chosen(specs or [])
+    if wide and not specs:
+        every = [spec for spec in every if has_wide(spec)]
     found = []
     try:
         if graph:
             drawing.kind(graph, len(every))
         for spec in every:
             with _exploring(spec.name) as progress, told_of(spec):
-                found.append(explored(spec, profile=profile, limit=states, progress=progress))
+                how: How = "plain" if plain else "auto"
+                found.append(
+                    explored(
+                        spec, profile=profile, wide=wide, limit=states, how=how, progress=progress, compiling=_compiling
+                    )
+                )
     except (NoBound, drawing.NoPicture) as error:
         raise failed(str(error)) from None
     code = summary.exit_code(found)
@@ -63,6 +78,10 @@ def explore(
             if graph:
                 print(f"graph: {graph}")
     raise typer.Exit(code)
+
+
+def _compiling(name: str) -> None:
+    print(f"{name}: its search is compiled, once on this machine", file=sys.stderr)
 
 
 def _tabled(found: Sequence[Explored]) -> None:

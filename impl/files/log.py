@@ -393,6 +393,13 @@ class CommitLog:
         base = position // self.file_size * self.file_size
         return self.segments.whole(base).data, base
 
+    def last(self, position: int, size: int) -> bytes:
+        """The bytes of a record that was appended just now. Who writes to a file need not ask whether it is whole."""
+        if position >= self._base:
+            return bytes(self._mapped[position - self._base : position - self._base + size])
+        data, base = self.view(position)
+        return data[position - base : position - base + size].tobytes()
+
     def at(self, position: int) -> Record:
         """The record that begins at `position`. Raises Refused where none does, Damaged where it is another."""
         if not self.start <= position < self.end:

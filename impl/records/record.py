@@ -122,6 +122,14 @@ class Record(NamedTuple):
         end = _head(self.sys_flag) - 16
         return int.from_bytes(self.rest[end : end + 4], "big", signed=True)
 
+    def sent(self) -> tuple[int, int, bytes, bytes, int]:
+        """The flag, when and from where it was sent, where it was stored, and how often consumers gave it back.
+
+        Of a record whose addresses are IPv4; all at once, which costs as much as one of them.
+        """
+        flag, born, host, store_host, reconsumed = _SENT(self.rest)
+        return flag, born, host, store_host, reconsumed
+
     @property
     def half(self) -> int:
         """The position of the half that a final names."""
@@ -366,6 +374,7 @@ def of_bytes(raw: bytes) -> Record | None:
 
 
 _PARTS = struct.Struct(">iI12xqqi").unpack_from
+_SENT = struct.Struct(">16xi20xq8s8x8si").unpack_from
 _record = tuple.__new__
 
 

@@ -10,21 +10,30 @@ from gapless.impl.transactions.half_table import COMMITTED, PARKED, ROLLED_BACK
 
 def final_of(record: Record) -> tuple[tuple[str, int], bytes]:
     """Where the final of a half is to go, and its properties: those of the half, but for that."""
-    kept, target = [], {}
-    for pair in record.packed.split(b"\x02"):
-        name, _, value = pair.partition(b"\x01")
-        if name in _TARGETS:
-            target[name] = value.decode()
-        elif pair and name != _SEAL:
-            kept.append(pair + b"\x02")
-    topic, queue = (target.get(name, "") for name in _TARGETS)
-    if not topic or not queue.isdecimal():
+    kept, topic = _without(b"\x02%b\x02" % record.packed.strip(b"\x02"), _REAL_TOPIC)
+    kept, queue = _without(kept, _REAL_QUEUE)
+    kept, _ = _without(kept, _SEAL)
+    if not topic or not queue.isdigit():
         raise Refused(f"half {record.number}: it does not say for which queue it is")
-    return (topic, int(queue)), b"".join(kept)
+    return (topic.decode(), int(queue)), kept[1:]
 
 
-_TARGETS = names.REAL_TOPIC.encode(), names.REAL_QUEUE.encode()
-_SEAL = CHECKSUM.encode()
+def _without(properties: bytes, name: bytes) -> tuple[bytes, bytes]:
+    """Properties without one of them, and what it was; where a record has two of a name, the last counts.
+
+    `properties`: with a separator before the first and behind the last · `name`: between separators, as it lies there.
+    """
+    value = b""
+    while (at := properties.find(name)) >= 0:
+        end = properties.index(b"\x02", at + 1)
+        value = properties[at + len(name) : end]
+        properties = properties[:at] + properties[end:]
+    return properties, value
+
+
+_REAL_TOPIC, _REAL_QUEUE, _SEAL = (
+    b"\x02%b\x01" % name.encode() for name in (names.REAL_TOPIC, names.REAL_QUEUE, CHECKSUM)
+)
 
 
 def refusal(number: int, status: int) -> Refused:

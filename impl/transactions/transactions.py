@@ -104,11 +104,7 @@ class Transactions(TransactionState):
 
     def _prepared(self, number: int, position: int, size: int, group: int) -> None:
         self.table.add_one(number, position, size, self.log.newest, group)
-        self.cache.put(number, self._raw(position, size))
-
-    def _raw(self, position: int, size: int) -> bytes:
-        data, base = self.log.view(position)
-        return data[position - base : position - base + size].tobytes()
+        self.cache.put(number, self.log.last(position, size))
 
     def commit(self, number: int, now: int) -> Committed:
         """The message is in the user's queue, once; an op that names its half is due.
@@ -122,7 +118,9 @@ class Transactions(TransactionState):
         self._make_room(now)
         number = at + self.table.base
         record = self._record(number)
-        if record.sys_flag & (r.BORN_V6 | r.STORE_V6) or record.store_host != self.log.host:
+        kind = record.sys_flag
+        flag, born, born_host, store_host, reconsumed = record.sent()
+        if kind & (r.BORN_V6 | r.STORE_V6) or store_host != self.log.host:
             return self._commit_as_many(number, now)
         target, packed = final_of(record)
         queue = self.queues.named(*target)
@@ -132,8 +130,8 @@ class Transactions(TransactionState):
 
         self._under_way = (scan_kernel.FINAL, self.log.end, committed)
         position, _ = self.log.append(
-            queue, record.body, packed, now, flag=record.flag, kind=record.sys_flag | names.COMMITTED,
-            born=record.born_time, born_host=record.born_host, reconsumed=record.reconsumed, half=record.position,
+            queue, record.body, packed, now, flag=flag, kind=kind | names.COMMITTED, born=born, born_host=born_host,
+            reconsumed=reconsumed, half=record.position,
         )  # fmt: skip
         final = Committed(position, queue.next - 1)
         self.table.by[at], self.table.status[at], self.table.op[at] = position, COMMITTED, WAITS
@@ -212,7 +210,7 @@ class Transactions(TransactionState):
             self.table.add(numbers, placed[0], placed[1], self.log.newest, 0, of)
             for number in numbers[max(count - self.cache.capacity, 0) :].tolist():
                 position, size = placed[:2, number - first].tolist()
-                self.cache.put(number, self._raw(position, size))
+                self.cache.put(number, self.log.last(position, size))
 
         self._under_way = (scan_kernel.HALF, self.log.end, prepared)
         self.keys += len(messages.queue_index)

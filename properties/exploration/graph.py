@@ -75,7 +75,7 @@ class StateGraph:
         return [
             n
             for n, (start, end) in ranges
-            if not self.open_ended(n) and all(call.action == END for call in self.calls[start:end])
+            if not self.open_ended(n) and all(self.calls[at].action == END for at in range(start, end))
         ]
 
     @cached_property
@@ -92,7 +92,9 @@ class StateGraph:
         """The states from which no path leads to an open-ended one: mostly none."""
         sources = np.repeat(np.arange(self.explored), np.diff(self.starts))
         targets = np.array(self.targets, np.int64)[: self.starts[-1]]  # where the search ended, more may follow
-        escapes = np.fromiter(map(self.open_ended, range(len(self.states))), np.bool_)
+        escapes = np.zeros(len(self.states), np.bool_)
+        escapes[list(self.beyond)] = True
+        escapes[self.explored :] = True
         count = -1
         while count != escapes.sum():
             count = escapes.sum()

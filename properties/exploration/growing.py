@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from gapless.properties.exploration.bounds import FLAG, Bound, NoBound, bound_of
-from gapless.properties.exploration.search import STATES, Explored, OnProgress, explore
+from gapless.properties.exploration.search import STATES, Compiling, Explored, How, OnProgress, explore
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map
 from gapless.traces.specs import GivenSpec
@@ -32,12 +32,22 @@ def bound_for(spec: Spec, profile: str | None = None) -> Bound:
 
 
 def explored(
-    spec: Spec, *, profile: str | None = None, limit: int = STATES, progress: OnProgress | None = None
+    spec: Spec,
+    *,
+    profile: str | None = None,
+    wide: bool = False,
+    limit: int = STATES,
+    progress: OnProgress | None = None,
+    how: How = "auto",
+    compiling: Compiling | None = None,
 ) -> Explored:
-    """Explore a spec within `bound_for` it. Raises NoBound, ForeignWords."""
+    """Explore a spec within `bound_for` it, or as far as native code gets. Raises NoBound, ForeignWords."""
+    if wide and isinstance(spec, GivenSpec):
+        raise NoBound(f"{spec.called} has no bound that is wide: say a greater one as BOUND, and leave --wide out")
     if spec.bound is None and isinstance(spec, GivenSpec):
         return _grown(spec, profile)
-    return explore(spec, bound_of(spec, profile), profile=profile, limit=limit, progress=progress)
+    bound = bound_of(spec, profile, wide=wide)
+    return explore(spec, bound, profile=profile, limit=limit, progress=progress, how=how, compiling=compiling)
 
 
 @cache

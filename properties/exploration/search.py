@@ -3,6 +3,9 @@
 Every state is checked against the invariants when it is first met, every pair of states that a step joins against the
 step properties. Where states are never left again, the system has come to rest: one of them must be as `AT_REST`
 says. The search is breadth first, so the first property found broken has a shortest path; the search ends there.
+
+A search that takes long is done by native code, which finds the same states in the same order (`native_search.py`).
+The plain functions are the second opinion: they can be had alone, and judge whatever is found to be broken.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from inspect import signature
@@ -17,11 +21,26 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any, Literal
 
+import numpy as np
+
 from gapless.properties.exploration.bounds import Bound, arguments, universal
 from gapless.properties.exploration.graph import Call, StateGraph
+from gapless.properties.exploration.native_search import (
+    BROKEN_STATE,
+    BROKEN_STEP,
+    DONE,
+    CannotBeCompiled,
+    Ended,
+    NativeFound,
+    NativeSearch,
+    SearchTask,
+)
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Map, Refused
 from gapless.spec.reading.checking import checked
+
+How = Literal["auto", "plain", "native"]
+"""By whom states are explored: by calling the plain functions, by native code, or by that where it pays."""
 
 SearchResult = Literal["holds", "breaks", "unfinished", "vacuous"]
 Properties = Sequence[tuple[Callable[..., bool], Sequence[tuple[int, ...]]]]
@@ -30,8 +49,13 @@ Properties = Sequence[tuple[Callable[..., bool], Sequence[tuple[int, ...]]]]
 OnProgress = Callable[[int, int], None]
 """Called now and then with the number of states that are explored, and of those that were met."""
 
+Compiling = Callable[[str], None]
+"""Called with the name of a spec whose search is about to be compiled, which takes ten seconds or more."""
+
 PROGRESS_EVERY = 500  # states
 STATES = 1_000_000  # states that are kept, unless the user allows more
+SHORT = 100_000  # calls that plain functions try before anybody asks whether there is native code
+PATIENCE = 3_000_000  # calls that they try before native code is made, which takes as long
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,7 @@ class Explored:
     broken: BrokenProperty | None
     complete: bool  # whether the bound was reached
     seconds: float
+    native: bool = False  # whether native code explored it
 
     @property
     def tried(self) -> int:
@@ -74,7 +99,9 @@ class Explored:
     @cached_property
     def transitions(self) -> int:
         """How many accepted steps join states within the bound."""
-        return sum(target not in self.graph.beyond for target in self.graph.targets)
+        inside = np.ones(len(self.graph.states), np.bool_)
+        inside[list(self.graph.beyond)] = False
+        return int(inside[np.array(self.graph.targets, np.int64)].sum())
 
     @cached_property
     def never(self) -> tuple[str, ...]:
@@ -98,27 +125,58 @@ def explore(
     profile: str | None = None,
     limit: int = STATES,
     progress: OnProgress | None = None,
+    how: How = "auto",
+    compiling: Compiling | None = None,
 ) -> Explored:
     """Explore every state within `bound`; with the deviations of `profile`, if one is named.
 
     With deviations, only the weak invariants and the weak step properties are checked: after a deviation, the design's
-    own steps need not keep the others either. Raises ForeignWords, NoBound.
+    own steps need not keep the others either. `how`: what cannot be compiled is plain, whatever is asked for.
+    Raises ForeignWords, NoBound.
     """
     checked(spec)
     began = time.perf_counter()
     search = _Search(spec, bound, profile, limit)
-    broken = search.run(progress)
+    broken = _searched(search, how, progress, compiling)
     return Explored(
         spec=spec,
         bound=bound,
         profile=profile,
         graph=search.graph,
         accepted=search.accepted(),
-        refused={(step, rule): n for step, needs in search.refused.items() for rule, n in needs.items()},
+        refused=search.refusals(),
         broken=broken,
         complete=search.complete,
         seconds=time.perf_counter() - began,
+        native=search.found is not None,
     )
+
+
+class _TakesLong(Exception):  # noqa: N818 - no error.
+    """More calls were tried than patience allows."""
+
+
+def _searched(
+    search: _Search, how: How, progress: OnProgress | None, compiling: Compiling | None
+) -> BrokenProperty | None:
+    """Search by plain functions, or by native code where that is wanted, or pays."""
+    if how == "plain":
+        return search.run(progress)
+    try:
+        if how == "auto":
+            return search.run(progress, SHORT)
+    except _TakesLong:
+        pass
+    try:
+        native = search.native()
+        if how == "auto" and not native.is_compiled:
+            with suppress(_TakesLong):
+                return search.run(progress, PATIENCE)
+        if compiling and not native.is_compiled:
+            compiling(search.spec.name)
+        return search.run_natively(native, progress)
+    except CannotBeCompiled:
+        return search.run(progress)
 
 
 class _Search:
@@ -130,6 +188,7 @@ class _Search:
         self.limit = limit
         self.complete = False
         self.graph = StateGraph()
+        self.found: NativeFound | None = None  # by native code
         self.numbers: dict[Any, int] = {}  # the number of every state that was met, by its contents
         self.read = _contents(spec.initial)
         self.refused: dict[str, Counter[str]] = defaultdict(Counter)
@@ -152,23 +211,74 @@ class _Search:
         """Properties of so many states, each with the numbers that it is checked for."""
         return [(holds, universal(self.bound, self.spec, _universal(holds, states))) for holds in properties]
 
+    def run_natively(self, native: NativeSearch, progress: OnProgress | None) -> BrokenProperty | None:
+        """As `run`, by native code; what that finds to be broken, the plain functions tell. Raises CannotBeCompiled."""
+        broken = self.judge(self.invariants, (self.spec.initial,), None, 0)
+        if broken:
+            raise CannotBeCompiled("the search ends where it begins")
+        found = native.run(self.limit, progress)
+        graph, end = found.graph(), found.ended
+        broken = self._told(graph, end) if end.status in {BROKEN_STATE, BROKEN_STEP} else None
+        self.found, self.graph, self.complete = found, graph, end.status == DONE
+        return self.come_to_rest() if self.complete else broken
+
+    def _told(self, graph: StateGraph, end: Ended) -> BrokenProperty:
+        """What native code found to be broken, by the plain functions. Raises CannotBeCompiled where they say no."""
+        self.graph, kept = graph, self.graph
+        after, origin = graph.states[end.target], graph.met[end.target]
+        if end.status == BROKEN_STATE:
+            broken = self.judge(self.invariants, (after,), origin, end.target)
+        else:
+            step = (end.source, graph.calls[-1])
+            broken = self.judge(self.step_properties, (graph.states[end.source], after), step, end.target)
+        if broken is None:
+            self.graph = kept
+            raise CannotBeCompiled("native code calls broken what the plain functions do not")
+        return broken
+
+    def native(self) -> NativeSearch:
+        """The same as native code. Raises CannotBeCompiled."""
+        spec = self.spec
+        allowed = [any(d in stand_ins for stand_ins in self.stand_ins.values()) for d in spec.deviations]
+        asked = [
+            [(holds, _universal(holds, states), rows) for holds, rows in properties]
+            for properties, states in ((self.invariants, 1), (self.step_properties, 2))
+        ]
+        calls = {name: arguments(self.bound, spec, name) for name in spec.actions}
+        return NativeSearch(spec, self.bound, allowed, SearchTask(calls, *asked))
+
+    def refusals(self) -> dict[tuple[str, str], int]:
+        """How often each action or deviation refused for each rule."""
+        if self.found is not None:
+            return self.found.refusals()
+        return {(step, rule): count for step, needs in self.refused.items() for rule, count in needs.items()}
+
     def accepted(self) -> dict[str, int]:
         """How often each action was taken, and each deviation that may stand in for one."""
+        if self.found is not None:
+            return self.found.accepted()
         taken = Counter(call.deviation or call.action for call in self.graph.calls)
         deviations = (d.step.__name__ for stand_ins in self.stand_ins.values() for d in stand_ins)
         return {name: taken[name] for name in (*self.spec.actions, *deviations)}
 
-    def run(self, progress: OnProgress | None) -> BrokenProperty | None:
-        """Take every step from every state, in the order in which states were met; None if nothing is broken."""
+    def run(self, progress: OnProgress | None, patience: int | None = None) -> BrokenProperty | None:
+        """Take every step from every state, in the order in which states were met; None if nothing is broken.
+
+        Raises _TakesLong after so many calls; called again, it goes on.
+        """
         graph = self.graph
-        broken = self.meet(self.spec.initial, self.read(self.spec.initial), None)
-        if broken:
-            return broken
+        calls = sum(len(calls) for _, calls, _, _ in self.moves)
+        if not graph.states:
+            broken = self.meet(self.spec.initial, self.read(self.spec.initial), None)
+            if broken:
+                return broken
         while graph.explored < len(graph.states):
             if len(graph.states) > self.limit:
                 return None
             if progress and not graph.explored % PROGRESS_EVERY:
                 progress(graph.explored, len(graph.states))
+            if patience is not None and graph.explored * calls > patience:
+                raise _TakesLong
             if graph.explored not in graph.beyond:
                 broken = self.leave(graph.explored)
                 if broken:

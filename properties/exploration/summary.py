@@ -49,6 +49,7 @@ class SpecReport(_Model):
     deadlocks_total: int
     terminal: list[Trap]
     terminal_total: int
+    native: bool = Field(description="explored by native code, which finds the same as the plain functions")
     story: list[str] = Field(description="the shortest way to what is broken, a line each")
     seconds: float
 
@@ -88,6 +89,7 @@ def _spec_report(one: Explored) -> SpecReport:
         deadlocks_total=len(graph.deadlocks),
         terminal=[_trap(one, states) for states in graph.terminal[:TRAPS]],
         terminal_total=len(graph.terminal),
+        native=one.native,
         story=story(one),
         seconds=round(one.seconds, 3),
     )

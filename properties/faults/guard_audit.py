@@ -40,7 +40,6 @@ ARGUED: dict[tuple[str, str, str], str] = {
     ("check_service", "enqueue", "no-op-names-the-half-yet"): OF_ITS_PART,
     ("check_service", "write", "op-names-what-waits"): OF_ITS_PART,
     ("check_service", "resolve", "op-that-resolves-the-half-reaches-it"): OF_ITS_PART,
-    ("check_service", "consume_op", "op-is-in-the-log-and-not-done-with"): OF_ITS_PART,
     ("check_service", "advance_ops", "op-cursor-passes-no-op-that-is-still-needed"): OF_ITS_PART,
     ("permits", "rest_in_a_deadlock", "step-applies-here"): (
         "the deviation is tried only where `rest` refuses, and there it always applies"

@@ -18,6 +18,7 @@ from tests.interop.halves import comparing, faults, writing
 from tests.interop.halves.ledger import COMMIT, OPEN, ROLLBACK, Ledger, Transaction
 from tests.interop.remoting import Consumed
 from tests.interop.written import Message, differences
+from tests.support.night import NIGHT
 from tests.support.rocketmq import transactions
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record, properties
@@ -141,7 +142,9 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("clean", [True, False], ids=["closed", "abandoned"])
+@pytest.mark.parametrize(
+    "clean", [True, False] if NIGHT else [False], ids=lambda clean: "closed" if clean else "abandoned"
+)
 def test_a_store_with_transactions_of_every_kind_is_ours_to_go_on_with(home: Path, *, clean: bool) -> None:
     ledger = writing.write(home, clean=clean)
     assert len(ledger.of_fate(OPEN)) == (31 if clean else 52)

@@ -21,6 +21,7 @@ from gapless.impl.workloads.trial import DISK_FAULTS, FAULTS
 from gapless.impl.workloads.workload import SHARES, Fate, Workload
 from gapless.properties.ours.transactional import planted
 from gapless.stepwise import Stepwise
+from tests.support.night import by_day
 from tests.support.rocketmq import stores, transactions
 from tests.support.rocketmq.stores import Record
 
@@ -49,7 +50,7 @@ def conforms(folder: Path, form: str = "parquet") -> Report:
     return report
 
 
-@pytest.mark.parametrize("faults", [(), *((fault,) for fault in FAULTS), tuple(FAULTS)], ids="-".join)
+@pytest.mark.parametrize("faults", by_day([(), *((fault,) for fault in FAULTS), tuple(FAULTS)], 1 / 2), ids="-".join)
 @pytest.mark.parametrize("more", [(), ("--batch", 7, "--flush", "sync", "--format", "ndjson")], ids=["", "batches"])
 def test_what_is_recorded_conforms_and_everything_is_decided(
     faults: tuple[str, ...], more: tuple[str | int, ...], tmp_path: Path

@@ -28,6 +28,7 @@ from gapless.store import (
     UndecidedHalf,
 )
 from gapless.traces.check import check
+from tests.support.night import by_day
 from tests.support.rocketmq.transaction_broker import TransactionBroker
 
 SMALL = Settings(file_size=1 << 16, queue_file_size=4000)
@@ -395,7 +396,9 @@ def test_many_threads_decide_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("verb", ["begin", "commit", "roll_back", "begin_batch", "commit_batch", "block"])
+@pytest.mark.parametrize(
+    "verb", by_day(["begin", "commit", "roll_back", "begin_batch", "commit_batch", "block"], 1 / 2)
+)
 def test_an_interrupt_anywhere_leaves_a_half_whole_and_decided_once(tmp_path: Path, verb: str) -> None:
     with Store.open(tmp_path, SMALL) as store, store.transactions("billing", settings=SLOW) as tx:
 

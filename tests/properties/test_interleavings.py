@@ -33,10 +33,11 @@ from gapless.properties.machines.stateful.dispatch_machine import OUTSIDE_THE_SP
 from gapless.properties.ours.our_store import OurStore
 from gapless.properties.simulation.schedules import by, chosen, uniform
 from gapless.spec import dispatch as spec
+from tests.support.night import NIGHT
 
 pytestmark = pytest.mark.slow
 
-SHARE = 2000  # of the 100,000 of a night
+SHARE = 2000 if NIGHT else 1000  # of the 100,000 of a night
 
 PLANS = st.builds(
     Plan,

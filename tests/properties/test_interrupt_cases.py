@@ -17,7 +17,7 @@ from tests.support.night import NIGHT
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interrupts")]
 
-POINTS = 12 if NIGHT else 5
+POINTS = 12 if NIGHT else 3
 """Of each verb, some; `python -m gapless.properties.machines.interrupts` tries them all."""
 
 

@@ -30,6 +30,7 @@ from gapless.properties.ours.our_store import OurStore
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
 from gapless.properties.subject import ENDLESS, OPTIONAL, Subject, SubjectLayout, require_all_told
 from gapless.spec import log
+from tests.support.night import by_day
 
 MACHINES = (LogMachine, QueueMachine, DispatchMachine)
 NAMED = "examples.naive_subject:NaiveSubject"
@@ -244,7 +245,7 @@ FOUND_BY: dict[str, tuple[FirstFailure, str]] = {
 """The machine that finds a fault, and what it says."""
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", by_day(list(FAULTS), 2 / 3), ids=lambda fault: fault.name)
 def test_a_fault_of_a_naive_store_is_found(fault: Any) -> None:
     first_failure, told = FOUND_BY[fault.name]
     with fault.planted():

@@ -78,6 +78,18 @@ LIES: dict[str, tuple[Callable[[Told], Told], str]] = {
 }
 
 
+def test_a_producer_may_be_told_twice_that_its_commit_is_done(walks: list[TransactionWalk], tmp_path: Path) -> None:
+    """A commit is idempotent: who asks again hears the answer of before, and is not lied to."""
+
+    def told_again(one: TransactionWalk) -> int:
+        told = Counter(line["phys"] for line in one.pair.client.lines if is_of(line, "end", "commit"))
+        return sum(count > 1 for count in told.values())
+
+    one = max(walks, key=told_again)
+    assert told_again(one)
+    assert judged(one, tmp_path / "told", one.pair.client.lines).verdict == "conforms"
+
+
 @pytest.mark.parametrize("lie", LIES)
 def test_producers_are_listened_to(lie: str, walks: list[TransactionWalk], tmp_path: Path) -> None:
     def told(one: TransactionWalk) -> int:

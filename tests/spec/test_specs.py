@@ -18,6 +18,7 @@ from gapless.spec.language import APPLIES, ASSUMED, Map, Refused, assume, waived
 from gapless.spec.ring import Batch
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.rules import rules
+from tests.support.night import NIGHT
 from tests.support.walks import broker, walks
 
 SPEC_LIST = tuple(SPECS.values())
@@ -105,7 +106,7 @@ def test_every_deviation_takes_the_arguments_of_its_action() -> None:
 def test_likely_steps_keep_the_invariants_too(spec: Spec) -> None:
     """Long walks of steps that are likely to be taken meet every action and deviation; see `test_kernels`."""
     for profile, invariants in (("nobody", spec.invariants()), (broker(spec), spec.invariants(weak=True))):
-        for offer in walks(spec, profile, 60):
+        for offer in walks(spec, profile, 60 if NIGHT else 25):
             for invariant in invariants:
                 assert holds(invariant, offer.after), (invariant.__name__, offer)
 

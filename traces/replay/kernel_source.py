@@ -49,14 +49,15 @@ def _as_written(question: Code) -> str:
     return question.text
 
 
-def _tree(function: Callable[..., Any], *args: Any) -> Any:
+def tree_of(function: Callable[..., Any], *args: Any) -> Any:
+    """All ways through a function of fragments, as one tree of questions."""
     return forking.decision_tree(function, *args, known=forking.Path.asked_before, key=_as_written)
 
 
 NAMES = re.compile(r"\b[as]_\w+")
 
 
-def _names_in(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
     """The fields (`s_`) and arguments (`a_`) that a piece of source looks at, each once, in order."""
     return list(dict.fromkeys(NAMES.findall(text)))
 
@@ -86,8 +87,8 @@ class _Quantifiers(Reader):
         return "".join(QUANTIFIER.format(name=n, names=_given(b), body=b) for b, n in self.functions.items())
 
     def all_between(self, low: Any, high: Any, holds: Callable[[Any], Any]) -> Code:
-        tree = _tree(holds, Code("n"))
-        body = _truth(tree, " " * 8)
+        tree = tree_of(holds, Code("n"))
+        body = truth(tree, " " * 8)
         name = self.functions.setdefault(body, f"holds_{len(self.functions)}")
         inside = reads_of(*_questions(tree))
         given = f"{text_of(low)}, {text_of(high)}, {_given(body)}windows, origin, width, escape"
@@ -95,7 +96,7 @@ class _Quantifiers(Reader):
 
 
 def _given(body: str) -> str:
-    return "".join(f"{name}, " for name in _names_in(body))
+    return "".join(f"{name}, " for name in names_in(body))
 
 
 def _questions(tree: Any) -> Iterator[Any]:
@@ -107,12 +108,12 @@ def _questions(tree: Any) -> Iterator[Any]:
     yield from _questions(tree.no)
 
 
-def _truth(tree: Any, indent: str) -> str:
+def truth(tree: Any, indent: str) -> str:
     """Source that returns False where the tree's outcome is false."""
     if isinstance(tree, forking.Leaf):
         return f"{indent}if not {text_of(tree.outcome)}:\n{indent}    return False\n"
     deeper = indent + "    "
-    return f"{indent}if {text_of(tree.question)}:\n{_truth(tree.yes, deeper)}{indent}else:\n{_truth(tree.no, deeper)}"
+    return f"{indent}if {text_of(tree.question)}:\n{truth(tree.yes, deeper)}{indent}else:\n{truth(tree.no, deeper)}"
 
 
 # -- subtrees -----------------------------------------------------------------------------------------------------
@@ -208,6 +209,8 @@ class Writer:
         for column, name in enumerate(spec.maps):
             fields[name] = Window(column, name, int(getattr(spec.initial, name).default))
         self.state = type(spec.initial)(**fields)
+        self.places = {f"s_{name}": f"now[{row}]" for row, name in enumerate(spec.scalars)}
+        self.places |= {f"a_{name}": f"args[{row}, e]" for row, name in enumerate(spec.arguments)}
 
     def source(self) -> str:
         """The whole file."""
@@ -234,9 +237,7 @@ class Writer:
 
     def loads(self, body: str) -> str:
         """What a function reads of the state and of the event, by name."""
-        rows = {f"s_{name}": f"now[{row}]" for row, name in enumerate(self.spec.scalars)}
-        rows |= {f"a_{name}": f"args[{row}, e]" for row, name in enumerate(self.spec.arguments)}
-        return "".join(f"    {name} = {rows[name]}\n" for name in _names_in(body))
+        return "".join(f"    {name} = {self.places[name]}\n" for name in names_in(body))
 
     def step(self, function: Callable[..., Any], action: str, *, bounded: bool = False) -> Subtree:
         """A step's decision tree, where the arguments are `bounded` behind a look at them."""
@@ -244,7 +245,7 @@ class Writer:
         args = [Code(f"a_{name}", frozenset({(name, ARGUMENT)})) for name in parameters]
         token = reader.set(self.quantifiers)
         try:
-            tree = _tree(function, self.state, *args)
+            tree = tree_of(function, self.state, *args)
         finally:
             reader.reset(token)
         subtree = self.functions.subtree

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -154,13 +155,14 @@ class Loop:
         if self._native is not None:
             return self._native
         if len(self._source) <= self.longest and (self._seen > self.few or self._by_python is None):
-            path = _cache_folder() / f"{self._name}_{_digest(self._source)}.py"
-            kept = any(path.parent.glob(f"__pycache__/{path.stem}.replay-*.nbi"))
+            path = compiled_at(self._name, self._source)
+            kept = is_compiled(path, "replay")
             if self._seen > self.few or kept:
                 if not kept:
                     LOG.info("compiling the kernel of %s, once: more than %s events", self._name, f"{self.few:,}")
-                self._native = _imported(path, self._source)
-                return self._native
+                native: Compiled = imported(path, self._source).replay
+                self._native = native
+                return native
         if self._by_python is None:
             self._by_python = run_by_python(self._source)["replay"]
         return self._by_python
@@ -177,8 +179,18 @@ def _digest(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def _imported(path: Path, source: str) -> Compiled:
-    """The loop, imported from a file: numba keeps machine code only for functions that have one."""
+def compiled_at(name: str, source: str) -> Path:
+    """The file of a generated module: machine code for its functions is kept beside it."""
+    return _cache_folder() / f"{name}_{_digest(source)}.py"
+
+
+def is_compiled(path: Path, function: str) -> bool:
+    """Whether machine code for a function of a generated module was kept."""
+    return any(path.parent.glob(f"__pycache__/{path.stem}.{function}-*.nbi"))
+
+
+def imported(path: Path, source: str) -> ModuleType:
+    """A generated module, imported from a file: numba keeps machine code only for functions that have one."""
     if not _holds(path, source):
         with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8") as file:
             file.write(source)
@@ -189,8 +201,7 @@ def _imported(path: Path, source: str) -> Compiled:
     module = importlib.util.module_from_spec(found)
     sys.modules[module.__name__] = module  # numba finds cached machine code again through the module's name
     found.loader.exec_module(module)
-    loop: Compiled = module.replay
-    return loop
+    return module
 
 
 def _holds(path: Path, source: str) -> bool:

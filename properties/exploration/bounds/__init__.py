@@ -1,7 +1,8 @@
 """How far each spec is explored: the numbers that its steps are tried with, and the states that no step is taken from.
 
 A spec knows no bounds: they lie here, as TLA+ keeps them in a model beside the specification. The bound of the spec
-NAME is `BOUND` in `bounds/NAME.py`. Where deviations make too many states, `WITH_DEVIATIONS` beside it is a closer one.
+NAME is `BOUND` in `bounds/NAME.py`. Where deviations make too many states, `WITH_DEVIATIONS` beside it is a closer one;
+`WIDE` is one that only native code reaches.
 
 The numbers reach a little beyond what a state within the bound may hold. Then every requirement is refused somewhere,
 and a state in which no step is possible is told apart from one in which no further step was tried.
@@ -13,6 +14,7 @@ and take no step from there: the states after `open` show more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from importlib import import_module
 from itertools import product
 from types import SimpleNamespace
@@ -20,8 +22,12 @@ from typing import Any
 
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Bound, Map
+from gapless.traces.replay.fragments import Code, Window
 
-__all__ = ["FLAG", "Bound", "NoBound", "arguments", "bound_of", "most", "one_wrong", "universal", "untouched"]
+__all__ = [
+    "FLAG", "Bound", "NoBound", "arguments", "bound_of", "has_wide", "held", "most", "one_wrong", "universal",
+    "untouched",
+]  # fmt: skip
 
 FLAG = (1, 0)
 
@@ -53,9 +59,9 @@ class NoBound(Exception):  # noqa: N818 - its message says all.
     """A spec cannot be explored, for nothing says how far."""
 
 
-def bound_of(spec: Spec, profile: str | None = None) -> Bound:
-    """How far a spec is explored, with the deviations that a profile allows. Raises NoBound."""
-    if spec.bound is not None:
+def bound_of(spec: Spec, profile: str | None = None, *, wide: bool = False) -> Bound:
+    """How far a spec is explored, with the deviations that a profile allows; or the farthest. Raises NoBound."""
+    if spec.bound is not None and not wide:
         return spec.bound
     name = f"{__name__}.{spec.name}"
     try:
@@ -66,12 +72,27 @@ def bound_of(spec: Spec, profile: str | None = None) -> Bound:
         raise NoBound(
             f"{spec.name} has no bound: write `BOUND = Bound(…)` into properties/exploration/bounds/{spec.name}.py"
         ) from None
+    if wide and not hasattr(module, "WIDE"):
+        raise NoBound(f"{spec.name} has no bound that is wide: leave --wide out")
     deviates = profile is not None and spec.allowed(profile)
-    bound: Bound = getattr(module, "WITH_DEVIATIONS", module.BOUND) if deviates else module.BOUND
-    return bound
+    if wide and deviates:
+        raise NoBound(f"no bound is wide with deviations: leave --wide out, or --profile {profile}")
+    bound: Bound = module.WIDE if wide else module.BOUND
+    return getattr(module, "WITH_DEVIATIONS", bound) if deviates else bound
+
+
+def has_wide(spec: Spec) -> bool:
+    """Whether a spec has a bound that is wide."""
+    try:
+        bound_of(spec, wide=True)
+    except NoBound:
+        return False
+    return True
 
 
 # -- words for bounds ----------------------------------------------------------------------------------------------
+#
+# A bound is read two ways: called, and compiled for the native search. A Map is a `Window` then.
 
 
 def one_wrong(*flags: int) -> bool:
@@ -81,9 +102,24 @@ def one_wrong(*flags: int) -> bool:
 
 def untouched(s: State) -> bool:
     """Whether nothing has happened yet."""
-    return bool(s == type(s)())
+    begun = type(s)()
+    pairs = ((getattr(s, field.name), getattr(begun, field.name)) for field in fields(begun))
+    return all(held(now) == 0 if isinstance(then, Map) else now == then for now, then in pairs)
 
 
 def most(counts: Map[Any, int]) -> int:
     """The greatest value that was put into a map; its default where none was."""
+    some: Any = counts
+    if isinstance(some, Window):
+        return _of_window("most", some)  # type: ignore[no-any-return]
     return max(counts.entries.values(), default=counts.default)
+
+
+def held(counts: Map[Any, int]) -> int:
+    """How many keys of a map have another value than its default."""
+    some: Any = counts
+    return _of_window("held", some) if isinstance(some, Window) else len(counts.entries)
+
+
+def _of_window(word: str, counts: Window) -> Any:
+    return Code(f"{word}(windows, width, {counts.column}, {counts.default})")

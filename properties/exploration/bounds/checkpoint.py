@@ -1,5 +1,7 @@
 """How far the two cursors of the check service are explored."""
 
+from dataclasses import replace
+
 from gapless.properties.exploration.bounds import Bound, untouched
 from gapless.spec.checkpoint import How
 
@@ -26,4 +28,13 @@ BOUND = Bound(
         "resolve": lambda a: a.by < 1 or a.how == How.VERSION,
         "flush": lambda a: a.op == a.copy or a.half == 1,
     },
+)
+
+WIDE = replace(
+    BOUND,
+    says="two halves from number 0 or 1 on, two ops, a copy, and one crash",
+    within=lambda s: (
+        s.half_end <= 2 and s.op_end <= 2 and s.copy_end <= 1 and s.crashes <= 1 and (s.opened > 0 or untouched(s))
+    ),
+    numbers={**BOUND.numbers, "op": (-1, 0, 1, 2), "flush.op": (0, 1, 2)},
 )

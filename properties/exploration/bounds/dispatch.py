@@ -1,5 +1,7 @@
 """How far ordered parallel dispatch is explored."""
 
+from dataclasses import replace
+
 from gapless.properties.exploration.bounds import FLAG, Bound, untouched
 
 BOUND = Bound(
@@ -12,4 +14,11 @@ BOUND = Bound(
         "to": range(8),
         "kept": range(8),
     },
+)
+
+WIDE = replace(
+    BOUND,
+    says="messages 1 to 8 of a queue found at 1, one worker or several, two crashes",
+    within=lambda s: s.scanned <= 9 and s.lives <= 3 and (s.start == 1 or untouched(s)),
+    numbers={**BOUND.numbers, "number": range(10), "to": range(11), "kept": range(11)},
 )

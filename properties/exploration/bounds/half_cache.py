@@ -1,5 +1,7 @@
 """How far the cache of half messages is explored."""
 
+from dataclasses import replace
+
 from gapless.properties.exploration.bounds import Bound, untouched
 
 BOUND = Bound(
@@ -18,5 +20,19 @@ BOUND = Bound(
     worth={
         # One half may be another message in another life; of the others, one is as good as another.
         "append": lambda a: a.message == 1 or a.number == 1,
+    },
+)
+
+WIDE = replace(
+    BOUND,
+    says="halves 1 to 4 of a cache found at 1, with room for up to three, two questions or restarts",
+    within=lambda s: s.end <= 5 and s.lives + s.answers <= 3 and (s.start == 1 or untouched(s)),
+    numbers={
+        **BOUND.numbers,
+        "number": range(6),
+        "place": range(-1, 7),
+        "to": range(7),
+        "kept": range(7),
+        "capacity": range(-1, 4),
     },
 )

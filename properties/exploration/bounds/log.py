@@ -1,5 +1,7 @@
 """How far a commit log is explored."""
 
+from dataclasses import replace
+
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 
 PLACES = (0, 4, 8, 16, 20, 24, 32)  # two records of four bytes and a blank of eight fill a file of sixteen
@@ -22,5 +24,20 @@ BOUND = Bound(
     },
     worth={
         "append": lambda a: a.claimed in (a.position, 0) and one_wrong(a.known, a.fits, a.intact, a.sealed),
+    },
+)
+
+WIDE_PLACES = range(0, 100, 4)
+WIDE = replace(
+    BOUND,
+    says="files of 16 bytes, records of 4 and 8, six files, times 0 to 2",
+    within=lambda s: s.end < 96 and s.newest < 3,
+    numbers={
+        **BOUND.numbers,
+        **dict.fromkeys(("position", "claimed", "to", "kept"), WIDE_PLACES),
+        "open.position": (0, 16, 32),
+        "append.size": (0, 4, 8),
+        "time": (0, 1, 2),
+        "checkpoint.time": (0, 1, 2, 3),
     },
 )

@@ -1,5 +1,7 @@
 """How far a log of halves without a cache is explored."""
 
+from dataclasses import replace
+
 from gapless.properties.exploration.bounds import Bound
 
 BOUND = Bound(
@@ -14,4 +16,11 @@ BOUND = Bound(
         "to": range(5),
         "kept": range(5),
     },
+)
+
+WIDE = replace(
+    BOUND,
+    says="halves up to 4 of a log that begins at 0 or 1, of two messages, three questions or restarts",
+    within=lambda s: s.end <= 5 and s.lives + s.answers <= 4,
+    numbers={**BOUND.numbers, "number": range(7), "to": range(7), "kept": range(7)},
 )

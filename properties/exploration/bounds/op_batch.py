@@ -1,5 +1,7 @@
 """How far the op batcher is explored."""
 
+from dataclasses import replace
+
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 
 NUMBERS = {
@@ -31,4 +33,19 @@ WITH_DEVIATIONS = Bound(
     within=lambda s: s.clock <= 2 and s.ops <= 1 and s.entered <= 3 and s.crashes <= 1,
     numbers=NUMBERS | {"time": (0, 2, 3)},
     worth=WORTH,
+)
+
+WIDE = replace(
+    BOUND,
+    says="three halves of two bytes, bodies of two, an interval of two, four ticks, three ops, one crash",
+    within=lambda s: s.clock <= 3 and s.ops <= 3 and s.entered <= 3 and s.crashes <= 1,
+    numbers={
+        **NUMBERS,
+        "number": range(3),
+        "place": range(4),
+        "count": range(4),
+        "size": (2, 4, 6),
+        "last": (0, 2, 4, 6),
+        "time": range(5),
+    },
 )

@@ -22,3 +22,10 @@ WITH_DEVIATIONS = replace(
     within=lambda s: s.clock <= 1 and BOUND.within(s),
     numbers={**BOUND.numbers, "timeout": (1,), "time": (0, 1, 2)},
 )
+
+WIDE = replace(
+    BOUND,
+    says="two permits, four requests, a timeout of two or none that is known, three ticks, one cut, one answer each",
+    within=lambda s: s.clock <= 3 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or untouched(s)),
+    numbers={**BOUND.numbers, "number": range(4), "time": range(5)},
+)

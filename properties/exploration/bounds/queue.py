@@ -1,5 +1,7 @@
 """How far the messages and entries of one queue are explored."""
 
+from dataclasses import replace
+
 from gapless.properties.exploration.bounds import FLAG, Bound
 from gapless.spec.queue import BLANK_SLOT
 
@@ -29,4 +31,18 @@ BOUND = Bound(
         # Beyond the bound one message is as good as another.
         "append": lambda a: a.number + a.count <= 3 or (a.position, a.tag) == (10, 0),
     },
+)
+
+WIDE = replace(
+    BOUND,
+    says="three messages from number 0 or 1 on, at positions 10, 20 and 30, with or without a tag",
+    within=lambda s: s.end - s.first <= 3 and s.end <= 4,
+    numbers={
+        **BOUND.numbers,
+        "number": range(-1, 5),
+        "position": (10, 20, 30),
+        "upto": (0, 10, 15, 25, 35),
+        **dict.fromkeys(("index.position", "outlive.position", "start"), (0, 10, 20, 30)),
+    },
+    worth={"append": lambda a: a.number + a.count <= 4 or (a.position, a.tag) == (10, 0)},
 )

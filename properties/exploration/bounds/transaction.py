@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gapless.properties.exploration.bounds import FLAG, Bound, most, one_wrong
+from gapless.properties.exploration.bounds import FLAG, Bound, held, most, one_wrong
 
 BOUND = Bound(
     says="two versions of the half, one check, every question asked once",
@@ -39,7 +39,7 @@ WITH_DEVIATIONS = replace(
         and s.finals + most(s.rollbacks) + most(s.commits_told) <= 2
         and most(s.marks) <= 1
         and s.checks <= 1
-        and len(s.positions.entries) <= 2
+        and held(s.positions) <= 2
         and (s.restarted == 0 if s.max_checks == 0 else s.restarted == 1 or s.phase == 0)  # the limit is another one
     ),
     numbers={
@@ -62,4 +62,18 @@ WITH_DEVIATIONS = replace(
         "park": lambda a: a.position == 10 and one_wrong(a.same, a.aged),
         "commit": lambda a: a.position == 10 and one_wrong(a.same, 1 - a.twice),
     },
+)
+
+WIDE = replace(
+    BOUND,
+    says="three versions of the half, two checks, every question asked once",
+    within=lambda s: most(s.commits_asked) <= 1 and most(s.rollbacks_asked) <= 1 and s.checks <= 2 and s.restarted == 0,
+    numbers={
+        **BOUND.numbers,
+        **dict.fromkeys(("max_checks", "number", "parent", "other"), (0, 1, 2)),
+        **dict.fromkeys(("position", "half"), (-1, 10, 20, 30)),
+        "times": range(4),
+        "outlive.times": range(-1, 4),
+    },
+    worth={**BOUND.worth, "open": lambda _: True},
 )

@@ -2,7 +2,7 @@
 
 An answer counts as given once what it says is on disk: the producers of a walk are told then. What is lost before was
 answered to nobody, so its line says `unknown`, as every line does whose request a crash has cut off. Who asks again for
-what was decided is given the answer of before; such lines are left out, as the spec counts answers to one final.
+what was decided is given the answer of before, and that is a line of its own.
 """
 
 from __future__ import annotations

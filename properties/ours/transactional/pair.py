@@ -142,9 +142,7 @@ class TransactionPair:
         state = self.models.halves[key] if key is not None else None
         again = known and state is not None and state.phase == decision
         low, refused = self.core.log.end, ""
-        line = None
-        if known and not again:
-            line = self._asks(number, decision)
+        line = self._asks(number, decision) if known else None
         try:
             if decision == Phase.COMMITTED:
                 answer = self.tx.commit(number, self.now)
@@ -194,7 +192,7 @@ class TransactionPair:
         states = [self.models.halves[self.models.keys[n]] for n in known]
         legal = len(known) == len(numbers) and all(s.phase in (Phase.PREPARED, decision) for s in states)
         opened = list(dict.fromkeys(s.newest for s in states if s.phase == Phase.PREPARED))
-        lines = [self._asks(number, decision) for number in opened] if legal else []
+        lines = [self._asks(number, decision) for number in dict.fromkeys(s.newest for s in states)] if legal else []
         low, step = self.core.log.end, self.tx.commit_many
         try:
             if decision == Phase.COMMITTED:

@@ -1,0 +1,221 @@
+"""The search by native code finds what the search by plain functions finds: the same states, in the same order."""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from gapless.properties.exploration import native_search, summary
+from gapless.properties.exploration.bounds import Bound, bound_of, has_wide, held, most, untouched
+from gapless.properties.exploration.native_source import SearchWriter
+from gapless.properties.exploration.search import Explored, explore
+from gapless.spec.catalog import SPECS, Spec
+from tests.support.command_line import gapless
+from tests.support.night import NIGHT
+from tests.support.written_spec import module
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("native search")]  # each spec is compiled once
+
+REACHED = {
+    "log": (10_369, 26_088_404),
+    "queue": (39_551, 14_001_054),
+    "dispatch": (230_359, 15_664_412),
+    "ring": (8_725, 410_075),
+    "transaction": (51_328, 17_246_208),
+    "checkpoint": (46_770, 4_396_380),
+    "op_batch": (24_318, 4_134_060),
+    "half_cache": (245_991, 24_845_091),
+    "lookup": (19_044, 1_371_168),
+    "permits": (156_675, 5_170_275),
+}
+"""Of each bound that is wide: its states, and the steps that are tried there."""
+
+
+def assert_alike(native: Explored, plain: Explored) -> None:
+    """All that is found is the same."""
+    assert (native.native, plain.native) == (True, False)
+    one, other = native.graph, plain.graph
+    assert list(one.states) == list(other.states)
+    assert list(one.met) == list(other.met)
+    assert list(one.calls) == list(other.calls)
+    assert (one.targets, one.starts, one.beyond) == (other.targets, other.starts, other.beyond)
+    assert dict(native.accepted) == dict(plain.accepted)
+    assert {rule: count for rule, count in native.refused.items() if count} == dict(plain.refused)
+    assert summary.story(native) == summary.story(plain)
+    assert (native.result, native.complete) == (plain.result, plain.complete)
+    assert (one.deadlocks, one.terminal) == (other.deadlocks, other.terminal)
+
+
+def both(spec: Spec, bound: Bound, *, profile: str | None = None, limit: int = 1_000_000) -> Explored:
+    """What both searches say."""
+    native = explore(spec, bound, profile=profile, limit=limit, how="native")
+    assert_alike(native, explore(spec, bound, profile=profile, limit=limit, how="plain"))
+    return native
+
+
+@pytest.mark.parametrize("name", SPECS if NIGHT else ["lookup"])
+def test_both_searches_find_the_same(name: str) -> None:
+    both(SPECS[name], bound_of(SPECS[name]))
+    for profile in {profile for d in SPECS[name].deviations for profile in d.profiles}:
+        both(SPECS[name], bound_of(SPECS[name], profile), profile=profile)
+
+
+@pytest.mark.parametrize("name", REACHED if NIGHT else ["lookup"])
+def test_native_code_reaches_as_far_as_is_said(name: str) -> None:
+    found = explore(SPECS[name], bound_of(SPECS[name], wide=True), how="native")
+    assert (found.native, found.result) == (True, "holds")
+    assert (found.states, found.tried) == REACHED[name]
+
+
+def test_every_wide_bound_is_pinned() -> None:
+    assert {name for name, spec in SPECS.items() if has_wide(spec)} == set(REACHED)
+
+
+# -- a spec that has everything ------------------------------------------------------------------------------------
+
+FLIGHT = '''
+"""Seats are sold, and sold twice."""
+from dataclasses import dataclass
+
+from gapless.spec.language import Deviation, Map, Number, all_between, implies, replace, require
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Who sits where."""
+
+    sold: int = 0
+    last: int = 0
+    seats: Map[Number, int] = Map(-1)
+    paid: Map[Number, int] = Map(0)
+
+
+def sell(s: State, seat: Number, price: int) -> State:
+    """A seat is sold."""
+    require(s.seats[seat] < 0, "seat-is-free", because="the seat is free", otherwise="two sit on it")
+    require(price > 0, "seat-costs-something", because="the seat costs something", otherwise="nobody earns")
+    return replace(s, sold=s.sold + 1, last=seat, seats=s.seats.set(seat, s.sold), paid=s.paid.set(seat, price))
+
+
+def cancel(s: State, seat: Number) -> State:
+    """It is free again."""
+    require(0 <= s.seats[seat], "seat-is-sold", because="the seat is sold", otherwise="nothing to cancel")
+    return replace(s, sold=s.sold - 1, seats=s.seats.set(seat, -1), paid=s.paid.set(seat, 0))
+
+
+def clear(s: State, low: Number) -> State:
+    """All from `low` on are free again, if all of them are sold."""
+    taken = all_between(low, 3, lambda n: 0 <= s.seats[n])
+    require(taken, "all-are-sold", because="all are sold", otherwise="somebody stays")
+    require(low == 0, "all-leave", because="all leave", otherwise="somebody stays")
+    return replace(s, sold=0, seats=s.seats.forget_from(low), paid=s.paid.cleared())
+
+
+def sell_twice(s: State, seat: Number, price: int) -> State:
+    """A seat is sold again."""
+    require(0 <= s.seats[seat], "seat-is-sold", because="the seat is sold", otherwise="nothing to sell again")
+    require(price > 0, "seat-costs-something", because="the seat costs something", otherwise="nobody earns")
+    return replace(s, last=seat, paid=s.paid.set(seat, price))
+
+
+def nobody_pays_too_much(s: State, seat: Number) -> bool:
+    """Otherwise they complain."""
+    return s.paid[seat] < 99_999
+
+
+def who_sits_paid(s: State, seat: Number) -> bool:
+    """Otherwise nobody earns."""
+    return implies(0 <= s.seats[seat], 0 < s.paid[seat])
+
+
+def it_fills_one_by_one(before: State, after: State) -> bool:
+    """Otherwise nobody counts."""
+    return after.sold <= before.sold + 1 and implies(before.sold == 1, after.last != 13)
+
+
+INITIAL = State()
+ACTIONS = (sell, cancel, clear)
+DEVIATIONS = (Deviation(sell_twice, instead_of=sell, profiles=("cheap",), seen="an airline"),)
+INVARIANTS = (nobody_pays_too_much, who_sits_paid)
+STEP_PROPERTIES = (it_fills_one_by_one,)
+'''
+SEATS = Bound(
+    says="three seats",
+    within=lambda s: s.sold <= 3 and most(s.paid) <= 900 and (held(s.seats) <= 3 or untouched(s)),
+    numbers={"seat": range(4), "low": (0, 1), "price": (-1, 0, 70_000, 9)},
+)
+
+
+@pytest.fixture(scope="module")
+def flight() -> Spec:
+    return module("flight", FLIGHT)
+
+
+def seats(**numbers: Sequence[int]) -> Bound:
+    return dataclasses.replace(SEATS, numbers={**SEATS.numbers, **numbers})
+
+
+def test_maps_deviations_quantifiers_and_values_that_need_more_room(flight: Spec) -> None:
+    found = both(flight, SEATS)
+    assert found.result == "holds"
+    assert found.graph.beyond
+    cheap = both(flight, SEATS, profile="cheap")
+    assert (cheap.result, cheap.accepted["sell_twice"] > 0) == ("holds", True)
+
+
+def test_keys_that_need_more_room(flight: Spec) -> None:
+    assert both(flight, seats(seat=(0, 1, 100, -7))).states > 10
+
+
+def test_more_states_than_are_wanted(flight: Spec) -> None:
+    assert both(flight, SEATS, limit=5).result == "unfinished"
+
+
+def test_keys_that_lie_too_far_are_left_to_the_plain_search(flight: Spec) -> None:
+    found = explore(flight, seats(seat=(0, 1, 2, 5_000)), how="native")
+    assert (found.native, found.result) == (False, "holds")
+
+
+def test_what_is_broken_is_told_alike(flight: Spec) -> None:
+    invariant = both(flight, seats(price=(9, 100_000)))
+    assert summary.story(invariant)[0] == "flight breaks nobody_pays_too_much after 1 step."
+    step = both(flight, seats(seat=(0, 1, 13)))
+    assert summary.story(step)[0] == "flight breaks it_fills_one_by_one after 2 steps."
+
+
+# -- when it is taken ----------------------------------------------------------------------------------------------
+
+
+def test_a_bound_that_can_only_be_called_is_left_to_the_plain_search(flight: Spec) -> None:
+    bound = dataclasses.replace(SEATS, within=lambda s: len(s.seats.entries) < 3)
+    assert not explore(flight, bound, how="native").native
+
+
+@pytest.mark.skipif(not NIGHT, reason="there is time at night to compile it wrong, too")
+def test_native_code_that_is_wrong_accuses_nobody(flight: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain functions judge what it finds."""
+    written = SearchWriter.source
+
+    def wrong(writer: SearchWriter) -> str:
+        first = r"(def is_0\(.*\n(?: .*\n)*?)    return True\n"
+        return re.sub(first, r"\1    return False\n", written(writer), count=1)
+
+    monkeypatch.setattr(SearchWriter, "source", wrong)
+    found = explore(flight, SEATS, how="native")
+    assert (found.native, found.result) == (False, "holds")
+
+
+def test_a_short_search_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_search, "imported", None)
+    assert not explore(SPECS["ring"], bound_of(SPECS["ring"])).native
+
+
+def test_the_command_knows_both() -> None:
+    plain, native = (gapless("explore", "lookup", *how, "--json", "-") for how in (["--plain"], ["--wide"]))
+    assert '"native": false' in plain.output
+    assert '"native": true' in native.output
+    assert '"states": 19044' in native.output
+    refused = gapless("explore", "broker", "--wide")
+    assert refused.exit_code == 2
+    assert "broker has no bound that is wide: leave --wide out" in refused.output
