@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -16,6 +17,8 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.events import ndjson, reading, schema
 from gapless.traces.events.plain_lines import PlainLines, ValueKind
 from gapless.traces.events.schema import Event
+from gapless.traces.judging.batches import Batch
+from gapless.traces.judging.columns import gathered, hashed, packed, unpacked
 from tests.support.events import an_append, an_event, in_rows, in_rows_of, told
 
 NEW = ["", "0", "1", "-", ".", "e", "E", "+", "n", "null", "true", '"', "'", "\\", "/", "{", "}", "[", "]", ",",
@@ -202,3 +205,19 @@ def test_events_in_codes_are_what_they_are_as_rows(data: st.DataObject, events: 
         del columns[name]
     given_up = pa.RecordBatch.from_pydict(columns)
     assert in_rows(told(lambda: schema.OURS.coded(given_up))) == in_rows_of(told(lambda: schema.sound(given_up)))
+
+
+def test_kernels_are_given_what_may_be_written(tmp_path: Path) -> None:
+    """Whatever columns came from: numba compiles a kernel once more for arrays that may not."""
+    path = tmp_path / "events.parquet"
+    schema.write_events(path, [Event(**an_append(position=at)) for at in range(5)])
+    (read,) = gathered(reading.coded(path))
+    hashes, every = hashed(read), np.ones(1, np.bool_)
+    (travelled,) = unpacked(packed(read, hashes, every, 0, 1, small=False), np.zeros(2, np.int64))
+    for traces in (read, travelled):
+        batch = Batch(traces, np.zeros(1, np.int64))
+        assert batch.action.flags.writeable
+        assert batch.args.flags.writeable
+        assert batch.args.flags.c_contiguous
+        assert batch.action.tolist() == [SPECS["queue"].codes["append"]] * 5
+        assert batch.args[SPECS["queue"].arguments.index("size")].tolist() == [340] * 5

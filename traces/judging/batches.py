@@ -34,16 +34,19 @@ class Batch:
         lengths = np.diff(traces.starts)[chosen]
         self.starts = np.zeros(len(chosen) + 1, np.int64)
         np.cumsum(lengths, out=self.starts[1:])
-        if len(chosen) and chosen[-1] + 1 - chosen[0] == len(chosen):  # they lie side by side, as they mostly do
-            self.events = traces.events(int(traces.starts[chosen[0]]), int(traces.starts[chosen[-1] + 1]))
+        low, high = (traces.starts[chosen[0]], traces.starts[chosen[-1] + 1]) if len(chosen) else (0, 0)
+        in_one = int(high - low) == int(self.starts[-1])  # they lie side by side, as they mostly do
+        if in_one:
+            self.events = traces.events(int(low), int(high))
         else:
             within = np.arange(self.starts[-1]) - np.repeat(self.starts[:-1], lengths)
             places = np.repeat(traces.starts[chosen], lengths) + within
             self.events = places if traces.order is None else traces.order[places]
-        self.action = traces.action[self.events]
+        here: slice | Ints = slice(int(low), int(high)) if in_one and traces.order is None else self.events
+        self.action = traces.action[here]
         self.args = np.empty((len(traces.args), len(self.events)), np.int64)
         for row, column in enumerate(traces.args):
-            np.take(column, self.events, out=self.args[row], mode="clip")  # which is not buffered, as "raise" is
+            self.args[row] = column[here]
 
     def replay(self, of: Kernel, profile: str) -> Replayed:
         """Replay all from the spec's initial state."""

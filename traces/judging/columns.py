@@ -174,8 +174,12 @@ class _Gathering:
         return Traces(self.spec, names, of, order, starts, row, position, action, outcome, args, self.saw)
 
     def _whole(self, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """One column of all parts, which are let go: two columns of everything are never held."""
-        whole: npt.NDArray[Any] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        """One column of all parts, which are let go: two columns of everything are never held.
+
+        It may be written to, as what arrow holds may not: kernels are compiled once for each of the two.
+        """
+        alone = len(parts) == 1 and parts[0].flags.writeable
+        whole: npt.NDArray[Any] = parts[0] if alone else np.concatenate(parts)
         parts.clear()
         return whole
 
