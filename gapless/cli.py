@@ -13,6 +13,7 @@ from gapless.commands.record import record
 from gapless.commands.rules import rules
 from gapless.commands.serve import serve
 from gapless.commands.trace import trace
+from gapless.commands.warm import warm
 
 EXAMPLES = """
 Hold what log-based message brokers did against what they promise.
@@ -45,6 +46,8 @@ Examples:
 
   gapless audit lease.py                           which faults in a spec of yours nobody would notice
 
+  gapless warm                                     compile all that checks compile on the way, once, beforehand
+
 Exit codes of check: 0 conforms, 1 departs, 2 unreadable or wrong usage, 3 inconclusive.
 Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usage, 3 unknown or out of budget.
 """
@@ -52,7 +55,7 @@ Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usag
 app = typer.Typer(
     help=EXAMPLES, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (check, explain, trace, record, prove, rules, explore, audit):
+for command in (check, explain, trace, record, prove, rules, explore, audit, warm):
     app.command()(command)
 app.add_typer(serve, name="serve")
 

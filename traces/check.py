@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from glob import glob, has_magic
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def check(
         split=split,
         specs=own,
     )
-    inputs = [_recognised(Path(path)) for path in paths]
+    inputs = [one for path in paths for one in _named(Path(path))]
     if client is not None and sum(one.source is None or "client" in one.source.beside for one in inputs) > 1:
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log beside its own"
@@ -166,6 +167,19 @@ class Input:
     found: Path
     source: Source | None
     problem: str = ""
+
+
+def _named(path: Path) -> list[Input]:
+    """What a path names: one input, or every file that fits a pattern, or those of a folder that sources know."""
+    if has_magic(str(path)) and not path.exists():
+        matching = sorted(map(Path, glob(str(path), recursive=True)))  # noqa: PTH207 - it may begin at the root
+        return [_recognised(found) for found in matching] or [_recognised(path)]
+    one = _recognised(path)
+    if one.source is not None or one.problem or not path.is_dir():
+        return [one]
+    inside = sorted(found for found in path.iterdir() if found.name[0] not in "._")  # what others write beside
+    files = [_recognised(found) for found in inside] if all(found.is_file() for found in inside) else []
+    return [found for found in files if found.source is not None] or [one]
 
 
 def _recognised(path: Path) -> Input:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from gapless.commands.options import ClientOption, ConfigOption, Paths, ProfileOption, SpecOption
-from gapless.commands.terminal import Terminal, failed, printing, progress_bar, write
+from gapless.commands.terminal import Terminal, failed, printing, progress_bar, telling, write
 from gapless.traces.engines import EngineName
 from gapless.traces.report.formats import FORMATS
 
@@ -71,7 +71,7 @@ def check(
     from gapless.traces.report.text import text
 
     try:
-        with progress_bar() as progress:
+        with telling(), progress_bar() as progress:
             report = run(
                 paths,
                 profile=profile and profile.value,

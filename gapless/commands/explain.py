@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gapless.commands.options import ClientOption, ConfigOption, OnePath, ProfileOption, SpecOption
-from gapless.commands.terminal import failed, printing, progress_bar
+from gapless.commands.terminal import failed, printing, progress_bar, telling
 
 
 def explain(
@@ -27,7 +27,7 @@ def explain(
 
     name, own = profile and profile.value, spec or ()
     try:
-        with progress_bar() as progress:
+        with telling(), progress_bar() as progress:
             report = check(
                 [path], profile=name, config=config, client=client, trace=trace, specs=own, progress=progress
             )

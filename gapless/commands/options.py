@@ -16,7 +16,7 @@ Paths = Annotated[
     list[Path],
     typer.Argument(
         help="Store directories, folders that hold a store/ or a Pulsar recording, or files of events (.parquet, "
-        ".ndjson).",
+        ".ndjson, .ndjson.gz, .ndjson.zst), folders of them, or - for standard input.",
         show_default=False,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -36,6 +37,28 @@ def printing(code: int) -> Iterator[None]:
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(code) from None
         raise failed(f"cannot write the output ({error.strerror})") from None
+
+
+class _ToStandardError(logging.Handler):
+    """Whatever standard error is at the moment: a progress bar puts itself in its place."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        sys.stderr.write(f"gapless: {record.getMessage()}\n")
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Within, what takes its time is told on standard error, by workers too."""
+    log, handler = logging.getLogger("gapless"), _ToStandardError()
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+        log.removeHandler(handler)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and how it is interrupted."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -9,11 +10,15 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from gapless import UsageError, check
+from gapless.cli import app
+from gapless.commands.terminal import telling
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import reading
+from gapless.traces.events import reading, schema
 from tests.support.command_line import gapless
+from tests.support.event_files import QUEUE, index
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
@@ -39,6 +44,40 @@ def test_help_shows_examples_first() -> None:
     ran = gapless("--help")
     assert ran.exit_code == 0
     assert ran.stdout.index("Examples:") < ran.stdout.index("--help")
+
+
+@pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet"])
+def test_events_may_come_from_standard_input(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"events{suffix}"
+    told = [event(at) for at, event in enumerate([*QUEUE[:4], index(1, 680)])]
+    schema.write_events(path, told)
+    piped = CliRunner().invoke(app, ["check", "-", "--json", "-"], input=path.read_bytes(), catch_exceptions=False)
+    report = json.loads(piped.stdout)
+    assert (piped.exit_code, report["verdict"], report["sources"][0]["path"]) == (1, "departs", "-")
+    assert report["findings"][0]["story"][-1] == "Again: gapless explain - --trace TopicTest/3"
+    (of_file,) = json.loads(gapless("check", path, "--json", "-").stdout)["findings"]
+    assert [line.replace(f"stdin{suffix}", path.name) for line in report["findings"][0]["story"][:-1]] == of_file[
+        "story"
+    ][:-1]
+
+
+def test_warm_compiles_both_what_checks_and_what_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr("gapless.traces.warm.main", lambda: compiled.append("checks"))
+    monkeypatch.setattr("gapless.impl.warm.main", lambda: compiled.append("stores"))
+    ran = gapless("warm")
+    assert (ran.exit_code, ran.stdout) == (0, "every kernel is compiled (0 s)\n")
+    assert compiled == ["checks", "stores"]
+
+
+def test_what_takes_its_time_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    log = logging.getLogger("gapless")
+    log.info("nobody listens")
+    with telling():
+        log.info("compiling the kernel of queue")
+    log.info("nobody listens")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "gapless: compiling the kernel of queue\n")
 
 
 def test_a_report_in_a_pipe_is_plain_and_stable(damaged: Path) -> None:

@@ -26,8 +26,10 @@ from gapless.traces.judging import batches
 from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
+from gapless.traces.replay import kernels
 from gapless.traces.replay.event_rules import OF_EVENTS, REFUSED, SEEN
 from gapless.traces.replay.exact import Event as StoryStep
+from gapless.traces.replay.kernels import Loop
 from gapless.traces.replay.notation import TURNED_AWAY
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import SourceRow
@@ -148,6 +150,24 @@ def test_a_trace_may_begin_in_mid_life(tmp_path: Path) -> None:
     assert checked(tmp_path, piece).source.verdict == "conforms"
 
 
+def test_a_folder_of_files_is_judged_file_by_file(tmp_path: Path) -> None:
+    """And so are those that fit a pattern; what is hidden is not looked at, and a folder of other things is none."""
+    names = ("a.ndjson", "b.ndjson.gz", "c.parquet", ".hidden.ndjson", "_SUCCESS.ndjson", "readme.md")
+    for name in names:
+        if name.endswith("md"):
+            (tmp_path / name).write_text("nothing to judge")
+        else:
+            schema.write_events(tmp_path / name, [event(at) for at, event in enumerate(QUEUE)])
+    whole = check([tmp_path])
+    assert [Path(source.path).name for source in whole.sources] == list(names[:3])
+    assert (whole.verdict, whole.counts.traces) == ("conforms", 3)
+    assert [Path(source.path).name for source in check([tmp_path / "[a-z]*.ndjson*"]).sources] == list(names[:2])
+    assert check([tmp_path / "*.json"]).verdict == "unreadable"
+    (tmp_path / "folder").mkdir()
+    (source,) = check([tmp_path]).sources
+    assert source.reasons[0].startswith("not a RocketMQ store")
+
+
 # -- broken traces -------------------------------------------------------------------------------------------------
 
 
@@ -182,6 +202,27 @@ def test_broken_traces_depart_with_place_and_story(
     again = f"gapless explain {tmp_path}/events{suffix} --trace {finding.trace}"
     assert finding.story[-1] == f"Again: {again}"
     assert len(finding.story) <= 25
+
+
+def test_a_file_is_told_alike_whether_kernels_are_compiled_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [event(at) for at, event in enumerate(told_of([*range(len(ODD))] * 2, mingled=3))])
+    told = {}
+    for few in (0, 1 << 60):
+        with monkeypatch.context() as patch:
+            patch.setattr(Loop, "few", few)
+            if few:
+                patch.setattr(kernels, "_cache_folder", lambda: tmp_path)
+            kernels._kernel.cache_clear()
+            told[few] = check([path]).model_dump(exclude={"seconds"})
+            used = kernels.kernel("queue").loop
+            assert isinstance(used, Loop)
+            assert (used._native is None) == (few > 0)
+    kernels._kernel.cache_clear()
+    assert told[0] == told[1 << 60]
+    assert told[0]["findings"]
 
 
 def test_the_story_of_a_broken_trace(tmp_path: Path) -> None:
@@ -540,13 +581,13 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
 ) -> None:
     """Traces that lie in one run each are read once, wherever the file is cut; those that are mingled, twice."""
     read: list[int] = []
-    reads = reading.read
+    reads = reading.coded
 
     def counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
         read.append(stretch.number)
         return reads(path, stretch, of)
 
-    monkeypatch.setattr(reading, "read", counted)
+    monkeypatch.setattr(reading, "coded", counted)
     for mingled, times in ((1, 1), (3, 2)):
         path = tmp_path / f"{mingled}.ndjson"
         schema.write_events(path, [event(at) for at, event in enumerate(told_of([0] * 9, mingled=mingled))])
@@ -556,6 +597,29 @@ def test_what_goes_on_in_the_next_stretch_is_judged_there_without_reading_again(
         assert judged.source.verdict == "conforms"
         assert len(set(read)) == len(reading.stretches(path, 500)) > 3
         assert len(read) == times * len(set(read))
+
+
+def test_traces_that_go_through_the_whole_file_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    reads = reading.coded
+
+    def counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
+        read.append(stretch.number)
+        return reads(path, stretch, of)
+
+    monkeypatch.setattr(reading, "coded", counted)
+    path, names = tmp_path / "events.ndjson", ("A/0", "B/0", "C/0")
+    told = [opened(trace=trace) for trace in names]
+    told += [step(number, 340 * number, trace=t) for number in range(60) for step in (append, index) for t in names]
+    schema.write_events(path, [event(at) for at, event in enumerate(told)])
+    judged = check_events(path, Options(split=6000))
+    assert (judged.traces, judged.source.verdict) == (3, "conforms")
+    assert read == list(range(len(reading.stretches(path, 6000))))
+    assert len(read) > 3
+    schema.write_events(path, [event(at) for at, event in enumerate([*told[:-2], *told[-1:]])])
+    assert check_events(path, Options(split=6000)).source.verdict == "conforms"
+    schema.write_events(path, [event(at) for at, event in enumerate([*told[:200], *told[201:]])])
+    assert only_rule(check_events(path, Options(split=6000))) == only_rule(check_events(path, Options()))
 
 
 @pytest.mark.parametrize("split", [1, 700, 1 << 30])

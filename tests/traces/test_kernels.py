@@ -349,7 +349,10 @@ def test_an_action_that_the_spec_does_not_have_is_told() -> None:
     assert found.bad_why.tolist() == [UNKNOWN_ACTION]
 
 
-def test_a_kernel_is_compiled_once_there_are_many_events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_kernel_is_compiled_once_there_are_many_events(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "gapless")
     monkeypatch.setattr(kernels, "_cache_folder", lambda: tmp_path)
     monkeypatch.setattr(Loop, "few", 100)
     of = replace(kernel("lookup"), loop=Loop("lookup", kernel("lookup").source))
@@ -362,10 +365,13 @@ def test_a_kernel_is_compiled_once_there_are_many_events(monkeypatch: pytest.Mon
 
     few = replay(20)
     assert not any(tmp_path.iterdir()), "these are for Python"
+    assert not caplog.messages
     assert replay(200) == few
+    assert caplog.messages == ["compiling the kernel of lookup, once: more than 100 events"]
     assert any(tmp_path.glob("__pycache__/*.nbi")), "and these for the compiler"
     again = Loop("lookup", of.source)
     assert replace(of, loop=again).replay(
         np.array([0, 0]), np.zeros(0, np.int8), np.zeros((len(of.spec.arguments), 0), np.int64), begin, profile=NOBODY
     ).bad_at.tolist() == [-1]
     assert again._native is not None, "what was compiled is used from the start"
+    assert len(caplog.messages) == 1

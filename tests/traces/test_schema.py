@@ -17,45 +17,21 @@ from pyarrow import parquet
 from pydantic import ValidationError
 
 from gapless.spec.catalog import SPECS
-from gapless.traces.events import ndjson, reading, schema
+from gapless.traces.events import compressed, ndjson, reading, schema
 from gapless.traces.events import parquet as event_parquet
-from gapless.traces.events.event import NAME, OUTCOMES
+from gapless.traces.events.event import NAME
+from gapless.traces.events.files import codec_of
 from gapless.traces.events.schema import Event
+from gapless.traces.judging.columns import gathered
 from gapless.traces.problems import Unreadable
+from tests.support.events import an_append, an_event, told
 from tests.support.night import NIGHT
 
-INT64 = st.integers(-(2**63), 2**63 - 1)
-SUFFIXES = (".ndjson", ".parquet")
+SUFFIXES = (".ndjson", ".parquet", ".ndjson.gz", ".ndjson.zst")
 EVERY_FORM = pytest.mark.parametrize("suffix", SUFFIXES)
 
 
-@st.composite
-def an_event(draw: st.DrawFn) -> Event:
-    spec, action = draw(st.sampled_from(schema.STEPS))
-    fields = st.sampled_from(SPECS[spec].scalars)
-    return Event(
-        source=draw(st.text(max_size=5)),
-        spec=spec,
-        trace=draw(st.text(max_size=20)),
-        position=draw(INT64),
-        action=action,
-        args={
-            name: draw(st.integers(0, 1) if name in SPECS[spec].flags[action] else INT64)
-            for name in SPECS[spec].parameters[action]
-        },
-        outcome=draw(st.sampled_from(OUTCOMES)),
-        saw=draw(st.none() | st.dictionaries(fields, INT64, max_size=3)),
-    )
-
-
 EVENTS = st.lists(an_event(), max_size=12)
-
-
-def an_append(**changed: Any) -> dict[str, Any]:
-    """An event of a queue as its line has it."""
-    args = {"number": 17, "count": 1, "position": 40112, "size": 340, "tag": 0}
-    event = {"source": "a", "spec": "queue", "trace": "T/0", "position": 1, "action": "append", "args": args}
-    return event | changed
 
 
 def table(batches: Iterator[pa.RecordBatch]) -> pa.Table:
@@ -143,6 +119,17 @@ def test_memory_is_bounded_by_row_groups_and_blocks(
         assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [8] * 6 + [2]
 
 
+def test_stretches_of_parquet_are_bounded_by_events_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_parquet, "ROWS", 8)
+    path = tmp_path / "events.parquet"
+    schema.write_events(path, [Event(**an_append(position=at)) for at in range(50)])
+    assert len(reading.stretches(path, 1 << 30)) == 1
+    monkeypatch.setattr(event_parquet, "MOST", 10)
+    stretches = reading.stretches(path, 1 << 30)
+    assert [sum(map(len, reading.coded(path, stretch))) for stretch in stretches] == [16, 16, 16, 2]
+    assert len(stretches) > len(reading.stretches(path, 1)) / 2 > 3
+
+
 @EVERY_FORM
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"events{suffix}"
@@ -199,11 +186,12 @@ def test_what_is_no_event_is_told_on_its_line(tmp_path: Path, changed: dict[str,
         Event.model_validate(given_up)
     path = tmp_path / "events.ndjson"
     path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, an_append(), an_append(), given_up])) + "\n")
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as said:
         list(reading.read(path))
-    assert str(told.value).startswith(f"{path}, line 4: ")
-    assert words in str(told.value)
-    assert "traces/README.md" in str(told.value)
+    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
+    assert str(said.value).startswith(f"{path}, line 4: ")
+    assert words in str(said.value)
+    assert "traces/README.md" in str(said.value)
 
 
 def test_null_is_the_same_as_left_out() -> None:
@@ -242,11 +230,12 @@ LINE = json.dumps(an_append())
 def test_damaged_lines_are_unreadable(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(text)
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as said:
         list(reading.read(path))
-    assert words in str(told.value)
-    assert str(path) in str(told.value)
-    assert str(told.value).isprintable()
+    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
+    assert words in str(said.value)
+    assert str(path) in str(said.value)
+    assert str(said.value).isprintable()
 
 
 def test_bytes_that_are_no_text_are_unreadable(tmp_path: Path) -> None:
@@ -271,6 +260,15 @@ def test_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataObject, ev
     at_once = schema.OURS._at_once(damaged)
     if at_once is not None:
         assert at_once == schema.OURS._by_line(damaged)
+
+
+def test_a_dictionary_may_hold_a_name_twice_and_names_that_never_occur() -> None:
+    names = pa.array(["unused", "T/1", "T/0", "T/0"])
+    trace = pa.DictionaryArray.from_arrays(pa.array([2, 1, 3], pa.int8()), names)
+    batch = pa.RecordBatch.from_pydict(columns_of(trace=trace))
+    (traces,) = gathered([batch])
+    assert (traces.names.to_pylist(), traces.of.tolist()) == (["T/0", "T/1"], [0, 1, 0])
+    assert traces.events(0, 3).tolist() == [0, 2, 1]
 
 
 def as_parquet(path: Path, columns: dict[str, Any], metadata: dict[str, str] | None) -> None:
@@ -350,10 +348,11 @@ def test_parquet_files_of_others_are_unreadable(
 ) -> None:
     path = tmp_path / "events.parquet"
     as_parquet(path, columns, metadata)
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as said:
         list(reading.read(path))
-    assert words in str(told.value)
-    assert str(path) in str(told.value)
+    assert told(lambda: list(reading.coded(path))) == (Unreadable, str(said.value))
+    assert words in str(said.value)
+    assert str(path) in str(said.value)
 
 
 @pytest.mark.parametrize(
@@ -373,6 +372,44 @@ def test_damaged_parquet_files_are_unreadable(tmp_path: Path, damage: Callable[[
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(Unreadable, match="expected a Parquet file of gapless-events"):
         list(reading.read(path))
+
+
+@pytest.mark.parametrize("suffix", [".ndjson.gz", ".ndjson.zst"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[:0],
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:-1],
+        lambda whole: bytes(len(whole)),
+        lambda whole: whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 1]) + whole[len(whole) // 2 + 1 :],
+        lambda _whole: f"{HEADER_LINE}\n{LINE}\n".encode(),
+    ],
+    ids=["empty", "cut in half", "cut by a byte", "zeros", "a flipped bit", "not compressed"],
+)
+def test_damaged_compressed_files_are_unreadable(tmp_path: Path, suffix: str, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / f"events{suffix}"
+    schema.write_events(path, [Event(**an_append(position=at, trace=f"T/{at * at}")) for at in range(500)])
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(Unreadable):
+        list(reading.read(path))
+
+
+@pytest.mark.parametrize("suffix", [".ndjson.gz", ".ndjson.zst"])
+def test_a_wrong_line_of_a_compressed_file_is_told(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ndjson, "BLOCK", 500)
+    monkeypatch.setattr(compressed, "AT_ONCE", 70)
+    path = tmp_path / f"events{suffix}"
+    lines = [HEADER_LINE, *[LINE] * 50, LINE.replace("17", "17.0"), LINE]
+    with path.open("wb") as file, compressed.compressed(file, codec_of(path)) as out:
+        out.write("".join(f"{line}\n" for line in lines).encode())
+    for read in (reading.read, reading.coded):
+        with pytest.raises(Unreadable, match=r"line 52: args\.number: Input should be a valid integer"):
+            list(read(path))
+    (stretch,) = reading.stretches(path, 100)
+    assert (stretch.first, stretch.last, stretch.bytes) == (True, True, path.stat().st_size)
 
 
 def test_no_changed_byte_changes_an_event_of_parquet(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +18,8 @@ HEADER = {"schema": NAME, "version": VERSION}
 ORIGIN = tuple(field.name for field in fields(Origin))  # what else it may say
 BLOCK = 4 << 20  # bytes that are read at once
 LONGEST = 1 << 20  # bytes: a longer line is no event
+
+Events = TypeVar("Events")
 
 
 def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int | None, int]]:
@@ -39,9 +41,11 @@ def _line_from(file: BinaryIO, at: int) -> int:
 
 
 def read(
-    path: Path, file: BinaryIO, low: int, high: int | None, from_lines: Callable[[list[bytes]], pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """The lines from byte `low` up to `high`, some at a time, as `from_lines` has them; `low` is 0 for the whole file.
+    path: Path, file: BinaryIO, low: int, high: int | None, events: Callable[[bytes, int], Events]
+) -> Iterator[Events]:
+    """The lines from byte `low` up to `high`, some at a time, as `events` makes them of so many bytes and lines.
+
+    `low` is 0 for the whole file.
 
     Raises Unreadable; NoEvent with the number of the event in the file.
     """
@@ -54,18 +58,18 @@ def read(
         while block := file.read(BLOCK if high is None else min(BLOCK, high - file.tell())):
             if not block.endswith(b"\n"):
                 block += file.readline(LONGEST)
-            lines = block.split(b"\n")
-            _require_whole(lines)
-            yield from_lines(lines[:-1])
-            row += len(lines) - 1
+            lines = block.count(b"\n")
+            _require_whole(block, lines)
+            yield events(block, lines)
+            row += lines
     except NoEvent as wrong:
         raise NoEvent(_events_before(file, low) + row + wrong.row, wrong.what) from wrong.__cause__
 
 
-def _require_whole(lines: list[bytes]) -> None:
-    """The last line ends in a newline, so that nothing is behind it. Raises NoEvent."""
-    if lines[-1]:
-        raise NoEvent(len(lines) - 1, "the last line is cut off, expected a newline at its end; remove it")
+def _require_whole(block: bytes, lines: int) -> None:
+    """The last line ends in a newline. Raises NoEvent."""
+    if not block.endswith(b"\n"):
+        raise NoEvent(lines, "the last line is cut off, expected a newline at its end; remove it")
 
 
 def _events_before(file: BinaryIO, low: int) -> int:
@@ -112,6 +116,6 @@ def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabul
     said = {key: value for key, value in asdict(of).items() if value}
     file.write(f"{text_of(HEADER | said)}\n".encode())
     for batch in batches:
-        file.writelines(f"{text_of(row)}\n".encode() for row in rows(batch, vocabulary))
+        file.write(b"".join(f"{text_of(row)}\n".encode() for row in rows(batch, vocabulary)))
         count += batch.num_rows
     return count

@@ -6,15 +6,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 from pyarrow import parquet
 
+from gapless.traces.events.coded import is_text
 from gapless.traces.events.event import NAME, ROWS, VERSION, NoEvent, Origin, Vocabulary
 from gapless.traces.problems import Unreadable, shown
 
 ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the keys of the metadata that say it
+
+DICTIONARIES = ("source", "spec", "trace", "action", "outcome")  # the columns of text that repeat themselves
+
+MOST = 1 << 22  # events of a stretch, or thereabouts: less than a gigabyte of columns
+
+Events = TypeVar("Events")
 
 
 def origin(path: Path, file: BinaryIO) -> Origin:
@@ -31,29 +38,35 @@ def origin(path: Path, file: BinaryIO) -> Origin:
 
 
 def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int, int]]:
-    """Row groups that follow one another and hold `size` bytes together: the first, the one behind the last, bytes."""
+    """Row groups that follow one another and hold `size` bytes together: the first, the one behind the last, bytes.
+
+    Bytes do not say how many events there are: regular ones take half a byte. What is held grows with these.
+    """
     with _explained(path):
         metadata = _opened(path, file).metadata
-        sizes = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
-    low = held = 0
-    for number, bytes_ in enumerate(sizes):
-        held += bytes_
-        if held >= size:
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        sizes = [(group.total_byte_size, group.num_rows) for group in groups]
+    low = held = rows = 0
+    for number, (bytes_, count) in enumerate(sizes):
+        held, rows = held + bytes_, rows + count
+        if held >= size or rows >= MOST:
             yield low, number + 1, held
-            low, held = number + 1, 0
+            low, held, rows = number + 1, 0, 0
     if low < len(sizes) or not sizes:
         yield low, len(sizes), held
 
 
 def read(
-    path: Path, file: BinaryIO, low: int, high: int | None, sound: Callable[[pa.RecordBatch], pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+    path: Path, file: BinaryIO, low: int, high: int | None, sound: Callable[[pa.RecordBatch], Events]
+) -> Iterator[Events]:
     """The rows of the row groups `low:high`, each batch as `sound` has it, and all that the groups promise.
+
+    Texts stay what they are in the file: indices into a dictionary.
 
     Raises Unreadable; NoEvent with the number of the row in the file.
     """
     with _explained(path):
-        source = _opened(path, file)
+        source = _in_dictionaries(file, _opened(path, file))
         rows = [source.metadata.row_group(number).num_rows for number in range(source.num_row_groups)]
         if sum(rows) != source.metadata.num_rows:
             raise ValueError(f"it should have {source.metadata.num_rows} rows, and its row groups have {sum(rows)}")
@@ -67,6 +80,13 @@ def read(
             before += batch.num_rows
         if before != behind:
             raise ValueError(f"it should have {behind} rows up to here, and {before} could be read")
+
+
+def _in_dictionaries(file: BinaryIO, source: parquet.ParquetFile) -> parquet.ParquetFile:
+    """The same file, its columns of text read as dictionaries; what is no text keeps the type that is told of it."""
+    texts = [name for name in DICTIONARIES if name in source.schema_arrow.names]
+    texts = [name for name in texts if is_text(source.schema_arrow.field(name).type)]
+    return parquet.ParquetFile(file, metadata=source.metadata, read_dictionary=texts, page_checksum_verification=True)
 
 
 @contextmanager
@@ -105,13 +125,12 @@ def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabul
     """Write batches of the vocabulary's schema; returns how many events they hold."""
     count = 0
     said = {ORIGIN[name]: value for name, value in asdict(of).items() if value}
-    names = ["source", "spec", "trace", "action", "outcome"]
     integers = ("position", *(f"args.{name}" for name in vocabulary.arguments))
     with parquet.ParquetWriter(
         file,
         vocabulary.schema.with_metadata({NAME: str(VERSION)} | said),
         compression="zstd",
-        use_dictionary=names,  # type: ignore[arg-type]  # the stubs know only all columns, or none
+        use_dictionary=list(DICTIONARIES),  # type: ignore[arg-type]  # the stubs know only all columns, or none
         column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
         write_page_checksum=True,
     ) as writer:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 
 from gapless.traces.events import ndjson, parquet
+from gapless.traces.events.coded import Coded
+from gapless.traces.events.compressed import decompressed
 from gapless.traces.events.event import NoEvent, Origin
-from gapless.traces.events.files import is_parquet
+from gapless.traces.events.files import codec_of, is_parquet
+from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.events.schema import OURS, Event, EventSchema
 from gapless.traces.problems import Unreadable, shown
+
+Events = TypeVar("Events")
+PACKED = 16  # times fewer bytes are in a compressed file, or thereabouts
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,11 @@ def stretches(path: Path, size: int) -> list[EventStretch]:
     """The whole file in stretches of about `size` bytes, in its order. Raises Unreadable."""
     cut = (parquet if is_parquet(path) else ndjson).stretches
     with _opened(path) as file:
-        bounds = list(cut(path, file, size))
+        if codec_of(path):  # what is compressed is read from its start
+            ndjson.origin(path, file)
+            bounds: list[tuple[int, int | None, int]] = [(0, None, path.stat().st_size)]
+        else:
+            bounds = list(cut(path, file, size))
     last = len(bounds) - 1
     return [EventStretch(n, low, high, held, n == 0, n == last) for n, (low, high, held) in enumerate(bounds)]
 
@@ -54,14 +64,31 @@ def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS
 
     One batch is held at a time. Raises Unreadable.
     """
+    return _read(path, stretch, of.sound, of.from_block)
+
+
+def coded(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[Coded]:
+    """As `read`, the events in the form in which they are judged. Raises Unreadable."""
+    size = path.stat().st_size if path.exists() else 0
+    plain = PlainLines.pays(size * PACKED if codec_of(path) else size)
+    return _read(path, stretch, of.coded, of.coded_lines if plain else of.coded_one_by_one)
+
+
+def _read(
+    path: Path,
+    stretch: EventStretch | None,
+    of_rows: Callable[[pa.RecordBatch], Events],
+    of_lines: Callable[[bytes, int], Events],
+) -> Iterator[Events]:
+    """The events of a file, or of a stretch of it, in the form that these two make of them."""
     low, high = (stretch.low, stretch.high) if stretch else (0, None)
     columnar = is_parquet(path)
     with _opened(path) as file:
         try:
             if columnar:
-                yield from parquet.read(path, file, low, high, of.sound)
+                yield from parquet.read(path, file, low, high, of_rows)
             else:
-                yield from ndjson.read(path, file, low, high, of.from_lines)
+                yield from ndjson.read(path, file, low, high, of_lines)
         except NoEvent as wrong:
             kind, number = place(path, wrong.row)
             raise Unreadable(
@@ -73,7 +100,8 @@ def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
-            yield file
+            codec = codec_of(path)
+            yield file if codec is None else decompressed(path, codec)
     except OSError as error:
         raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
 

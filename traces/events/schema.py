@@ -20,10 +20,8 @@ import pyarrow.compute as pc
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -31,6 +29,7 @@ from pydantic import (
 
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import event, writing
+from gapless.traces.events.coded import Coded, is_text
 from gapless.traces.events.event import (
     OUTCOMES,
     ROWS,
@@ -38,19 +37,14 @@ from gapless.traces.events.event import (
     NoEvent,
     Origin,
     Outcome,
-    Vocabulary,
     argument,
     codes,
     parsed,
     seen,
 )
+from gapless.traces.events.step_tables import Integer, Integers, StepTables, without_nulls
 
 # -- one event -----------------------------------------------------------------------------------------------------
-
-
-def _without_nulls(given: Any) -> Any:
-    """Null and absent are equivalent, so that a recorder may write every column of every event."""
-    return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
 def _encodable(text: str) -> str:
@@ -60,8 +54,6 @@ def _encodable(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_encodable)]
-Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Integers = Annotated[dict[str, Integer], BeforeValidator(_without_nulls)]
 
 
 class Event(BaseModel):
@@ -86,7 +78,7 @@ class Event(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_left_out(cls, given: Any) -> Any:
-        return _without_nulls(given)
+        return without_nulls(given)
 
     @model_validator(mode="after")
     def _is_a_step_of_its_spec(self, info: ValidationInfo) -> Self:
@@ -129,30 +121,9 @@ def _sentence(error: ValidationError) -> str:
 
 # -- many events ---------------------------------------------------------------------------------------------------
 
-SAW = TypeAdapter(Integers)
 
-
-class EventSchema:
-    """The events of some specs, by name: their columns, and whether a row is one of them.
-
-    `steps`: every step as (spec, action) · `arguments`: of all steps, a column each · `columns`: of a batch.
-    """
-
-    def __init__(self, specs: Mapping[str, Spec]) -> None:
-        self.specs = specs
-        self.vocabulary = Vocabulary({name: spec.parameters for name, spec in specs.items()})
-        known = self.vocabulary.specs
-        self.steps = tuple((spec, action) for spec, actions in known.items() for action in actions)
-        self.arguments = self.vocabulary.arguments
-        self.columns = self.vocabulary.schema
-        self.names = frozenset(self.columns.names)
-        self.actions = tuple(dict.fromkeys(action for _, action in self.steps))
-        self.takes = np.array([[name in known[spec][action] for name in self.arguments] for spec, action in self.steps])
-        self.flags = np.array([[a in specs[spec].flags[action] for a in self.arguments] for spec, action in self.steps])
-        self.step_of = np.full((len(specs) + 1, len(self.actions) + 1), -1, np.int64)  # the last: no such name
-        places = {name: number for number, name in enumerate(specs)}
-        for number, (spec, action) in enumerate(self.steps):
-            self.step_of[places[spec], self.actions.index(action)] = number
+class EventSchema(StepTables):
+    """The events of some specs, by name: their columns, and whether a row is one of them."""
 
     def steps_in(self, batch: pa.RecordBatch) -> Ints:
         """The step of every event as its index in `steps`; -1 where it is none."""
@@ -170,6 +141,10 @@ class EventSchema:
         rows = event.rows(self.conformed(batch), self.vocabulary)
         return (Event.model_validate(row, context=self.specs) for row in rows)
 
+    def from_block(self, block: bytes, _lines: int = 0) -> pa.RecordBatch:
+        """Whole lines of NDJSON as a batch. Raises NoEvent for the first line that is none."""
+        return self.from_lines(block.split(b"\n")[:-1])
+
     def from_lines(self, lines: list[bytes]) -> pa.RecordBatch:
         """Lines of NDJSON as a batch. Raises NoEvent for the first line that is none."""
         batch = self._at_once(lines)
@@ -184,7 +159,7 @@ class EventSchema:
             columns = {name: pa.array([row.get(name) for row in rows]) for name in self.names - {"saw"}}
             saw = [row.get("saw") for row in rows]
             columns["saw"] = pa.array(
-                [None if fields is None else event.sorted_text(_without_nulls(fields)) for fields in saw], pa.string()
+                [None if fields is None else event.sorted_text(without_nulls(fields)) for fields in saw], pa.string()
             )
             return self.sound(pa.RecordBatch.from_pydict(columns))
         except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException, NoEvent):
@@ -202,6 +177,31 @@ class EventSchema:
                 why = str(error).replace("line 1 column", "column")
                 raise NoEvent(number, f"not JSON ({why}), expected one event as an object") from error
         return self.from_events(found)
+
+    # -- columns, each looked at once ------------------------------------------------------------------------------
+
+    def coded(self, batch: pa.RecordBatch) -> Coded:
+        """The events of a batch. Raises ValueError and NoEvent as `sound` does, which looks again to say why."""
+        found = self.in_columns(batch)
+        if found is None:
+            found = self.in_columns(self.sound(batch))
+        assert found is not None  # noqa: S101 - or `sound` and `in_columns` disagree
+        return found
+
+    def coded_lines(self, block: bytes, lines: int) -> Coded:
+        """The events of so many whole lines of NDJSON. Raises NoEvent for the first line that is none.
+
+        Nearly all are plain and good: those are read as columns. Of all others a library has the last word.
+        """
+        plain = self.plain.read(block, lines)
+        found = None if plain is None else self.of_plain(plain)
+        return self.coded_one_by_one(block, lines) if found is None else found
+
+    def coded_one_by_one(self, block: bytes, _lines: int = 0) -> Coded:
+        """The same by that library alone."""
+        return self.coded(self.from_block(block))
+
+    # -- columns as others have them, and what is wrong with them --------------------------------------------------
 
     def sound(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with our columns. Raises ValueError where it has others, NoEvent where a row is no event."""
@@ -263,14 +263,8 @@ class EventSchema:
                 wrong |= self.flags[step, at] & (number != 0) & (number != 1)
         saw = batch.column("saw")
         for row in np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False)).tolist():
-            wrong[row] |= not self._may_be_seen(saw[row].as_py(), self.steps[step[row]][0])
+            wrong[row] |= not self.may_be_seen(saw[row].as_py(), self.steps[step[row]][0])
         return int(wrong.argmax()) if wrong.any() else None
-
-    def _may_be_seen(self, text: str, spec: str) -> bool:
-        try:
-            return SAW.validate_python(seen(text), strict=True).keys() <= set(self.specs[spec].scalars)
-        except ValueError:
-            return False
 
     def _why_wrong(self, batch: pa.RecordBatch, at: int) -> str:
         """What is wrong with the row at `at`, as `Event` says it."""
@@ -289,14 +283,10 @@ class EventSchema:
 def _cast(column: pa.Array[Any], name: str, to: pa.DataType) -> pa.Array[Any]:
     """The same values in our type: other widths and dictionaries are welcome, other kinds are not."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    same = pa.types.is_integer if pa.types.is_integer(to) else _is_text
+    same = pa.types.is_integer if pa.types.is_integer(to) else is_text
     if not (same(kind) or pa.types.is_null(kind)):
         raise ValueError(f"column {name} is {column.type}, expected {to}")
     return column.cast(to)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 OURS = EventSchema(SPECS)

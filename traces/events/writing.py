@@ -12,8 +12,9 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from gapless.traces.events import ndjson, parquet
+from gapless.traces.events.compressed import compressed
 from gapless.traces.events.event import UNSAID, Origin, Vocabulary
-from gapless.traces.events.files import is_parquet
+from gapless.traces.events.files import codec_of, is_parquet
 
 _origin: ContextVar[Origin] = ContextVar("origin", default=UNSAID)
 
@@ -36,8 +37,8 @@ def write(
     `origin`: what the file says of all events; default: as `coming_from` has it. The file appears whole or not at all.
     """
     write_form = parquet.write if is_parquet(path) else ndjson.write
-    with _whole(path) as file:
-        return write_form(file, batches, vocabulary, _origin.get() if origin is None else origin)
+    with _whole(path) as file, compressed(file, codec_of(path)) as out:
+        return write_form(out, batches, vocabulary, _origin.get() if origin is None else origin)
 
 
 @contextmanager

@@ -34,13 +34,19 @@ class Batch:
         lengths = np.diff(traces.starts)[chosen]
         self.starts = np.zeros(len(chosen) + 1, np.int64)
         np.cumsum(lengths, out=self.starts[1:])
-        within = np.arange(self.starts[-1]) - np.repeat(self.starts[:-1], lengths)
-        places = np.repeat(traces.starts[chosen], lengths) + within
-        self.events = places if traces.order is None else traces.order[places]
-        self.action = traces.action[self.events]
+        low, high = (traces.starts[chosen[0]], traces.starts[chosen[-1] + 1]) if len(chosen) else (0, 0)
+        in_one = int(high - low) == int(self.starts[-1])  # they lie side by side, as they mostly do
+        if in_one:
+            self.events = traces.events(int(low), int(high))
+        else:
+            within = np.arange(self.starts[-1]) - np.repeat(self.starts[:-1], lengths)
+            places = np.repeat(traces.starts[chosen], lengths) + within
+            self.events = places if traces.order is None else traces.order[places]
+        here: slice | Ints = slice(int(low), int(high)) if in_one and traces.order is None else self.events
+        self.action = traces.action[here]
         self.args = np.empty((len(traces.args), len(self.events)), np.int64)
         for row, column in enumerate(traces.args):
-            np.take(column, self.events, out=self.args[row])
+            self.args[row] = column[here]
 
     def replay(self, of: Kernel, profile: str) -> Replayed:
         """Replay all from the spec's initial state."""
@@ -63,10 +69,10 @@ class Batch:
         low = np.full(len(self.events), LIMIT, np.int64)
         high = np.full(len(self.events), -LIMIT, np.int64)
         for argument in np.flatnonzero(keys.any(axis=0)):
-            named_here = keys[self.action, argument]
+            named_here = keys[:, argument][self.action]
             value = self.args[argument]
-            low = np.where(named_here, np.minimum(low, value), low)
-            high = np.where(named_here, np.maximum(high, value), high)
+            np.minimum(low, value, out=low, where=named_here)
+            np.maximum(high, value, out=high, where=named_here)
         first, room = low[self.starts[:-1]], 2 * np.diff(self.starts) + 64
         lowest = np.minimum.reduceat(low, self.starts[:-1])
         needed = np.maximum.reduceat(high, self.starts[:-1]).astype(np.float64) - lowest + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ import pyarrow as pa
 from numba import uint64
 
 from gapless.spec.catalog import Spec
-from gapless.traces.events.event import OUTCOMES, ROWS, argument, codes, seen, sorted_text
+from gapless.traces.events.coded import Coded, Names, named
+from gapless.traces.events.event import OUTCOMES, ROWS, seen, sorted_text
 from gapless.traces.events.schema import OURS, EventSchema
 from gapless.traces.native import njit
 from gapless.traces.replay.kernels import Ints
@@ -73,6 +75,10 @@ class Traces:
         """The first event of every trace."""
         return self.starts[:-1] if self.order is None else self.order[self.starts[:-1]]
 
+    def ends(self) -> Ints:
+        """The last event of every trace."""
+        return self.starts[1:] - 1 if self.order is None else self.order[self.starts[1:] - 1]
+
     def taken(self, trace: int) -> Iterator[Taken]:
         """The events of one trace, one by one."""
         names = list(self.spec.actions)
@@ -86,93 +92,123 @@ class Traces:
 
     def falls(self) -> First | None:
         """The first event in the file whose position is lower than that of the one before it in its trace."""
-        events = self.events(0, len(self.of))
-        position, of = self.position[events], self.of[events]
-        back = np.flatnonzero((position[1:] < position[:-1]) & (of[1:] == of[:-1]))
-        return self.first(int(events[back + 1][self.row[events[back + 1]].argmin()])) if len(back) else None
+        position, of = self.position, self.of
+        if self.order is not None and (position[1:] >= position[:-1]).all():
+            return None  # nor in the order of traces, then
+        if self.order is not None:
+            position, of = position[self.order], of[self.order]
+        behind = 1 + np.flatnonzero((position[1:] < position[:-1]) & (of[1:] == of[:-1]))
+        events = behind if self.order is None else self.order[behind]
+        return self.first(int(events[self.row[events].argmin()])) if len(events) else None
 
 
 # -- as they are read ----------------------------------------------------------------------------------------------
 
 
-def gathered(batches: Iterable[pa.RecordBatch], of: EventSchema = OURS) -> list[Traces]:
+def gathered(batches: Iterable[pa.RecordBatch | Coded], of: EventSchema = OURS) -> list[Traces]:
     """The events of batches by spec, in the order in which the specs appear."""
-    found: dict[str, _Gathering] = {}
+    found: dict[int, _Gathering] = {}
     row = 0
     for batch in batches:
-        step = of.steps_in(batch)
-        spec_of = codes(batch.column("spec"), of.specs)
-        for code, spec in enumerate(of.specs.values()):
-            mine = np.flatnonzero(spec_of == code)
-            if len(mine):
-                part = batch if len(mine) == batch.num_rows else batch.take(pa.array(mine, pa.int64()))
-                found.setdefault(spec.name, _Gathering(spec, of)).take(part, step[mine], row + mine)
-        row += batch.num_rows
+        events = batch if isinstance(batch, Coded) else of.coded(batch)
+        specs = np.unique(of.steps_spec[np.flatnonzero(np.bincount(events.step))]).tolist()
+        for code in specs:
+            if code not in found:
+                found[code] = _Gathering(of, code)
+            mine = np.flatnonzero(of.steps_spec[events.step] == code) if len(specs) > 1 else None
+            found[code].take(events, mine, row)
+        row += len(events)
     return [gathering.done() for gathering in found.values()]
 
 
 class _Gathering:
     """The columns of one spec, while events come in."""
 
-    def __init__(self, spec: Spec, of: EventSchema) -> None:
-        self.spec = spec
-        self.first_step = of.steps.index((spec.name, next(iter(spec.actions))))
-        self.traces: list[pa.DictionaryArray[Any, Any]] = []
+    def __init__(self, of: EventSchema, code: int) -> None:
+        self.spec = list(of.specs.values())[code]
+        self.first_step = of.steps.index((self.spec.name, next(iter(self.spec.actions))))
+        self.traces: list[Names] = []
         self.saw: dict[int, dict[str, int]] = {}
         self.count = 0
-        self.columns: list[npt.NDArray[Any]] = [np.empty(ROWS, kind) for _, kind in _kinds(spec)]
+        self.columns: list[list[npt.NDArray[Any]]] = [[] for _ in _kinds(self.spec)]
 
-    def take(self, batch: pa.RecordBatch, step: Ints, row: Ints) -> None:
-        """Add the events of `batch`, all of this spec."""
-        values = [
-            row,
-            batch.column("position").to_numpy(),
-            step - self.first_step,
-            codes(batch.column("outcome"), OUTCOMES),
-            *(argument(batch, name).fill_null(0).to_numpy() for name in self.spec.arguments),
+    def take(self, events: Coded, mine: Ints | None, row: int) -> None:
+        """Add the events that are `mine`, or all, which are all of this spec; `row`: how many come before `events`."""
+        count = len(events)
+        nothing = np.broadcast_to(np.int64(0), count)
+        values: list[npt.NDArray[Any]] = [
+            np.arange(row, row + count),
+            events.position,
+            events.step - self.first_step,
+            events.outcome,
+            *(events.args.get(name, nothing) for name in self.spec.arguments),
         ]
-        self.add(batch.column("trace"), values, batch.column("saw"))
+        if mine is None:
+            self.add(events.trace, values, events.saw)
+            return
+        saw = None if events.saw is None else events.saw.take(mine)
+        self.add(events.trace.take(pa.array(mine, pa.int64())), [column[mine] for column in values], saw)
 
     def unpack(self, table: pa.Table, first_row: int) -> None:
         """Add events that were packed; `first_row` is where in the file their rows are counted from."""
         for batch in table.to_batches():
             row, *values = (batch.column(name).to_numpy() for name, _ in _kinds(self.spec))
-            self.add(batch.column("trace"), [row + first_row, *values], batch.column("saw"))
+            self.add(named(batch.column("trace")), [row + first_row, *values], batch.column("saw"))
 
-    def add(self, trace: pa.Array[Any], values: Sequence[npt.NDArray[Any]], saw: pa.Array[Any]) -> None:
+    def add(self, trace: Names, values: Sequence[npt.NDArray[Any]], saw: pa.Array[Any] | None) -> None:
         """Add events: the name of each one's trace, a column for each of ours, and what was seen."""
-        self.traces.append(trace.dictionary_encode())
-        count = self.count + len(trace)
-        for at, new in enumerate(values):
-            if count > len(self.columns[at]):
-                self.columns[at] = _grown(self.columns[at], 2 * count)
-            self.columns[at][self.count : count] = new
-        if saw.null_count < len(saw):
+        self.traces.append(trace)
+        for parts, new, (_, kind) in zip(self.columns, values, _kinds(self.spec), strict=True):
+            parts.append(new.astype(kind, copy=False))
+        if saw is not None and saw.null_count < len(saw):
             self.saw |= {self.count + at: seen(text) for at, text in enumerate(saw.to_pylist()) if text is not None}
-        self.count = count
+        self.count += len(trace)
 
     def done(self) -> Traces:
         """All that was taken."""
-        row, position, action, outcome, *args = (column[: self.count] for column in self.columns)
-        chunks: list[Any] = pa.chunked_array(self.traces).unify_dictionaries().chunks
-        names, of = chunks[0].dictionary, np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+        row, position, action, outcome, *args = (self._whole(parts) for parts in self.columns)
+        unified: Any = pa.chunked_array(self.traces).unify_dictionaries()
+        names, of = _in_order(unified.chunks)
         starts = np.zeros(len(names) + 1, np.int64)
         np.cumsum(np.bincount(of, minlength=len(names)), out=starts[1:])
-        order = None if (of[1:] >= of[:-1]).all() else np.argsort(of, kind="stable")
+        order = None if (of[1:] >= of[:-1]).all() else _sorted(of, len(names))
         return Traces(self.spec, names, of, order, starts, row, position, action, outcome, args, self.saw)
+
+    def _whole(self, parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """One column of all parts, which are let go: two columns of everything are never held.
+
+        It may be written to, as what arrow holds may not: kernels are compiled once for each of the two.
+        """
+        alone = len(parts) == 1 and parts[0].flags.writeable
+        whole: npt.NDArray[Any] = parts[0] if alone else np.concatenate(parts)
+        parts.clear()
+        return whole
+
+
+def _in_order(chunks: Sequence[Names]) -> tuple[pa.Array[Any], npt.NDArray[np.int32]]:
+    """The names that occur, each once, in the order in which they do, and the index of every event's."""
+    once = chunks[0].dictionary.dictionary_encode()  # a dictionary may hold a name twice, and names that never occur
+    of = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+    of = of if len(once.dictionary) == len(once) else once.indices.to_numpy()[of]
+    first = np.full(len(once.dictionary), len(of), np.int64)
+    first[of[::-1]] = np.arange(len(of) - 1, -1, -1)
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(of))]
+    if (order == np.arange(len(order))).all():
+        return once.dictionary[: len(order)], of
+    place = np.zeros(len(first), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return once.dictionary.take(pa.array(order, pa.int64())), place[of]
+
+
+def _sorted(of: npt.NDArray[np.int32], count: int) -> Ints:
+    """The events trace by trace: numbers of 16 bits are sorted several times as fast."""
+    return np.argsort(of.astype(np.uint16) if count <= 1 << 16 else of, kind="stable")
 
 
 def _kinds(spec: Spec) -> list[tuple[str, type[np.signedinteger[Any]]]]:
     """The columns that are kept of an event, and their types."""
     arguments: list[tuple[str, type[np.signedinteger[Any]]]] = [(f"args.{name}", np.int64) for name in spec.arguments]
     return [("row", np.int64), ("position", np.int64), ("action", np.int8), ("outcome", np.int8), *arguments]
-
-
-def _grown(column: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """The column with room for `size` values; room that is not used takes no memory."""
-    grown = np.empty(size, column.dtype)
-    grown[: len(column)] = column
-    return grown
 
 
 # -- as they travel ------------------------------------------------------------------------------------------------
@@ -187,44 +223,52 @@ class Packed(NamedTuple):
     events: bytes
 
 
-def packed(traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int) -> list[Packed]:
-    """The events of the traces that are `chosen`; all of one trace are in one bucket, for names decide it."""
+def packed(
+    traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int, *, small: bool
+) -> list[Packed]:
+    """The events of the traces that are `chosen`; all of one trace are in one bucket, for names decide it.
+
+    `small`: they are compressed, which takes longer than to send them to the next process.
+    """
     bucket = (hashes % np.uint64(buckets)).astype(np.int64)
     bucket[~chosen] = -1
     of_event = bucket[traces.of]
     order = np.argsort(of_event, kind="stable")
     bounds = np.searchsorted(of_event[order], np.arange(buckets + 1))
     return [
-        Packed(number, stretch, traces.spec.name, _bytes(_table(traces, order[bounds[number] : bounds[number + 1]])))
-        for number in range(buckets)
-        if bounds[number] < bounds[number + 1]
+        Packed(number, stretch, traces.spec.name, _bytes(_table(traces, order[low:high]), small=small))
+        for number, (low, high) in enumerate(pairwise(bounds))
+        if low < high
     ]
 
 
 def unpacked(parts: Sequence[Packed], first_rows: Ints, of: EventSchema = OURS) -> list[Traces]:
     """The events of one bucket by spec, in the file's order; `first_rows`: where each stretch of it begins."""
     found: dict[str, _Gathering] = {}
+    codes = {name: code for code, name in enumerate(of.specs)}
     for part in sorted(parts, key=lambda part: part.stretch):
-        gathering = found.setdefault(part.spec, _Gathering(of.specs[part.spec], of))
+        gathering = found.setdefault(part.spec, _Gathering(of, codes[part.spec]))
         gathering.unpack(pa.ipc.open_stream(part.events).read_all(), int(first_rows[part.stretch]))
     return [gathering.done() for gathering in found.values()]
 
 
 def _table(traces: Traces, events: Ints) -> pa.Table:
     columns: list[npt.NDArray[Any]] = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
-    saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()]
+    saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()] if traces.saw else None
+    names = pa.DictionaryArray.from_arrays(pa.array(traces.of[events], pa.int32()), traces.names)
     return pa.table(
         {
-            "trace": traces.names.take(traces.of[events]),
-            "saw": pa.array(saw if traces.saw else [None] * len(events), pa.string()),
+            "trace": named(names.dictionary_decode()),  # without the names of others
+            "saw": pa.nulls(len(events), pa.string()) if saw is None else pa.array(saw, pa.string()),
         }
         | {name: pa.array(column[events]) for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
     )
 
 
-def _bytes(table: pa.Table) -> bytes:
+def _bytes(table: pa.Table, *, small: bool) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if small else None)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table, ROWS)
     return sink.getvalue().to_pybytes()
 

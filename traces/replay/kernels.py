@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import sys
 import tempfile
 from collections.abc import Callable
@@ -29,6 +30,8 @@ from gapless.spec.reading.checking import checked
 from gapless.traces.replay.kernel_source import Reason, Writer
 
 Ints = npt.NDArray[np.int64]
+
+LOG = logging.getLogger("gapless")
 
 EXACT = -1  # the reason of a trace that only exact replay can judge
 UNKNOWN_ACTION = -2  # an action code that the spec does not have
@@ -153,7 +156,10 @@ class Loop:
             return self._native
         if len(self._source) <= self.longest and (self._seen > self.few or self._by_python is None):
             path = compiled_at(self._name, self._source)
-            if self._seen > self.few or is_compiled(path, "replay"):
+            kept = is_compiled(path, "replay")
+            if self._seen > self.few or kept:
+                if not kept:
+                    LOG.info("compiling the kernel of %s, once: more than %s events", self._name, f"{self.few:,}")
                 native: Compiled = imported(path, self._source).replay
                 self._native = native
                 return native

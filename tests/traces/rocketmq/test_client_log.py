@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gapless.traces.problems import NothingThere, Unreadable
-from gapless.traces.sources.rocketmq.clients import client_log, request_lines
+from gapless.traces.sources.rocketmq.clients import client_log, line_columns, request_lines
 from gapless.traces.sources.rocketmq.clients.client_log import Checks, ClientLog, Ends, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
 from gapless.traces.sources.rocketmq.store import bytes as native
@@ -260,10 +260,11 @@ def test_columns_say_what_the_lines_say(tmp_path_factory: pytest.TempPathFactory
 def test_line_by_line_it_is_the_same(text: str) -> None:
     one: dict[str, int] = {}
     other: dict[str, int] = {}
-    at_once = client_log._at_once(text.encode(), 0, one)
-    assert at_once is not None
-    assert_same(at_once, client_log._by_line(Path("x"), text.encode(), 0, other))
-    assert list(one) == list(other)
+    for plain in (True, False):
+        at_once = client_log._at_once(text.encode(), 0, one, plain=plain)
+        assert at_once is not None
+        assert_same(at_once, client_log._by_line(Path("x"), text.encode(), 0, other))
+        assert list(one) == list(other)
 
 
 @given(data=st.data(), text=logs())
@@ -276,9 +277,32 @@ def test_damaged_lines_read_at_once_are_what_they_are_one_by_one(data: st.DataOb
         )
         text = text[:at] + new + text[at + 1 :]
     damaged = (text.removesuffix("\n") + "\n").encode()
-    at_once = client_log._at_once(damaged, 3, {})
-    if at_once is not None:
-        assert_same(at_once, client_log._by_line(Path("x"), damaged, 3, {}))
+    for plain in (True, False):
+        at_once = client_log._at_once(damaged, 3, {}, plain=plain)
+        if at_once is not None:
+            assert_same(at_once, client_log._by_line(Path("x"), damaged, 3, {}))
+
+
+@pytest.mark.parametrize("odd", ["{}", "[]", "null", "1", '"a"', '{"msgId":"x"}', "true"])
+@pytest.mark.parametrize("name", ["uniqs", "ext", "phys", "qoff", "from_check", "times", "uniq", "clock"])
+@pytest.mark.parametrize("op", ["send", "batch", "end", "admin", "note"])
+def test_odd_values_are_what_they_are_one_by_one(op: str, name: str, odd: str) -> None:
+    line = {"op": op, "topic": "T", "queue": 0, "result": "ok", "half": 1, "phys": 5, "decision": "commit", "n": 1}
+    del line["phys" if op == "batch" else "n"]
+    text = f"{json.dumps(line | {name: 'odd'})}\n{json.dumps(line)}\n".replace('"odd"', odd).encode()
+    for plain in (True, False):
+        at_once = client_log._at_once(text, 0, {}, plain=plain)
+        if at_once is not None:
+            assert_same(at_once, client_log._by_line(Path("x"), text, 0, {}))
+
+
+def test_plain_lines_are_not_read_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_columns, "_by_arrow", None)
+    line = {"op": "send", "topic": "T", "queue": 0, "uniq": "é", "result": "ok", "qoff": 3, "at": 17, "by": "me"}
+    text = f"{json.dumps(line, ensure_ascii=False)}\n".encode() * 3
+    found = client_log._at_once(text, 5, {})
+    assert found is not None
+    assert_same(found, client_log._by_line(Path("x"), text, 5, {}))
 
 
 def test_memory_is_bounded_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,8 +312,8 @@ def test_memory_is_bounded_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     line = len(json.dumps(a_send(qoff=199))) + 1
     with path.open("rb") as file:
         blocks = list(client_log._blocks(path, file))
-    assert max(map(len, blocks)) < 500 + line
-    assert b"".join(blocks) == path.read_bytes()
+    assert max(len(block) for block, _ in blocks) < 500 + line
+    assert b"".join(block for block, _ in blocks) == path.read_bytes()
     assert client_log.read(path).sends.number.tolist() == list(range(200))
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from gapless.traces.engines.engine import Progress
 from gapless.traces.events.files import is_event_file
@@ -13,8 +17,26 @@ from gapless.traces.report.sections import Presentation
 from gapless.traces.report.values import Report
 from gapless.traces.sources.source import Beside, Recording
 
+LINE = b'{"source":"","spec":"log","trace":"","position":0,"action":"open","args":{"position":0,"file_size":1}}\n'
+
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
+
+
+STDIN = Path("-")
+FORMS = {b"PAR1": ".parquet", b"\x1f\x8b": ".ndjson.gz", b"\x28\xb5\x2f\xfd": ".ndjson.zst"}  # by how a file begins
+
+
+def spooled(file: BinaryIO) -> Path:
+    """What comes from a pipe as a file, which is read more than once, and is there until this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="gapless-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    begin = file.read(4)
+    path = folder / f"stdin{next((form for magic, form in FORMS.items() if begin.startswith(magic)), '.ndjson')}"
+    with path.open("wb") as copy:
+        copy.write(begin)
+        shutil.copyfileobj(file, copy)
+    return path
 
 
 def conforms(report: Report, trace: str) -> Iterator[str]:
@@ -36,7 +58,9 @@ class EventFiles:
     expected_file = ""
 
     def recognise(self, path: Path) -> Path | None:
-        """As `Source` says."""
+        """As `Source` says; `-` is standard input, whatever form it has."""
+        if path == STDIN:
+            return spooled(sys.stdin.buffer)
         return path if is_event_file(path) and path.is_file() else None
 
     def prepare(self, options: Options) -> None:
@@ -55,7 +79,10 @@ class EventFiles:
         return schema.write(out, reading.read(found), origin=reading.origin(found))
 
     def warm(self) -> None:
-        """As `Source` says."""
+        """As `Source` says: what reads NDJSON, and puts traces together."""
+        from gapless.traces.events import schema  # noqa: PLC0415 - see above
+
+        schema.OURS.coded_lines(LINE, 1)
 
 
 SOURCE = EventFiles()

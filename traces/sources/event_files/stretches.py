@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
 
+FAR = 1 << 32  # events: where fewer may be handed on, they travel far, and are packed tightly
 NO_HASHES: Hashes = np.zeros(0, np.uint64)
 
 
@@ -83,12 +84,12 @@ class StretchTask:
 def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretch) -> StretchResult:
     """Judge the traces that lie wholly in a stretch, and hand on the others: those that are `shared`.
 
-    As long as nobody knows which are (None), the first and the last may be: they go on in a neighbour more often than
-    not.
+    As long as nobody knows which are (None), the first and the last may be, and those that reach over half of the
+    stretch: they go on in a neighbour more often than not.
     """
     judged = StretchResult(stretch.number)
     try:
-        every = gathered(reading.read(work.path, stretch, work.events), work.events)
+        every = gathered(reading.coded(work.path, stretch, work.events), work.events)
     except Unreadable as problem:
         judged.problem = str(problem)
         return judged
@@ -115,13 +116,14 @@ def _loose(
     else:
         loose[traces.of[0]] |= traces.row[0] == 0 and not stretch.first
         loose[traces.of[-1]] |= traces.row[-1] == judged.records - 1 and not stretch.last
+        loose |= 2 * (traces.row[traces.ends()] - traces.row[traces.begins()]) >= judged.records
         judged.whole = np.concatenate([judged.whole, hashes[~loose]])
         judged.loose = np.concatenate([judged.loose, hashes[loose]])
         if int(np.diff(traces.starts)[loose].sum()) > work.handed_on:
             judged.too_many = True
             return loose
     if loose.any():
-        judged.packed += packed(traces, hashes, loose, stretch.number, work.buckets)
+        judged.packed += packed(traces, hashes, loose, stretch.number, work.buckets, small=work.handed_on < FAR)
     return loose
 
 

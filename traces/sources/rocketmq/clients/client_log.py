@@ -7,10 +7,8 @@ for every decision on a half, for every back-check received.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -18,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import json as arrow_json
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from gapless.traces.events.event import codes
+from gapless.traces.events.coded import text_codes
+from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.sources.rocketmq.clients.line_columns import SCHEMA, RequestColumns, Requests, Truths, in_columns
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
     BATCH,
@@ -44,8 +43,6 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     what_is_wrong,
 )
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
-
-Truths = npt.NDArray[np.bool_]
 
 BLOCK = 4 << 20  # bytes that are read at once
 LONGEST = 16 << 20  # bytes: a longer line is no request
@@ -131,10 +128,11 @@ def read(path: Path) -> ClientLog:
     lines = 0
     try:
         with path.open("rb") as file:
-            for block in _blocks(path, file):
-                at_once = _at_once(block, lines, topics)
+            plain = PlainLines.pays(path.stat().st_size)
+            for block, count in _blocks(path, file):
+                at_once = _at_once(block, lines, topics, count, plain=plain)
                 found.append(_by_line(path, block, lines, topics) if at_once is None else at_once)
-                lines += block.count(b"\n")
+                lines += count
     except OSError as error:
         raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
     if not lines:
@@ -163,17 +161,17 @@ def _joined(kind: type[_Kind], parts: tuple[_Kind, ...]) -> _Kind:
     )
 
 
-def _blocks(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """The file in whole lines, many at once. Raises Unreadable where a line has no end."""
+def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """The file in whole lines, many at once, and how many. Raises Unreadable where a line has no end."""
     lines = 0
     while block := file.read(BLOCK):
         if not block.endswith(b"\n"):
             block += file.readline(LONGEST)
+        count = block.count(b"\n")
         if not block.endswith(b"\n"):
-            lines += block.count(b"\n")
-            raise _unreadable(path, lines, _no_end(block.rpartition(b"\n")[2]))
-        lines += block.count(b"\n")
-        yield block
+            raise _unreadable(path, lines + count, _no_end(block.rpartition(b"\n")[2]))
+        lines += count
+        yield block, count
 
 
 def _no_end(line: bytes) -> str:
@@ -183,30 +181,6 @@ def _no_end(line: bytes) -> str:
 
 
 # -- line by line, to say what is wrong ----------------------------------------------------------------------------
-
-
-PHYS = pa.field("phys", pa.int64())
-PLACES = pa.field("places", pa.list_(pa.int64()))  # `phys` of a batch: a list, where all others have a number
-FIELDS: list[pa.Field[Any]] = [
-    pa.field("op", pa.string()),
-    pa.field("result", pa.string()),
-    pa.field("topic", pa.string()),
-    pa.field("queue", pa.int64()),
-    pa.field("uniq", pa.string()),
-    pa.field("qoff", pa.int64()),
-    PHYS,
-    pa.field("len", pa.int64()),
-    pa.field("crc", pa.int64()),
-    pa.field("n", pa.int64()),
-    pa.field("uniqs", pa.list_(pa.string())),
-    pa.field("half", pa.int64()),
-    pa.field("decision", pa.string()),
-    pa.field("from_check", pa.bool_()),
-    pa.field("times", pa.string()),
-    pa.field("request", pa.int64()),
-    pa.field("ext", pa.struct([pa.field("msgId", pa.string())])),
-]
-SCHEMA = pa.schema([*FIELDS, PLACES, pa.field("line", pa.int64())])
 
 
 def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> _Found:
@@ -222,7 +196,7 @@ def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> _
             rows.append(row_of(LINE.validate_python(given), at + 1))
         except ValidationError as error:
             raise _unreadable(path, at, what_is_wrong(error, given)) from error
-    return _columns(pa.RecordBatch.from_pylist(rows, SCHEMA), topics)
+    return _columns(RequestColumns(pa.RecordBatch.from_pylist(rows, SCHEMA)), topics)
 
 
 def _unreadable(path: Path, before: int, what: str) -> Unreadable:
@@ -235,60 +209,19 @@ def _unreadable(path: Path, before: int, what: str) -> Unreadable:
 # -- many lines at once --------------------------------------------------------------------------------------------
 
 
-A_LIST = re.compile(rb'"phys"\s*:\s*\[')
-NEWLINE, OPENED, CLOSED = b"\n{}"
-
-
-def _at_once(block: bytes, before: int, topics: dict[str, int]) -> _Found | None:
+def _at_once(
+    block: bytes, before: int, topics: dict[str, int], count: int | None = None, *, plain: bool = True
+) -> _Found | None:
     """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
-    data = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(data == NEWLINE)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    if (starts == ends).any() or (data[starts] != OPENED).any() or (data[ends - 1] != CLOSED).any():
-        return None  # then a line need not be an object, and an object need not be a line
-    lists = np.zeros(len(ends), np.bool_)
-    lists[np.searchsorted(ends, [found.start() for found in A_LIST.finditer(block)])] = True
-    try:
-        block.decode()
-        tables = []
-        for have_lists in np.unique(lists):
-            mine = lists == have_lists
-            numbers = np.flatnonzero(mine) + before + 1
-            taken = block if mine.all() else data[np.repeat(mine, ends + 1 - starts)].tobytes()
-            tables.append(_parsed(taken, numbers, lists=bool(have_lists)))
-        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables).sort_by("line")
-        batch = table.combine_chunks().to_batches()[0]
-    except (ValueError, pa.ArrowException):
-        return None
-    return _columns(batch, topics) if _sound(batch) else None
+    batch = in_columns(block, block.count(b"\n") if count is None else count, before, plain=plain)
+    parts = None if batch is None else RequestColumns(batch)
+    return _columns(parts, topics) if parts is not None and _sound(parts) else None
 
 
-def _parsed(lines: bytes, numbers: Ints, *, lists: bool) -> pa.Table:
-    """Lines as a table of `SCHEMA`; in all of them, or in none, `phys` is a list.
-
-    Raises ValueError, also where a line holds several objects: these have more rows than there are numbers.
-    """
-    expected = pa.schema([PLACES.with_name("phys") if lists and field is PHYS else field for field in FIELDS])
-    table = arrow_json.read_json(
-        BytesIO(lines),
-        read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-        parse_options=arrow_json.ParseOptions(explicit_schema=expected, unexpected_field_behavior="ignore"),
-    )
-    columns: dict[str, Any] = {name: table.column(name) for name in table.column_names}
-    if lists:
-        columns["places"] = columns.pop("phys")
-    columns["line"] = pa.array(numbers)
-    return pa.table(
-        [columns[field.name] if field.name in columns else pa.nulls(len(numbers), field.type) for field in SCHEMA],
-        schema=SCHEMA,
-    )
-
-
-def _sound(batch: pa.RecordBatch) -> bool:
+def _sound(parts: RequestColumns) -> bool:
     """Whether every row is what the models ask for: what they say of one line, for all of them at once."""
-    op = codes(batch.column("op"), OPS)
-    return bool((op >= 0).all()) and all(
-        test(batch.filter(pa.array(np.isin(op, ops))))
+    return bool((parts.op >= 0).all()) and all(
+        test(parts.of(*ops))
         for test, ops in (
             (_sound_sends, (SEND, HALF, BATCH)),
             (_sound_singles, (SEND, HALF)),
@@ -300,9 +233,9 @@ def _sound(batch: pa.RecordBatch) -> bool:
     )
 
 
-def _sound_sends(rows: pa.RecordBatch) -> bool:
+def _sound_sends(rows: Requests) -> bool:
     topic = rows.column("topic")
-    result = codes(rows.column("result"), RESULTS[:NONE])
+    result = text_codes(rows.column("result"), RESULTS[:NONE])
     queue, number = _ints(rows, "queue", -2), _ints(rows, "qoff")
     return (
         not topic.null_count
@@ -314,7 +247,7 @@ def _sound_sends(rows: pa.RecordBatch) -> bool:
     )
 
 
-def _sound_singles(rows: pa.RecordBatch) -> bool:
+def _sound_singles(rows: Requests) -> bool:
     return (
         _within(rows, "phys", 2**62)
         and rows.column("places").null_count == len(rows)
@@ -323,7 +256,7 @@ def _sound_singles(rows: pa.RecordBatch) -> bool:
     )
 
 
-def _sound_batches(rows: pa.RecordBatch) -> bool:
+def _sound_batches(rows: Requests) -> bool:
     count = rows.column("n")
     each = pc.list_flatten(rows.column("places"))
     return (
@@ -338,8 +271,8 @@ def _sound_batches(rows: pa.RecordBatch) -> bool:
     )
 
 
-def _sound_ends(rows: pa.RecordBatch) -> bool:
-    result, decision = codes(rows.column("result"), RESULTS), codes(rows.column("decision"), DECISIONS)
+def _sound_ends(rows: Requests) -> bool:
+    result, decision = text_codes(rows.column("result"), RESULTS), text_codes(rows.column("decision"), DECISIONS)
     return (
         _sound_versions(rows)
         and bool(((result >= 0) & (decision >= 0)).all())
@@ -347,26 +280,26 @@ def _sound_ends(rows: pa.RecordBatch) -> bool:
     )
 
 
-def _sound_checks(rows: pa.RecordBatch) -> bool:
+def _sound_checks(rows: Requests) -> bool:
     times = pc.match_substring_regex(rows.column("times"), "^[0-9]{1,18}$")
     return _sound_versions(rows) and pc.all(times).as_py() is not False
 
 
-def _sound_versions(rows: pa.RecordBatch) -> bool:
+def _sound_versions(rows: Requests) -> bool:
     """Whether each row names a version of a half."""
     return all(_within(rows, name, 2**62, required=True) for name in ("half", "phys")) and rows.column(
         "places"
     ).null_count == len(rows)
 
 
-def _sound_admins(rows: pa.RecordBatch) -> bool:
+def _sound_admins(rows: Requests) -> bool:
     rows = _resuming(rows)
-    return bool((codes(rows.column("result"), RESULTS[:NONE]) >= 0).all()) and all(
+    return bool((text_codes(rows.column("result"), RESULTS[:NONE]) >= 0).all()) and all(
         resumed(message) is not None for message in _message_ids(rows)
     )
 
 
-def _within(rows: pa.RecordBatch, name: str, high: int, *, low: int = 0, required: bool = False) -> bool:
+def _within(rows: Requests, name: str, high: int, *, low: int = 0, required: bool = False) -> bool:
     """Whether the values of a column lie in `low:high`, and whether they are there at all, if required."""
     column = rows.column(name)
     return not (required and column.null_count) and _between(column, low, high)
@@ -377,18 +310,15 @@ def _between(column: pa.Array[Any], low: int, high: int) -> bool:
     return not len(values) or bool(low <= values.min() and values.max() < high)
 
 
-def _columns(batch: pa.RecordBatch, topics: dict[str, int]) -> _Found:
+def _columns(parts: RequestColumns, topics: dict[str, int]) -> _Found:
     """Sound rows, sorted out by what they tell of."""
-    op = codes(batch.column("op"), OPS)
-    sends, ends, checks, admins = (
-        batch.filter(pa.array(np.isin(op, ops))) for ops in ((SEND, HALF, BATCH), (END,), (CHECK,), (ADMIN,))
-    )
+    sends, ends, checks, admins = (parts.of(*ops) for ops in ((SEND, HALF, BATCH), (END,), (CHECK,), (ADMIN,)))
     return _sends(sends, topics), _ends(ends), _checks(checks), _resumes(admins)
 
 
-def _sends(rows: pa.RecordBatch, topics: dict[str, int]) -> Sends:
+def _sends(rows: Requests, topics: dict[str, int]) -> Sends:
     """A row for each message. In a batch, numbers follow one another from that of the first."""
-    op = codes(rows.column("op"), OPS)
+    op = text_codes(rows.column("op"), OPS)
     batch = op == BATCH
     named, placed = _given(rows, "uniqs") & batch, _given(rows, "places")
     many = np.where(named | placed, _ints(rows, "n", 1), 1)
@@ -397,7 +327,7 @@ def _sends(rows: pa.RecordBatch, topics: dict[str, int]) -> Sends:
     key[named[row]] = _keys(_each(rows, "uniqs", named))
     position = _ints(rows, "phys")[row]
     position[placed[row]] = _each(rows, "places", placed).to_numpy(zero_copy_only=False)
-    result = codes(rows.column("result"), RESULTS).astype(np.int64)
+    result = text_codes(rows.column("result"), RESULTS).astype(np.int64)
     first, answered = _ints(rows, "qoff"), result == OK
     crc = np.where(batch, -1, _ints(rows, "crc"))
     return Sends(
@@ -417,7 +347,7 @@ def _sends(rows: pa.RecordBatch, topics: dict[str, int]) -> Sends:
     )
 
 
-def _each(rows: pa.RecordBatch, name: str, having: Truths) -> pa.Array[Any]:
+def _each(rows: Requests, name: str, having: Truths) -> pa.Array[Any]:
     """The values of all lists that a column of lists has in certain rows."""
     return pc.list_flatten(rows.column(name).filter(pa.array(having)))
 
@@ -428,22 +358,22 @@ def _indexes(column: pa.Array[Any], names: dict[str, int]) -> Ints:
     for name in new:
         names.setdefault(name, len(names))
     index = np.array([names[name] for name in new], np.int64)
-    return index[codes(column, new)]
+    return index[text_codes(column, new)]
 
 
-def _ends(rows: pa.RecordBatch) -> Ends:
+def _ends(rows: Requests) -> Ends:
     return Ends(
         line=_ints(rows, "line"),
         key=_keys(rows.column("uniq")),
         number=_ints(rows, "half"),
         position=_ints(rows, "phys"),
-        decision=codes(rows.column("decision"), DECISIONS).astype(np.int64),
-        result=codes(rows.column("result"), RESULTS).astype(np.int64),
+        decision=text_codes(rows.column("decision"), DECISIONS).astype(np.int64),
+        result=text_codes(rows.column("result"), RESULTS).astype(np.int64),
         from_check=_filled(rows.column("from_check"), value=False).astype(np.int64),
     )
 
 
-def _checks(rows: pa.RecordBatch) -> Checks:
+def _checks(rows: Requests) -> Checks:
     return Checks(
         line=_ints(rows, "line"),
         key=_keys(rows.column("uniq")),
@@ -453,29 +383,29 @@ def _checks(rows: pa.RecordBatch) -> Checks:
     )
 
 
-def _resumes(admins: pa.RecordBatch) -> Resumes:
+def _resumes(admins: Requests) -> Resumes:
     rows = _resuming(admins)
     return Resumes(
         line=_ints(rows, "line"),
         position=np.array([resumed(message) for message in _message_ids(rows)], np.int64),
-        result=codes(rows.column("result"), RESULTS).astype(np.int64),
+        result=text_codes(rows.column("result"), RESULTS).astype(np.int64),
     )
 
 
-def _resuming(admins: pa.RecordBatch) -> pa.RecordBatch:
-    return admins.filter(pa.array(_ints(admins, "request") == RESUME))
+def _resuming(admins: Requests) -> Requests:
+    return admins.filter(_ints(admins, "request") == RESUME)
 
 
-def _message_ids(rows: pa.RecordBatch) -> list[str | None]:
+def _message_ids(rows: Requests) -> list[str | None]:
     """What they name."""
     return list(pc.struct_field(rows.column("ext"), "msgId").to_pylist())
 
 
-def _given(rows: pa.RecordBatch, name: str) -> Truths:
+def _given(rows: Requests, name: str) -> Truths:
     return rows.column(name).is_valid().to_numpy(zero_copy_only=False)
 
 
-def _ints(rows: pa.RecordBatch, name: str, missing: int = -1) -> Ints:
+def _ints(rows: Requests, name: str, missing: int = -1) -> Ints:
     """A column of integers, `missing` where it says nothing."""
     return _filled(rows.column(name), value=missing)
 

@@ -31,7 +31,8 @@ from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPIC
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 if TYPE_CHECKING:
-    from gapless.traces.sources.rocketmq.clients.client_log import ClientLog, Sends, Truths
+    from gapless.traces.sources.rocketmq.clients.client_log import ClientLog, Sends
+    from gapless.traces.sources.rocketmq.clients.line_columns import Truths
 
 # Rows of `sends`.
 POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, SEND_ROWS = range(10)

@@ -1,0 +1,223 @@
+"""What judging reads in columns is what pydantic reads of every event: of plain lines, of odd ones, of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.events import ndjson, reading, schema
+from gapless.traces.events.plain_lines import PlainLines, ValueKind
+from gapless.traces.events.schema import Event
+from gapless.traces.judging.batches import Batch
+from gapless.traces.judging.columns import gathered, hashed, packed, unpacked
+from tests.support.events import an_append, an_event, in_rows, in_rows_of, told
+
+NEW = ["", "0", "1", "-", ".", "e", "E", "+", "n", "null", "true", '"', "'", "\\", "/", "{", "}", "[", "]", ",",
+       ":", " ", "\t", "\r", "\n", "\0", "\x7f", "é", "\ufeff", "NaN", "9" * 19, "99", '"a":1,', ',"outcome":null',
+       '"a"', "{}"]  # fmt: skip
+
+
+def damaged(data: st.DataObject, text: bytes) -> bytes:
+    """Bytes of which some are others, twice there, or lost."""
+    for _ in range(data.draw(st.integers(0, 2))):
+        at = data.draw(st.integers(0, max(0, len(text) - 1)))
+        gone = data.draw(st.integers(0, 2))
+        new = data.draw(st.sampled_from(NEW).map(str.encode) | st.just(b"\xff") | st.just(text[at : at + 12]))
+        text = text[:at] + new + text[at + gone :]
+    return text
+
+
+@given(data=st.data(), events=st.lists(an_event(), min_size=1, max_size=4))
+def test_plain_lines_are_read_as_a_library_reads_them(data: st.DataObject, events: list[Event]) -> None:
+    """What the kernel takes for plain is what pydantic reads, value by value; it may leave anything else to that."""
+    spaces = data.draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]))
+    rows = [event.model_dump(exclude_defaults=data.draw(st.booleans())) for event in events]
+    for row in rows:
+        row["args"] = dict.fromkeys(data.draw(st.lists(st.sampled_from(schema.ARGUMENTS), max_size=2))) | row.get(
+            "args", {}
+        )
+    text = "".join(f"{json.dumps(row, ensure_ascii=False, separators=spaces)}\n" for row in rows)
+    lines = damaged(data, text.encode())
+    lines = lines if lines.endswith(b"\n") else lines + b"\n"
+    plain = schema.OURS.plain.read(lines, lines.count(b"\n"))
+    found = None if plain is None else schema.OURS.of_plain(plain)
+    if found is not None:
+        assert in_rows(found) == in_rows_of(schema.OURS._by_line(lines.split(b"\n")[:-1]))
+    elif lines == text.encode() and "\\" not in text and all(-(10**18) < n < 10**18 for n in _integers_in(rows)):
+        raise AssertionError(lines)
+
+
+def _integers_in(value: Any) -> Iterator[int]:
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _integers_in(part)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '"position":1.0', '"position":1e3', '"position":"1"', '"position":true', '"position":01', '"position":-0',
+        '"position":1,"position":1', '"position":9223372036854775807', '"position":1,"pos\\u0069tion":2',
+        '"position":1,"payload":null', '"position":+1', '"position":1,', '"position":NaN', '"position":0x1',
+        '"position":1,"source":"\\u0061"', '"position":1,"saw":{"end":1.0}', '"position":1,"saw":{"end":{}}',
+        '"position":1,"saw":[]', '"position":1,"args":[]', '"position":1}{', '"position":\n1',
+    ],
+)  # fmt: skip
+def test_what_is_not_plain_is_left_to_a_library(odd: str) -> None:
+    line = json.dumps(an_append()).replace(" ", "").replace('"position":1,"act', f'{odd},"act').encode() + b"\n"
+    assert line.count(odd.encode()) == 1
+    assert schema.OURS.plain.read(line, line.count(b"\n")) is None
+    assert told(lambda: in_rows(schema.OURS.coded_lines(line, line.count(b"\n")))) == told(
+        lambda: in_rows_of(schema.OURS.from_block(line))
+    )
+
+
+@pytest.mark.parametrize(
+    ("plain", "odd"),
+    [
+        ("T/0", "T\t/0"), ("T/0", "T\x01"), ("T/0", "T\n0"), ("T/0", "T\udcff0"), (',"trace"', '"trace"'),
+        (',"trace"', ';"trace"'),
+        (',"trace"', ' "trace"'), ("}}", "}"), ("}}", "}}}"), ("}}", "}},"), ("}}", "}} x"), ('{"source', '{,"source'),
+        ('"tag":0', '"tag":0,'), ('"tag":0', '"tag"0'), ('"tag":0', '"tag":'), ('"tag":0', '"tag":nul'),
+        ('"tag":0', '"tag":nulll'), ('"tag":0', '"tag":true'), ('"tag":0', '"tag":"0"'), ('"tag":0', '"tag":[0]'),
+        ('"tag":0', '"tag":-'), ('"tag":0', '"tag":{}'), ('"trace"', "'trace'"), ('"trace":"T/0"', '"trace":T/0'),
+        ('"trace":"T/0"', '"trace":0'), ('"trace":', '"trace"'), ('"tag":0', '"tag":0,"tag":null'),
+    ],
+)  # fmt: skip
+def test_a_line_with_one_thing_that_is_not_plain_is_left_to_a_library(plain: str, odd: str) -> None:
+    good = json.dumps(an_append()).replace(" ", "") + "\n"
+    assert good.count(plain) == 1
+    lines = good.encode() + good.replace(plain, odd).encode(errors="surrogateescape")
+    read = schema.OURS.plain.read(lines, lines.count(b"\n"))
+    assert read is None or not read.utf8()
+    assert told(lambda: in_rows(schema.OURS.coded_lines(lines, lines.count(b"\n")))) == told(
+        lambda: in_rows_of(schema.OURS.from_block(lines))
+    )
+
+
+def test_keys_that_lie_at_one_place_of_the_table_are_told_apart() -> None:
+    plain = PlainLines({"a": ValueKind.INTEGER, "b": ValueKind.INTEGER})
+    assert plain.read(b'{"a":1,"b":2}\n', 1) is not None
+    for other in range(33, 127):  # each of the 64 places is met
+        if chr(other) not in 'ab"\\':
+            assert plain.read(f'{{"{chr(other)}":1}}\n'.encode(), 1) is None
+
+
+@given(names=st.lists(st.text("01", max_size=3), min_size=1, max_size=600))
+def test_texts_are_numbered_as_they_come(names: list[str]) -> None:
+    block = "".join(f'{{"a":"{name}"}}\n' for name in names).encode()
+    read = PlainLines({"a": ValueKind.TEXT}).read(block, len(names))
+    assert read is not None
+    found = read.texts(0)
+    assert found.dictionary_decode().to_pylist() == names
+    assert found.dictionary.to_pylist() == list(dict.fromkeys(names))
+
+
+def test_very_many_texts_are_numbered() -> None:
+    names = [f"T/{number * 7 % 5000}" for number in range(10_000)]
+    read = PlainLines({"a": ValueKind.TEXT}).read("".join(f'{{"a":"{name}"}}\n' for name in names).encode(), len(names))
+    assert read is not None
+    assert read.texts(0).dictionary_decode().to_pylist() == names
+
+
+@pytest.mark.parametrize(
+    "odd", ['"position":null', '"position":1,"saw":{"end":2,"end":1,"start":null}', '"position":1\r']
+)
+def test_what_is_plain_and_odd_is_the_same(odd: str) -> None:
+    text = json.dumps(an_append()).replace(" ", "").replace('"position":1,"act', f'{odd},"act')
+    line = (text.replace("\r", "") + "\r\n" if "\r" in odd else text + "\n").encode()
+    assert schema.OURS.plain.read(line, 1) is not None
+    assert told(lambda: in_rows(schema.OURS.coded_lines(line, 1))) == told(
+        lambda: in_rows_of(schema.OURS.from_block(line))
+    )
+
+
+def test_a_large_file_is_read_as_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one odd line in each block, and without: by the kernel, and by the library."""
+    path = tmp_path / "events.ndjson"
+    monkeypatch.setattr(ndjson, "BLOCK", 2000)
+    events = [Event(**an_append(position=at, trace=f"T/{at % 7}" + "\n" * (at % 30 == 29))) for at in range(100)]
+    schema.write_events(path, events)
+    read = {}
+    for pays in (True, False):
+        monkeypatch.setattr(PlainLines, "pays", lambda _size, pays=pays: pays)
+        read[pays] = [row for coded in reading.coded(path) for row in in_rows(coded)]
+    assert read[True] == read[False] == [row for batch in reading.read(path) for row in in_rows_of(batch)]
+    assert len(read[True]) == 100
+
+
+ODD_VALUES: dict[str, list[Any]] = {
+    "source": [None],
+    "spec": [None, "que", "log"],
+    "trace": [None, "", "é"],
+    "position": [None, -1],
+    "action": [None, "index", "appendix", "account"],
+    "outcome": [None, "failed", "refused"],
+    "saw": [
+        "{",
+        "null",
+        '{"end":1}',
+        '{"end":1.0}',
+        '{"end":null}',
+        '{"clock":1}',
+        '{"end":true}',
+        '{"end":1,"end":2}',
+    ],
+}
+ODD_TYPES: dict[str, pa.DataType] = {
+    "source": pa.binary(), "trace": pa.large_string(), "position": pa.int8(), "spec": pa.int64(), "saw": pa.int64(),
+    "outcome": pa.float64(), "args": pa.int64(),
+}  # fmt: skip
+
+
+@given(data=st.data(), events=st.lists(an_event(), max_size=5))
+def test_events_in_codes_are_what_they_are_as_rows(data: st.DataObject, events: list[Event]) -> None:
+    """What is judged is read in columns; that has to say of every batch what is said of its rows, and as exactly."""
+    batch = schema.from_events(events)
+    rows = batch.to_pylist()
+    for name in data.draw(st.lists(st.sampled_from(sorted(ODD_VALUES)), max_size=2)) if rows else []:
+        data.draw(st.sampled_from(rows))[name] = data.draw(st.sampled_from(ODD_VALUES[name]))
+    for row in data.draw(st.lists(st.sampled_from(rows), max_size=1)) if rows else []:
+        own = SPECS[row["spec"]].parameters[row["action"]] if (row["spec"], row["action"]) in schema.STEPS else ()
+        name = data.draw(st.sampled_from(own or schema.ARGUMENTS) | st.sampled_from(schema.ARGUMENTS))
+        row["args"][name] = data.draw(st.sampled_from([None, -1, 0, 1, 2]))
+    columns = {
+        name: pa.array([row[name] for row in rows], schema.SCHEMA.field(name).type) for name in batch.schema.names
+    }
+    for name in data.draw(
+        st.lists(st.sampled_from(["source", "spec", "trace", "action", "outcome", "saw"]), unique=True)
+    ):
+        columns[name] = columns[name].dictionary_encode()
+    for name in data.draw(st.lists(st.sampled_from(sorted(ODD_TYPES)), max_size=1)):
+        columns[name] = pa.array([None] * len(rows), ODD_TYPES[name])
+    for name in data.draw(st.lists(st.sampled_from(sorted(columns)), max_size=1)):
+        del columns[name]
+    given_up = pa.RecordBatch.from_pydict(columns)
+    assert in_rows(told(lambda: schema.OURS.coded(given_up))) == in_rows_of(told(lambda: schema.sound(given_up)))
+
+
+def test_kernels_are_given_what_may_be_written(tmp_path: Path) -> None:
+    """Whatever columns came from: numba compiles a kernel once more for arrays that may not."""
+    path = tmp_path / "events.parquet"
+    schema.write_events(path, [Event(**an_append(position=at)) for at in range(5)])
+    (read,) = gathered(reading.coded(path))
+    hashes, every = hashed(read), np.ones(1, np.bool_)
+    (travelled,) = unpacked(packed(read, hashes, every, 0, 1, small=False), np.zeros(2, np.int64))
+    for traces in (read, travelled):
+        batch = Batch(traces, np.zeros(1, np.int64))
+        assert batch.action.flags.writeable
+        assert batch.args.flags.writeable
+        assert batch.args.flags.c_contiguous
+        assert batch.action.tolist() == [SPECS["queue"].codes["append"]] * 5
+        assert batch.args[SPECS["queue"].arguments.index("size")].tolist() == [340] * 5

@@ -1,0 +1,81 @@
+"""Events as they are judged: steps and outcomes as codes, arguments as integers, names of subjects once each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gapless.traces.events.event import Ints, codes
+
+Truths = npt.NDArray[np.bool_]
+Names: TypeAlias = "pa.DictionaryArray[Any, Any]"
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Events that were held to the schema, a column each, in their order.
+
+    `step`: int64, the index of each one's step in the schema's `steps` · `trace`: the name of its subject, never null ·
+    `position`: int64 · `outcome`: int8, of `OUTCOMES` · `args`: int64, a column for each argument that some event has,
+    0 where an event has none · `saw`: JSON text or null; None where nothing was seen after any event.
+    """
+
+    step: Ints
+    trace: Names
+    position: Ints
+    outcome: npt.NDArray[np.int8]
+    args: Mapping[str, Ints]
+    saw: pa.Array[Any] | None
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+class Given(NamedTuple):
+    """A column of integers as somebody recorded it: 0 where nothing is `there`; None: there is a value everywhere."""
+
+    values: Ints
+    there: Truths | None
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds text, each value by itself or from a dictionary."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def text_codes(column: pa.Array[Any], names: Iterable[str]) -> npt.NDArray[np.int32]:
+    """The index of every text in `names`; -1 where it is not among them. A dictionary is looked up once."""
+    if not isinstance(column, pa.DictionaryArray):
+        return codes(column, names)
+    of_each = np.append(codes(column.dictionary.cast(pa.string()), names), np.int32(-1))
+    found: npt.NDArray[np.int32] = of_each[column.indices.fill_null(-1).to_numpy()]
+    return found
+
+
+def named(column: pa.Array[Any]) -> Names:
+    """A column of texts, none of them null, as indices of 32 bits and names; no name is null."""
+    encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.int32()), encoded.dictionary.cast(pa.string()))
+
+
+def integers(column: pa.Array[Any]) -> Given:
+    """A column of integers of any width. Raises ArrowInvalid for a value of more than 64 bits."""
+    wide = column.cast(pa.int64())
+    if not wide.null_count:
+        return Given(wide.to_numpy(), None)
+    return Given(wide.fill_null(0).to_numpy(), wide.is_valid().to_numpy(zero_copy_only=False))
+
+
+def fields(column: Any) -> dict[str, pa.Array[Any]]:
+    """The fields of a struct that have any value, by name; a field of a null is null."""
+    field = column.field if not column.null_count else partial(pc.struct_field, column)
+    found = ((kind.name, field(at)) for at, kind in enumerate(column.type))
+    return {name: values for name, values in found if values.null_count < len(values)}
