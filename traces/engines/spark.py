@@ -1,34 +1,26 @@
-"""The Spark engine: the same tasks as the local engine's, on a cluster, with the same answers.
+"""The Spark engine of classic sessions: the same tasks as the local engine's, on a cluster, with the same answers.
 
-Items travel as data, and a worker reads the bytes that its item names. The answers come back in order, some tasks at a
-time, so that memory does not grow with the input. Only the pieces of `gather` are shuffled.
+Items travel as data, and a worker reads the bytes that its item names. Only the pieces of `gather` are shuffled.
+`spark_connect` does the same where the session is one of Spark Connect, which knows no RDDs.
 
-No other module knows Spark, but for `spark_session`, which starts it. A message to the JVM is never broken off: an
-interrupt waits for the answer.
+A message to the JVM is never broken off: an interrupt waits for the answer.
 """
 
 from __future__ import annotations
 
 import signal
-import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.engines.spark_session import active_or_started, cause
+from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run
 from gapless.traces.problems import Unreadable
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
-
-TASKS = 4  # for every core, that are started together
-AHEAD = 2  # such groups of tasks under way at a time: one that ends, and one so that no core waits for its last task
-ASKED_EVERY = 0.02  # seconds
 
 
 @contextmanager
@@ -47,84 +39,41 @@ def _stop(context: SparkContext, interrupts: _Interrupts) -> None:
         context.stop()
 
 
-class Spark:
+class Spark(InGroups["Broadcast[Callable[[Any], Any]]"]):
     """Runs the tasks of a check on a cluster."""
-
-    name = "spark"
-    handed_on = 1 << 12  # more than that are read again, once it is known which are needed
 
     def __init__(
         self, context: SparkContext, interrupts: _Interrupts, partitions: int | None, progress: Progress | None
     ) -> None:
+        super().__init__(context.defaultParallelism, partitions, progress)
         self.context = context
         self.interrupts = interrupts
-        self.partitions = partitions or TASKS * context.defaultParallelism
-        self.buckets = max(64, self.partitions)
-        self.progress = progress
 
-    def located(self, path: Path) -> Path:
-        """The path as workers know it: those of this machine begin where this process did."""
-        return path if str(self.context.master).startswith("local") else path.absolute()
+    def held(self) -> AbstractContextManager[None]:
+        """As `InGroups` says."""
+        return self.interrupts.held()
 
-    def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
-        """As `Engine` says: the task is broadcast, and every item is a task of Spark's."""
-        told = _Forward(self.progress, sum(sizes)) if self.progress else None
-        with self.interrupts.held():
-            sent = self.context.broadcast(task)
-        waiting: deque[_Job[Answer | Unreadable]] = deque()
-        todo = iter(zip(items, sizes, strict=True))
-        while some := list(islice(todo, self.partitions)):
-            with self.interrupts.held():
-                rows = self._rdd([item for item, _ in some]).map(partial(_run, sent))
-                waiting.append(_Job(rows, sum(size for _, size in some)))
-            if len(waiting) >= AHEAD:
-                yield from self._answers(waiting, told, leave=AHEAD - 1)
-        yield from self._answers(waiting, told)
+    def sent(self, task: Callable[[Item], Answer]) -> Broadcast[Callable[[Any], Any]]:
+        """As `InGroups` says."""
+        return self.context.broadcast(task)
 
-    def gather(
+    def started(
+        self, sent: Broadcast[Callable[[Any], Any]], items: Sequence[Item], size: int
+    ) -> Job[Answer | Unreadable]:
+        """As `InGroups` says."""
+        return _Job(self._rdd(items).map(partial(_run, sent)), size)
+
+    def shuffled(
         self,
         task: Callable[[Item], tuple[Answer, Sequence[P]]],
         items: Sequence[Item],
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
-    ) -> Iterator[Answer]:
-        """As `Engine` says: pieces are shuffled by bucket."""
-        if not items and not known:
-            return
-        with self.interrupts.held():
-            rows: Any = self._rdd([(part.bucket, (True, part)) for part in known])
-            rows = rows.union(self._rdd(items).flatMap(partial(_handed_on, task)))
-            job: _Job[Answer | Unreadable] = _Job(
-                rows.partitionBy(self.partitions).mapPartitions(partial(_joined, join)), 0
-            )
-        yield from self._answers(deque([job]), None)
-
-    def _answers(
-        self, waiting: deque[_Job[Answer | Unreadable]], told: _Forward | None, leave: int = 0
-    ) -> Iterator[Answer]:
-        """What the jobs that wait have to say, the oldest first, until only some are left. Raises Unreadable."""
-        try:
-            while len(waiting) > leave:
-                while not self._is_done(waiting, told):
-                    time.sleep(ASKED_EVERY)
-                with self.interrupts.held():
-                    answers = waiting[0].answers()
-                if told:
-                    told.finished += waiting[0].bytes
-                waiting.popleft()
-                yield from (_readable(answer) for answer in answers)
-        except BaseException:
-            with self.interrupts.held(), suppress(Exception):  # what went wrong already is what is told
-                for job in waiting:
-                    job.cancel()
-            raise
-
-    def _is_done(self, waiting: deque[_Job[Any]], told: _Forward | None) -> bool:
-        with self.interrupts.held():
-            done = waiting[0].is_done()
-            if told:
-                told.tell(sum(job.bytes * job.share_done() for job in waiting))
-        return done
+    ) -> Job[Answer | Unreadable]:
+        """As `InGroups` says."""
+        rows: Any = self._rdd([(part.bucket, (True, part)) for part in known])
+        rows = rows.union(self._rdd(items).flatMap(partial(handed_on, task)))
+        return _Job(rows.partitionBy(self.partitions).mapPartitions(partial(joined, join)), 0)
 
     def _rdd(self, items: Iterable[Item]) -> RDD[Item]:
         """The items, each in a task of its own as long as there are few."""
@@ -172,57 +121,9 @@ class _Job(Generic[Answer]):
         self.future.cancel()
 
 
-class _Forward:
-    """Progress that never steps back: Spark knows of tasks that have ended before anybody has their answers."""
-
-    def __init__(self, progress: Progress, total: int) -> None:
-        self.progress = progress
-        self.total = total
-        self.done = self.finished = 0
-
-    def tell(self, more: float) -> None:
-        """So many bytes more are done than were finished."""
-        self.done = max(self.done, min(self.finished + int(more), self.total))
-        self.progress(self.done, self.total)
-
-
-# -- what a worker does --------------------------------------------------------------------------------------------
-
-
 def _run(sent: Broadcast[Callable[[Item], Answer]], item: Item) -> Answer | Unreadable:
-    """The task, run on one item; that it cannot be read is an answer, for Spark would try it again."""
-    try:
-        return sent.value(item)
-    except Unreadable as problem:
-        return problem
-
-
-def _readable(answer: Answer | Unreadable) -> Answer:
-    """The answer. Raises Unreadable where it says that its item cannot be read."""
-    if isinstance(answer, Unreadable):
-        raise answer
-    return answer
-
-
-def _handed_on(
-    task: Callable[[Item], tuple[Answer, Sequence[P]]], item: Item
-) -> Iterator[tuple[int, tuple[bool, P | Answer]]]:
-    """What is said of an item, and the pieces that it hands on, each by its bucket; True marks a piece."""
-    answer, parts = task(item)
-    yield 0, (False, answer)
-    yield from ((part.bucket, (True, part)) for part in parts)
-
-
-def _joined(join: Callable[[Sequence[P]], Answer], rows: Iterable[tuple[int, tuple[bool, Any]]]) -> Iterator[Answer]:
-    """What was said already, and what there is to say of every bucket."""
-    buckets: dict[int, list[P]] = {}
-    for bucket, (is_piece, row) in rows:
-        if is_piece:
-            buckets.setdefault(bucket, []).append(row)
-        else:
-            yield row
-    while buckets:
-        yield join(buckets.pop(min(buckets)))
+    """What a worker does with an item."""
+    return run(sent.value, item)
 
 
 # -- interrupts ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from gapless.traces.engines.spark_tasks import told_by
 from gapless.traces.problems import UsageError, shown
 
 if TYPE_CHECKING:
@@ -72,14 +73,12 @@ def _started(master: str) -> SparkContext:
 
 def cause(error: Any) -> str:
     """The last line of what a worker said, or the first of what Spark said."""
-    lines: list[str] = []
+    words: list[str] = []
     exception = error.java_exception
     while exception is not None:
-        lines += [line.strip() for line in str(exception.getMessage()).splitlines() if line.strip()]
+        words.append(str(exception.getMessage()))
         exception = exception.getCause()
-    said = [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
-    said += [line.partition("SparkException: ")[2].partition(". ")[0] for line in lines if "SparkException: " in line]
-    return shown((said or lines or ["why, it does not say"])[0])
+    return told_by(words)
 
 
 def _python(master: str) -> str:

@@ -1,0 +1,188 @@
+"""Spark Connect and this machine say the same of everything; an interrupt ends a check, and no session of the user."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+from pyspark.sql.connect.session import SparkSession
+
+import gapless
+from gapless import UsageError, check
+from gapless.traces.engines import EngineName, spark_connect
+from gapless.traces.engines.spark_archive import archive
+from gapless.traces.engines.spark_connect import SparkConnect
+from gapless.traces.events import schema
+from gapless.traces.problems import Unreadable
+from tests.support.connect_server import connect_server
+from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
+from tests.support.night import NIGHT
+from tests.support.rocketmq.recordings import copy_of, recording
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
+
+SMALL = 20_000  # bytes: a store of the tests has some splits, and a file of events a few
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("connect") / "server.log") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def session(master: str) -> Iterator[SparkSession]:
+    """A session of the user's own, which no check stops."""
+    with SparkSession.builder.remote(master).create() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def engine(session: SparkSession) -> Iterator[SparkConnect]:
+    with spark_connect.started(None, 4, None) as running:
+        assert running.session is session
+        yield running
+
+
+def agree(
+    paths: Sequence[Path], room: Path, split: int = SMALL, **how: Any
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What both engines say of inputs but how long it took, and the table of every trace."""
+    said = []
+    engines: tuple[EngineName, ...] = ("local", "spark")
+    for engine in engines:
+        folder = room / "verdicts"
+        report = check(paths, engine=engine, verdicts=folder, split=split, **how)
+        assert report.engine == engine
+        said.append((report.model_dump(exclude={"engine", "seconds"}), table_in(folder)))
+        shutil.rmtree(folder)
+    assert said[0] == said[1]
+    return said[0]
+
+
+@pytest.mark.usefixtures("engine")
+def test_both_engines_say_the_same(tmp_path: Path) -> None:
+    """Of a store with transactions and promises, of event files, of one that nobody can read; in one check."""
+    store = copy_of("5.5.0 1", tmp_path, client=True)
+    odd, damaged = tmp_path / "odd.parquet", tmp_path / "damaged.ndjson"
+    write(odd, told_of([*range(len(ODD))] * 2, mingled=1000))
+    cut(odd, 45)
+    good = told_of([0] * 4, mingled=2)
+    schema.write_events(damaged, [*(told(at) for at, told in enumerate(good)), good[0](0)])
+    report, table = agree([store, odd, damaged], tmp_path, 40_000, jobs=4)
+    assert [source["verdict"] for source in report["sources"]] == ["conforms", "departs", "unreadable"]
+    assert "position 0 of T/0 is lower" in report["sources"][2]["reasons"][0]
+    assert report["clients"]
+    assert {"log", "queue", "transaction", "checkpoint", "op_batch"} <= {row["spec"] for row in table}
+    assert {row["verdict"] for row in table} == {"conforms", "departs", "inconclusive"}
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.skipif(not NIGHT, reason="the test above has some of each")
+@pytest.mark.parametrize("store", ["lab/ghosts", "lab/made_anew", "midlife", "unclean"])
+def test_both_engines_say_the_same_of_recordings(store: str, tmp_path: Path) -> None:
+    report, table = agree([recording(store)], tmp_path, 250_000)
+    assert report["verdict"] == ("departs" if store == "lab/ghosts" else "conforms")
+    assert len(table) == report["counts"]["traces"]
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.skipif(not NIGHT, reason="the first test shuffles, too")
+def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too much to be handed on at once is read again where it is known to be shared."""
+    monkeypatch.setattr(SparkConnect, "handed_on", 3)
+    path = tmp_path / "events.parquet"
+    write(path, [opened(), *(step for n in range(60) for step in (append(n, 340 * n), index(n, 340 * n)))])
+    cut(path, 30)
+    report, table = agree([path], tmp_path, 1, jobs=2)
+    assert (report["verdict"], report["counts"]["events"], len(table)) == ("conforms", 121, 1)
+
+
+def test_an_interrupt_ends_a_check_and_not_the_session(session: SparkSession, engine: SparkConnect) -> None:
+    told: list[tuple[int, int]] = []
+
+    def interrupting(done: int, total: int) -> None:
+        told.append((done, total))
+        if 0 < done < total:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        report = check([recording("midlife")], engine="spark", jobs=1, split=200_000, progress=interrupting)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert told == sorted(told)
+    assert report.verdict == "inconclusive"
+    assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
+    assert not session.is_stopped
+    assert list(engine.each(_divide, [1, 2, 3], [1, 1, 1])) == [60, 30, 20]
+    assert session.interruptAll() == [], "nothing is left under way"
+
+
+def test_answers_come_in_order_and_what_cannot_be_read_is_one(engine: SparkConnect) -> None:
+    assert list(engine.each(_divide, [1, 2, 3, 4, 5] * 3, [1] * 15)) == [60, 30, 20, 15, 12] * 3
+    found = engine.each(_divide, [1, 2, 7], [1, 1, 1])
+    assert [next(found), next(found)] == [60, 30]
+    with pytest.raises(Unreadable, match=r"^no seventh$"):
+        next(found)
+    with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: "):
+        list(engine.each(_divide, [1, 0], [1, 1]))
+
+
+@pytest.mark.skipif(not NIGHT, reason="by day, an error in a worker stands for it")
+def test_a_worker_that_dies_makes_no_verdict(engine: SparkConnect) -> None:
+    with pytest.raises(Unreadable, match=r"Spark gave up: .*(exited unexpectedly|crashed)"):
+        list(engine.each(_die, [1], [1]))
+
+
+def test_a_master_beside_a_session_is_refused(session: SparkSession) -> None:
+    with pytest.raises(UsageError, match=r"a session of Spark Connect on 127.0.0.1 is active; stop it, or leave local"):
+        check([recording("lmq")], engine="spark", master="local[2]")
+    assert SparkSession.getActiveSession() is session
+
+
+@pytest.mark.skipif(not NIGHT, reason="workers of a session of its own start slowly")
+def test_the_package_is_shipped_to_a_server_elsewhere(
+    master: str, session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_connect, "LOOPBACK", ())
+    with spark_connect.started(master, 1, None) as engine:
+        assert engine.session is not session
+        (place,) = engine.each(_place, [0], [1])
+        assert re.search(r"gapless-[0-9a-f]{12}\.zip/gapless/traces/engines/spark_tasks\.py$", place)
+    assert not session.is_stopped
+
+
+def test_the_archive_holds_the_package_and_is_the_same_each_time(tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
+    first, again = archive(tmp_path), archive(tmp_path / "again")
+    assert (first.name, first.read_bytes()) == (again.name, again.read_bytes())
+    names = set(ZipFile(first).namelist())
+    package = Path(gapless.__file__).parent
+    assert {"gapless/__init__.py", "gapless/spec/language.py", "gapless/traces/engines/spark_archive.py"} <= names
+    assert all((package.parent / name).is_file() for name in names)
+
+
+# -- what workers do -----------------------------------------------------------------------------------------------
+
+
+def _divide(by: int) -> int:
+    if by == 7:
+        raise Unreadable("no seventh")
+    return 60 // by
+
+
+def _die(_: int) -> int:
+    os._exit(3)
+
+
+def _place(_: int) -> str:
+    return str(sys.modules["gapless.traces.engines.spark_tasks"].__file__)

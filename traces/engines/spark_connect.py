@@ -1,0 +1,310 @@
+"""The Spark engine of Spark Connect: what `spark` does with RDDs, done with DataFrames.
+
+A worker gets the numbers of items and answers with rows of (number, answer), pickled. Each group of tasks is one
+operation with a tag of its own, which a thread waits for: the client of Spark Connect has no other way of having two
+under way. That thread does nothing else, and ends with its operation.
+
+The task goes to the server as a file, once, and every worker reads it there; it stays until the session ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Generic
+from uuid import uuid4
+
+from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.engines.spark_archive import archive
+from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run, told_by
+from gapless.traces.problems import Unreadable, UsageError, shown
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Table
+    from pyspark.sql.connect.session import SparkSession
+    from pyspark.sql.dataframe import DataFrame
+
+INSTALL = "pip install 'gapless[spark]'"
+LOOPBACK = ("localhost", "127.", "::1", "[::1]")  # how a host begins that is this machine
+ANSWERS = 10.0  # seconds for a server to say that it speaks gRPC
+ENDS = 5.0  # seconds for an operation to end that is no longer wanted
+MOST_CORES = 1024  # that are counted
+
+ROWS = "number long, answer binary"
+PIECES = "bucket long, is_piece boolean, row binary"
+
+
+def active() -> SparkSession | None:
+    """The user's own session of Spark Connect, if there is one."""
+    module = sys.modules.get("pyspark.sql.connect.session")
+    return module.SparkSession.getActiveSession() if module else None
+
+
+@contextmanager
+def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[SparkConnect]:
+    """Spark, on the session that is active, or on one of our own until the end. Raises UsageError."""
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        session = active()
+        if session is None or (master is not None and master.startswith("sc://")):
+            session = _connected(str(master))
+            stack.callback(session.stop)
+        elif master is not None:
+            raise UsageError(
+                f"master: a session of Spark Connect on {session.client.host} is active; stop it, or leave "
+                f"{shown(master)} out"
+            )
+        yield SparkConnect(session, partitions, progress)
+
+
+def _connected(master: str) -> SparkSession:
+    """A session of our own. Raises UsageError."""
+    try:
+        import grpc  # noqa: PLC0415 - few need Spark
+        from pyspark.errors import PySparkException  # noqa: PLC0415
+        from pyspark.sql.connect.client.core import DefaultChannelBuilder  # noqa: PLC0415
+        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+        from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
+    except ImportError:
+        raise UsageError(f"the engine spark needs pyspark and what Spark Connect needs: {INSTALL}") from None
+    session: SparkSession | None = None
+    try:
+        with DefaultChannelBuilder(master).toChannel() as channel:
+            grpc.channel_ready_future(channel).result(ANSWERS)
+        session = SparkSession.builder.remote(master).create()
+        session.client.set_retry_policies([DefaultPolicy(max_retries=5, max_backoff=4000)])  # seconds, not ten minutes
+        session.version  # noqa: B018 - asks the server
+    except grpc.FutureTimeoutError:
+        raise UsageError(f"what answers at {shown(master)} is not Spark Connect") from None
+    except (PySparkException, grpc.RpcError) as error:
+        if session is not None:
+            session.stop()
+        raise UsageError(f"Spark Connect cannot be used at {shown(master)}: {told_by([str(error)])}") from None
+    except BaseException:
+        if session is not None:
+            session.stop()
+        raise
+    return session
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Spark's client writes what fails to stderr, as JSON; here it is raised, and told once."""
+    logger = logging.getLogger("SQLQueryContextLogger")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+class SparkConnect(InGroups[str]):
+    """Runs the tasks of a check on a server of Spark Connect. What is sent has a name among the session's files."""
+
+    def __init__(self, session: SparkSession, partitions: int | None, progress: Progress | None) -> None:
+        self.session = session
+        super().__init__(0 if partitions else self._cores(), partitions, progress)
+        if not session.client.host.startswith(LOOPBACK):
+            with tempfile.TemporaryDirectory() as folder:
+                session.addArtifacts(str(archive(Path(folder))), pyfile=True)
+
+    def _cores(self) -> int:
+        """How many tasks the cluster runs at a time, as Spark would divide a table. Raises UsageError."""
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - few need Spark
+
+        try:
+            found = self.session.range(0, MOST_CORES).selectExpr("spark_partition_id() AS part").toArrow()
+        except PySparkException as error:
+            raise UsageError(f"Spark Connect runs nothing: {told_by([str(error)])}") from None
+        return len(set(found.column("part").to_pylist()))
+
+    def held(self) -> AbstractContextManager[None]:
+        """As `InGroups` says: gRPC takes no harm from an interrupt."""
+        return nullcontext()
+
+    def sent(self, task: Callable[[Item], Answer]) -> str:
+        """As `InGroups` says."""
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - few need Spark
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"gapless-{uuid4()}.task")
+            path.write_bytes(_pickled(task))
+            try:
+                self.session.addArtifacts(str(path), file=True)
+            except PySparkException as error:
+                raise Unreadable(f"Spark gave up: {told_by([str(error)])}") from None
+        return path.name
+
+    def started(self, sent: str, items: Sequence[Item], size: int) -> Job[Answer | Unreadable]:
+        """As `InGroups` says."""
+        rows = self._numbers(len(items)).mapInArrow(_Runs(sent, _each_pickled(items)), ROWS)
+        return _Operation(self.session, rows, size)
+
+    def shuffled(
+        self,
+        task: Callable[[Item], tuple[Answer, Sequence[P]]],
+        items: Sequence[Item],
+        known: Sequence[P],
+        join: Callable[[Sequence[P]], Answer],
+    ) -> Job[Answer | Unreadable]:
+        """As `InGroups` says."""
+        rows = self._numbers(len(items)).mapInArrow(_HandsOn(self.sent(task), _each_pickled(items)), PIECES)
+        if known:
+            rows = rows.union(self.session.createDataFrame(_pieces(known)))
+        met = rows.repartition(self.partitions, "bucket")
+        return _Operation(self.session, met.mapInArrow(_Joins(self.sent(join)), ROWS), 0)
+
+    def _numbers(self, count: int) -> DataFrame:
+        """The numbers below `count`, each in a task of its own as long as there are few."""
+        return self.session.range(0, count, 1, max(1, min(count, self.partitions)))
+
+
+class _Operation(Generic[Answer]):
+    """An operation under way, which ends with its thread."""
+
+    def __init__(self, session: SparkSession, rows: DataFrame, size: int) -> None:
+        self.bytes = size
+        self.session = session
+        self.rows = rows
+        self.tag = f"gapless-{uuid4()}"
+        self.found: Table | None = None
+        self.problem: Exception | None = None
+        self.waits = Thread(target=self._collect, name=self.tag, daemon=True)
+        self.waits.start()
+
+    def _collect(self) -> None:
+        try:
+            self.session.addTag(self.tag)  # of this thread
+            self.found = self.rows.toArrow()
+        except Exception as error:  # noqa: BLE001 - it is told by `answers`
+            self.problem = error
+
+    def is_done(self) -> bool:
+        """As `Job` says."""
+        return not self.waits.is_alive()
+
+    def share_done(self) -> float:
+        """As `Job` says: all or nothing."""
+        return float(self.is_done())
+
+    def answers(self) -> list[Answer]:
+        """As `Job` says."""
+        if self.found is None:
+            raise Unreadable(f"Spark gave up: {told_by([str(self.problem)])}")
+        return [_unpickled(answer) for answer in self.found.sort_by("number").column("answer").to_pylist()]
+
+    def cancel(self) -> None:
+        """As `Job` says; a server that answers no more is not waited for."""
+        ends = Thread(target=self._interrupt, daemon=True)
+        ends.start()
+        ends.join(ENDS)
+        self.waits.join(ENDS)
+
+    def _interrupt(self) -> None:
+        with suppress(Exception):  # what went wrong already is what is told
+            self.session.interruptTag(self.tag)
+
+
+# -- what a worker does --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Runs the task on the items whose numbers come."""
+
+    task: str
+    items: Sequence[bytes]
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Rows of `ROWS`."""
+        task = _received(self.task)
+        for number in _each_number(batches):
+            yield _answer(number, run(task, _unpickled(self.items[number])))
+
+
+@dataclass(frozen=True)
+class _HandsOn:
+    """Runs a task that hands on pieces."""
+
+    task: str
+    items: Sequence[bytes]
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Rows of `PIECES`."""
+        from pyarrow import RecordBatch  # noqa: PLC0415 - as everywhere in this room
+
+        task = _received(self.task)
+        for number in _each_number(batches):
+            for bucket, (is_piece, row) in handed_on(task, _unpickled(self.items[number])):
+                yield RecordBatch.from_pydict({"bucket": [bucket], "is_piece": [is_piece], "row": [_pickled(row)]})
+
+
+@dataclass(frozen=True)
+class _Joins:
+    """Joins the pieces of each bucket, once it has all of them."""
+
+    join: str
+
+    def __call__(self, batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
+        """Rows of `ROWS`."""
+        rows = (
+            (bucket, (is_piece, _unpickled(row)))
+            for batch in batches
+            for bucket, is_piece, row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        )
+        for answer in joined(_received(self.join), rows):
+            yield _answer(0, answer)
+
+
+def _each_number(batches: Iterator[RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_numpy().tolist()
+
+
+def _answer(number: int, answer: Any) -> RecordBatch:
+    from pyarrow import RecordBatch  # noqa: PLC0415 - as everywhere in this room
+
+    return RecordBatch.from_pydict({"number": [number], "answer": [_pickled(answer)]})
+
+
+def _pieces(known: Sequence[P]) -> Table:
+    """Pieces that are at hand already, as rows of `PIECES`."""
+    from pyarrow import table  # noqa: PLC0415 - as everywhere in this room
+
+    return table(
+        {
+            "bucket": [part.bucket for part in known],
+            "is_piece": [True] * len(known),
+            "row": [_pickled(part) for part in known],
+        }
+    )
+
+
+def _received(name: str) -> Any:
+    """The task that was sent under that name."""
+    from pyspark import SparkFiles  # noqa: PLC0415 - few need Spark
+
+    return _unpickled(Path(SparkFiles.get(name)).read_bytes())
+
+
+def _pickled(value: Any) -> bytes:
+    from pyspark import cloudpickle  # noqa: PLC0415 - few need Spark
+
+    pickled: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return pickled
+
+
+def _each_pickled(items: Sequence[Any]) -> list[bytes]:
+    return [_pickled(item) for item in items]
+
+
+def _unpickled(value: Any) -> Any:
+    return pickle.loads(value)  # noqa: S301 - what we sent ourselves, to a cluster that runs our code anyway

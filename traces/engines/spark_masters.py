@@ -1,0 +1,66 @@
+"""Starts the Spark engine that a master asks for, and looks first whether anybody answers there.
+
+`spark` is for classic sessions, `spark_connect` for those of Spark Connect. Spark itself would wait for minutes where
+nobody answers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gapless.traces.engines import spark, spark_connect
+from gapless.traces.engines.engine import Engine, Progress
+from gapless.traces.problems import UsageError, shown
+
+WAITS = 8.0  # seconds for a machine to answer, before nobody is there
+PORTS = {"spark": 7077, "sc": 15002}  # where none is named
+
+
+@contextmanager
+def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[Engine]:
+    """The engine for that master; without one, for the session that is active. Raises UsageError."""
+    remote, classic = spark_connect.active() is not None, _classic_is_active()
+    if master is None and not remote and not classic:
+        master = os.environ.get("SPARK_REMOTE")  # what pyspark itself would take
+    asked = master is not None and master.startswith("sc://")
+    if master is not None and (asked or not (remote or classic)):
+        reach(master)
+    starts: Any = spark_connect.started if asked or (remote and not (master and classic)) else spark.started
+    with starts(master, partitions, progress) as engine:
+        yield engine
+
+
+def _classic_is_active() -> bool:
+    module = sys.modules.get("pyspark")
+    context = getattr(module, "SparkContext", None)  # the package without a JVM has none
+    return context is not None and context._active_spark_context is not None  # noqa: SLF001 - as `spark_session` asks
+
+
+def reach(master: str) -> None:
+    """See that somebody answers at a master that is a machine, or at one of several. Raises UsageError."""
+    match = re.match(r"(spark|sc)://([^/;]+)", master)
+    if not match:
+        return
+    why = ""
+    for place in match[2].split(","):
+        host, port = _place(place, PORTS[match[1]])
+        try:
+            with socket.create_connection((host, port), timeout=WAITS):
+                return
+        except OSError as error:
+            why = error.strerror or str(error)
+        except (UnicodeError, OverflowError) as error:  # no name of a machine, no number of a port
+            why = str(error)
+    raise UsageError(f"nobody answers at {shown(master)}: {shown(why)}")
+
+
+def _place(text: str, port: int) -> tuple[str, int]:
+    """A machine and its port, as `host:port`, `[address]:port`, or without the port."""
+    match = re.fullmatch(r"\[?(.+?)\]?(?::(\d+))?", text)
+    return (match[1], int(match[2] or port)) if match else (text, port)
