@@ -362,6 +362,7 @@ def _report(checks: Sequence[InputCheck], engine: str, seconds: float) -> Report
         marks=[mark for one in parts for mark in one.marks],
         parts=together(one.rows for one in parts),
         seconds=seconds,
+        interrupted=any(one.interrupted for one in checks),
     )
 
 

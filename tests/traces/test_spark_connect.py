@@ -120,7 +120,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(session: SparkSession, en
     finally:
         signal.signal(signal.SIGINT, before)
     assert told == sorted(told)
-    assert report.verdict == "inconclusive"
+    assert (report.verdict, report.exit_code) == ("inconclusive", 130)
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
     assert not session.is_stopped
     assert list(engine.each(_divide, [1, 2, 3], [1, 1, 1])) == [60, 30, 20]

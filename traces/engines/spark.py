@@ -3,7 +3,7 @@
 Items travel as data, and a worker reads the bytes that its item names. Only the pieces of `gather` are shuffled.
 `spark_connect` does the same where the session is one of Spark Connect, which knows no RDDs.
 
-A message to the JVM is never broken off: an interrupt waits for the answer.
+A message to the JVM is never broken off: an interrupt waits for the answer. While a session is started it ends the JVM.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[Spark]:
     """Spark, on the session that is active, or on one of our own until the end. Raises UsageError."""
     with _interrupts() as interrupts, ExitStack() as stack:
-        with interrupts.held():
-            context, ours = active_or_started(master)
-            if ours:
-                stack.callback(_stop, context, interrupts)
+        context, ours = active_or_started(master, interrupts.held)
+        if ours:
+            stack.callback(_stop, context, interrupts)
         yield Spark(context, interrupts, partitions, progress)
 
 
@@ -135,22 +134,24 @@ class _Interrupts:
     def __init__(self) -> None:
         self.holding = False
         self.waiting = False
+        self.ends: Callable[[], None] | None = None
 
     def told(self, *_: object) -> None:
         """Ctrl-C was pressed."""
-        if self.holding:
-            self.waiting = True
-        else:
+        if not self.holding:
             raise KeyboardInterrupt
+        self.waiting = True
+        if self.ends:
+            self.ends()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """A block that is not interrupted; whoever tried is heard at its end."""
-        self.holding = True
+    def held(self, ends: Callable[[], None] | None = None) -> Iterator[None]:
+        """A block that is not interrupted, as `Held` says; whoever tried is heard at its end."""
+        self.holding, self.ends = True, ends
         try:
             yield
         finally:
-            self.holding = False
+            self.holding, self.ends = False, None
             if self.waiting:
                 self.waiting = False
                 raise KeyboardInterrupt
