@@ -80,7 +80,7 @@ def check(
         split=split,
         specs=own,
     )
-    inputs = [one for path in paths for one in _named(Path(path))]
+    inputs = [one for path in paths for one in named(Path(path))]
     if client is not None and sum(one.source is None or "client" in one.source.beside for one in inputs) > 1:
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log beside its own"
@@ -169,7 +169,7 @@ class Input:
     problem: str = ""
 
 
-def _named(path: Path) -> list[Input]:
+def named(path: Path) -> list[Input]:
     """What a path names: one input, or every file that fits a pattern, or those of a folder that sources know."""
     if has_magic(str(path)) and not path.exists():
         matching = sorted(map(Path, glob(str(path), recursive=True)))  # noqa: PTH207 - it may begin at the root

@@ -13,14 +13,16 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
 import gapless
 from gapless import UsageError, check
+from gapless.spark import register
 from gapless.traces.engines import EngineName, spark_connect
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_connect import SparkConnect
-from gapless.traces.events import schema
+from gapless.traces.events import reading, schema
 from gapless.traces.problems import Unreadable
 from tests.support.connect_server import connect_server
 from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
@@ -141,6 +143,24 @@ def test_answers_come_in_order_and_what_cannot_be_read_is_one(engine: SparkConne
 def test_a_worker_that_dies_makes_no_verdict(engine: SparkConnect) -> None:
     with pytest.raises(Unreadable, match=r"Spark gave up: .*(exited unexpectedly|crashed)"):
         list(engine.each(_die, [1], [1]))
+
+
+@pytest.mark.skipif(not NIGHT, reason="by day, test_spark_tables reads them without Spark")
+def test_tables_are_read(session: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    write(path, told_of([0] * 20, mingled=1))
+    cut(path, 20)
+    register(session)  # type: ignore[arg-type]  # the stubs know classic sessions
+    events = session.read.format("gapless-events").schema("trace STRING, position BIGINT").option("split", "1")
+    found = events.load(str(path)).where("trace = 'T/7' AND position + 0 >= 0").toArrow()
+    assert found.to_pylist() == [
+        {"trace": row["trace"], "position": row["position"]}
+        for batch in reading.read(path)
+        for row in batch.to_pylist()
+        if row["trace"] == "T/7"
+    ]
+    with pytest.raises(PySparkException, match="there is no column colour; there are source, spec, trace"):
+        session.read.format("gapless-events").schema("colour STRING").load(str(path)).toArrow()
 
 
 def test_a_master_beside_a_session_is_refused(session: SparkSession) -> None:
