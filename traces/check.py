@@ -71,7 +71,7 @@ def check(
         paths = [paths]
     _refuse(profile, jobs, split)
     beside = Beside(Path(config) if config else None, Path(client) if client else None)
-    own = _own(specs)
+    own = own_specs(specs)
     options = Options(
         topic=topic,
         trace=trace,
@@ -124,7 +124,7 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
     return verdict_table.written(Path(folder))
 
 
-def _own(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
+def own_specs(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
     """The specs that a user brings. Raises UsageError where one of them is none."""
     try:
         own = tuple(spec for spec in loaded(specs) if SPECS.get(spec.name) is not spec)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from gapless.spec.catalog import SPECS, Spec
-from gapless.traces.check import named
+from gapless.spec.catalog import Spec
+from gapless.traces.check import named, own_specs
 from gapless.traces.events import reading
 from gapless.traces.events.event import utf8
 from gapless.traces.events.reading import EventStretch
@@ -22,7 +22,6 @@ from gapless.traces.sources.rocketmq.source import SOURCE
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store, store_folder
 from gapless.traces.spark.conditions import Spans
-from gapless.traces.specs import loaded
 
 STRETCH = 16 << 20  # bytes that one task reads
 
@@ -81,10 +80,7 @@ class EventTable:
 
 def event_table(paths: Sequence[Path], specs: Sequence[str] = (), split: int | None = None) -> EventTable:
     """The events of files, of folders of them, and of patterns. Raises UsageError where there are none."""
-    try:
-        own = tuple(spec for spec in loaded(specs) if SPECS.get(spec.name) is not spec)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    own = own_specs(specs)
     inputs = [one for path in paths for one in named(path.absolute())]
     for one in inputs:
         if one.source is None or one.source.kind != "event-trace":
