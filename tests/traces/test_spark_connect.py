@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from pyspark.sql.connect.session import SparkSession
 import gapless
 from gapless import UsageError, check
 from gapless.spark import register
+from gapless.spec.catalog import SPECS, text_of
 from gapless.traces.engines import EngineName, spark_connect
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_connect import SparkConnect
@@ -189,6 +191,20 @@ def test_the_archive_holds_the_package_and_is_the_same_each_time(tmp_path: Path)
     package = Path(gapless.__file__).parent
     assert {"gapless/__init__.py", "gapless/spec/language.py", "gapless/traces/engines/spark_archive.py"} <= names
     assert all((package.parent / name).is_file() for name in names)
+
+
+def test_specs_are_read_out_of_an_archive(tmp_path: Path) -> None:
+    """Kernels are made of their text."""
+    script = """if True:
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from gapless.spec import catalog
+        assert catalog.__file__.startswith(sys.argv[1])
+        print(len(catalog.text_of(catalog.SPECS["queue"].module)))
+    """
+    command = [sys.executable, "-c", script, str(archive(tmp_path))]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert int(ran.stdout) == len(text_of(SPECS["queue"].module))
 
 
 # -- what workers do -----------------------------------------------------------------------------------------------

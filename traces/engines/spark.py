@@ -9,12 +9,15 @@ A message to the JVM is never broken off: an interrupt waits for the answer. Whi
 from __future__ import annotations
 
 import signal
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_session import active_or_started, cause
 from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run
 from gapless.traces.problems import Unreadable
@@ -29,7 +32,11 @@ def started(master: str | None, partitions: int | None, progress: Progress | Non
     with _interrupts() as interrupts, ExitStack() as stack:
         context, ours = active_or_started(master, interrupts.held)
         if ours:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # workers fetch it until the end
             stack.callback(_stop, context, interrupts)
+            if not str(context.master).startswith("local"):
+                with interrupts.held():
+                    context.addPyFile(str(archive(folder)))
         yield Spark(context, interrupts, partitions, progress)
 
 

@@ -62,12 +62,11 @@ def _started(master: str, held: Held) -> SparkContext:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
     }
+    if re.match(r"local|spark://(localhost|127\.)", master):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     if master.startswith("local"):
-        settings |= {
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.executorEnv.PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
-        }
+        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+        settings |= {"spark.executorEnv.PYTHONPATH": paths}
     patience = ANSWERS if master.startswith("spark://") else None
     try:
         with held():
