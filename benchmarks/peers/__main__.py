@@ -30,6 +30,7 @@ BUILT = Path(__file__).parents[2] / "build" / "peers"
 
 
 def main() -> None:
+    """Build, run both in turn, show."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
