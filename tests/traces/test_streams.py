@@ -68,8 +68,11 @@ def judge(kept: KeptTraces, batches: Sequence[Sequence[Path]], first: int = 0, *
     return [judge_batch(Local(1), kept, first + n, paths, asked).to_pylist() for n, paths in enumerate(batches)]
 
 
-@pytest.mark.parametrize("profile", ["strict", "rocketmq"])
-@pytest.mark.parametrize("files", [1, 4, 25])
+DAYS = [(4, "strict"), (25, "rocketmq")]
+NIGHTS = [(1, "strict"), (1, "rocketmq"), (4, "rocketmq"), (25, "strict")]
+
+
+@pytest.mark.parametrize(("files", "profile"), DAYS + NIGHTS * NIGHT)
 def test_online_is_offline(files: int, profile: str, tmp_path: Path) -> None:
     events = every_kind()
     expected = at_once(events, tmp_path, profile=profile)
