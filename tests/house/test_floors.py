@@ -14,7 +14,7 @@ FLOORS = {
     ),
     "traces": (
         *("native", "specs", "problems", "options", "events", "replay", "rules", "report"),
-        *("judging", "engines", "sources", "check", "export", "warm"),
+        *("judging", "engines", "sources", "check", "export", "stories", "warm"),
     ),
     "properties": (
         *("processes", "simulation", "proof", "exploration", "fuzzing"),
