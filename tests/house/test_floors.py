@@ -13,8 +13,8 @@ FLOORS = {
         *("transactions", "store", "subject", "workloads", "warm"),
     ),
     "traces": (
-        *("native", "specs", "problems", "options", "events", "replay", "rules", "report"),
-        *("judging", "engines", "sources", "check", "export", "stories", "warm"),
+        *("native", "specs", "problems", "options", "events", "replay", "rules", "steps", "report"),
+        *("judging", "engines", "sources", "check", "export", "stories", "schemas", "warm"),
     ),
     "properties": (
         *("processes", "simulation", "proof", "exploration", "fuzzing"),
