@@ -12,7 +12,7 @@ from gapless.commands.terminal import failed, write
 
 if TYPE_CHECKING:
     from gapless.traces.report.threshold import Threshold
-    from gapless.traces.report.values import Report
+    from gapless.traces.report.values import Report, SourceRow
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable in which GitHub Actions names the file of a step's summary."""
@@ -43,11 +43,16 @@ def update(baseline: Path, report: Report, threshold: Threshold) -> Threshold:
     """Write the baseline anew; all that was found is known then. Exits with 2 where it cannot be written."""
     from gapless.traces.report.threshold import Threshold, baseline_of
 
-    if unread := [source.path for source in report.sources if source.verdict == "unreadable"]:
-        raise failed(f"{baseline}: not written, for {unread[0]} was not read")
+    if unread := [source.path for source in report.sources if not _was_read(source)]:
+        raise failed(f"{baseline}: not written, for {unread[0]} was not read to its end")
     now = baseline_of(report, threshold.severities)
     write(baseline, now.as_json())
     return Threshold(threshold.severities, {one.fingerprint: one.count for one in now.findings})
+
+
+def _was_read(source: SourceRow) -> bool:
+    """Whether all of a source was read, so that what is not found there is not there."""
+    return source.verdict != "unreadable" and not any(reason.startswith("interrupted") for reason in source.reasons)
 
 
 def tell_github(report: Report, threshold: Threshold, out: TextIO) -> None:

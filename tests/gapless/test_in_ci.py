@@ -7,7 +7,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import typer
 
+from gapless import check
+from gapless.commands.outcome import update
+from gapless.traces.report.threshold import Threshold
 from tests.support.command_line import ROOT, gapless
 from tests.support.event_files import append, index, opened, step, write
 
@@ -55,7 +59,18 @@ def test_a_baseline_hides_nothing_else() -> None:
     before = Path("known.json").read_text()
     done = gapless("check", "broken.ndjson", "--baseline", "known.json", "--update-baseline")
     assert (done.exit_code, Path("known.json").read_text()) == (2, before)
-    assert "not written, for broken.ndjson was not read" in done.stderr
+    assert "not written, for broken.ndjson was not read to its end" in done.stderr
+
+
+def test_what_was_interrupted_is_no_baseline() -> None:
+    departing("a/0")
+    report = check("bad.ndjson")
+    source = report.sources[0].model_copy(update={"reasons": ["interrupted after 1 of 2 bytes"]})
+    with pytest.raises(typer.Exit):
+        update(Path("known.json"), report.model_copy(update={"sources": [source]}), Threshold())
+    assert not Path("known.json").exists()
+    update(Path("known.json"), report, Threshold())
+    assert Path("known.json").exists()
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": 2, "findings": []}'])

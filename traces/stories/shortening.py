@@ -20,7 +20,7 @@ from gapless.traces.stories.playing import elements_of
 from gapless.traces.stories.story import Story
 
 MANY = 160  # events, of which parts are left out one after the other: the work grows with their square
-LONG = 24  # steps of a story
+LONG = 12  # steps of a story; with more, one that begins in a given state is easier to read
 
 
 class NotATale(Exception):  # noqa: N818 - it names a finding.
