@@ -88,6 +88,7 @@ def _step(spec: Spec, action: str) -> Schema:
     """An event of one step, with all its arguments."""
     arguments = spec.parameters[action]
     args = {
+        "type": "object" if arguments else ["object", "null"],
         "properties": {name: {"enum": [0, 1]} if name in spec.flags[action] else INT64 for name in arguments},
         "required": list(arguments),
         "additionalProperties": {"type": "null"},

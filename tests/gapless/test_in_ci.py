@@ -13,7 +13,7 @@ from gapless import check
 from gapless.commands.outcome import update
 from gapless.traces.report.threshold import Threshold
 from tests.support.command_line import ROOT, gapless
-from tests.support.event_files import append, index, opened, step, write
+from tests.support.event_files import Told, append, index, opened, step, write
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +25,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def departing(*traces: str) -> None:
     """A recording in which these traces depart."""
+    write(Path("bad.ndjson"), some_departing(*traces))
+
+
+def some_departing(*traces: str) -> list[Told]:
     some = [[opened(trace=t), append(0, 0, trace=t), index(0, 7, trace=t)] for t in traces]
-    write(Path("bad.ndjson"), [event for one in some for event in one])
+    return [event for one in some for event in one]
 
 
 def test_only_what_is_new_fails() -> None:
@@ -56,6 +60,8 @@ def test_a_baseline_hides_nothing_else() -> None:
     assert gapless("check", "bad.ndjson", "broken.ndjson", "--baseline", "known.json").exit_code == 2
     write(Path("unopened.ndjson"), [append(0, 0)])
     assert gapless("check", "bad.ndjson", "unopened.ndjson", "--baseline", "known.json").exit_code == 3
+    write(Path("bad.ndjson"), [*some_departing("a/0"), append(0, 0, trace="b/0")])
+    assert gapless("check", "bad.ndjson", "--baseline", "known.json").exit_code == 3, "b/0 was not judged"
     before = Path("known.json").read_text()
     done = gapless("check", "broken.ndjson", "--baseline", "known.json", "--update-baseline")
     assert (done.exit_code, Path("known.json").read_text()) == (2, before)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from gapless import DoesNotConform, assert_conforms
+from gapless import DoesNotConform, assert_conforms, check, collecting
 from tests.support.command_line import ROOT
 from tests.support.event_files import QUEUE, append, in_log, index, opened, write
 
@@ -56,7 +56,20 @@ def test_what_cannot_be_read_or_holds_nothing_fails(pytester: pytest.Pytester, t
     done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "-v", traces)
     assert done.ret == 1
     done.stdout.fnmatch_lines(["traces/queues.ndjson::whole FAILED*", "traces/unopened.ndjson::whole FAILED*"])
+    done.stdout.fnmatch_lines(["traces/unopened.ndjson::TopicTest/3 FAILED*", "TopicTest/3 is inconclusive."])
     done.stdout.fnmatch_lines(["*line 1: expected*", "*do not begin with open*"])
+
+
+def test_what_no_trace_tells_of_fails_the_whole(
+    pytester: pytest.Pytester, traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finding of a trace that the table calls sound, or does not know, is told all the same."""
+    report = check(traces / "queues.ndjson")
+    sound = [collecting.TraceVerdict("queue", "a/0", "conforms", None)]
+    monkeypatch.setattr(collecting, "_checked", lambda *_: (report, sound))
+    done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "-v", traces)
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(["traces/queues.ndjson::whole FAILED*", "*queue b/1 departs at*"])
 
 
 def test_a_story_that_is_not_the_first_of_its_kind_is_told_too(pytester: pytest.Pytester) -> None:
