@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo quick test bench night interop lock clean
+.PHONY: help setup demo quick test bench peers night interop lock clean
 
 # The first Python of at least 3.11; `make setup PYTHON=/usr/bin/python3.12` takes another.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
@@ -24,8 +24,9 @@ help:
 	@echo 'make demo    check a real broker store, whole and damaged; writes an HTML report'
 	@echo 'make quick   style, types and the tests of the rooms that differ from HEAD, or of ROOM=impl, but for the slow ones'
 	@echo 'make test    style, types and tests'
-	@echo 'make setup   build .venv (demo, test, bench, night and interop do so by themselves)'
+	@echo 'make setup   build .venv (demo, test, bench, peers, night and interop do so by themselves)'
 	@echo 'make bench   how fast the checker is, on a store of a million records'
+	@echo 'make peers   exploration beside Stateright, on the same model (wants cargo)'
 	@echo 'make night   the tests with ten thousand mutations and longer runs; proofs by two Z3s and ten seeds'
 	@echo 'make interop a real RocketMQ broker opens what our implementation wrote, and back (wants Java 17 and Maven)'
 	@echo 'make lock    choose the newest versions of all we depend on: rewrites constraints.txt'
@@ -47,6 +48,9 @@ test: .venv/ready
 
 bench: .venv/ready
 	$(VENV) -m benchmarks
+
+peers: .venv/ready
+	$(VENV) -m benchmarks.peers
 
 night: .venv/ready
 	GAPLESS_FUZZ=10000 HYPOTHESIS_PROFILE=night $(PYTEST)

@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import bigstore, bigtraces, reading
+from benchmarks import bigstore, bigtraces, dispatched, reading
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from gapless.properties.exploration.bounds import bound_of
@@ -99,6 +99,7 @@ def main() -> None:
         *_implementation_rows(stores, chosen.records),
         *_decided_rows(stores, chosen.records),
         *_reading_rows(stores, chosen.records // READ),
+        *_dispatched_rows(stores, chosen.records),
         *_trace_rows(stores, chosen.traces),
         *_explored_rows(),
     ]
@@ -235,9 +236,35 @@ def _trace_rows(stores: Path, traces: int) -> Iterator[Row]:
         path = _made_traces(stores, traces)
         whole = Extent(len(bigtraces.EVENTS) * traces, path.stat().st_size)
         for name, *engine in (("local", "local", None), ("Spark local[2]", "spark", "local[2]")):
-            call = f"rows.check_traces(*{(str(path), *engine)!r})"
-            command = [sys.executable, "-c", f"from benchmarks import rows; {call}"]
+            command = [sys.executable, "-c", _checking(path, *engine)]
             yield Row(f"{traces:,} traces of {len(bigtraces.EVENTS)} events, {name}", command, whole, scans=False)
+
+
+def _dispatched_rows(stores: Path, events: int) -> Iterator[Row]:
+    """Recorded events of dispatch, as NDJSON and as Parquet, here and beside what people would write instead."""
+    for suffix in dispatched.SUFFIXES:
+        path = stores / f"dispatched-{events}{suffix}"
+        if not path.exists():
+            stores.mkdir(parents=True, exist_ok=True)
+            dispatched.make(path, events)
+        whole = Extent(dispatched.count(events), path.stat().st_size)
+        name = f"events, {suffix[1:]}"
+        peers = [
+            (peer, function.__name__, more) for peer, _, function, more, form in dispatched.THERE if form == suffix
+        ]
+        first = f"{name}: {peers[0][0]}" if peers else ""
+        for peer, function, more in peers:
+            without = first if f"{name}: {peer}" != first else ""
+            command = _call(function, path, *more, of="dispatched")
+            yield Row(f"{name}: {peer}", command, whole, scans=False, without=without)
+        for jobs in (1, 2):
+            command = [sys.executable, "-c", _checking(path, "local", None, jobs)]
+            yield Row(f"{name}: check, jobs={jobs}", command, whole, scans=False, without=first)
+
+
+def _checking(path: Path, *how: str | int | None) -> str:
+    """A program that checks a file of events."""
+    return f"from benchmarks import rows; rows.check_traces(*{(str(path), *how)!r})"
 
 
 def _explored_rows() -> Iterator[Row]:

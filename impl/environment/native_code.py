@@ -24,15 +24,16 @@ os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, a
 class NativeCode:
     """The native code of one part of the package. `use`: calls all of it, with values of every type that it meets.
 
-    It may make use of other parts, and does not load its own.
+    It may make use of other parts, which then are loaded too.
     """
 
     def __init__(self, use: Callable[[], object]) -> None:
         self._use = use
         self.is_loaded = False
+        self._is_begun = False
 
     def load(self) -> None:
-        """Returns once all of it is in memory; the first calls in a process see to that."""
+        """Returns once all of it is in memory; at once to the thread that is loading it."""
         if self.is_loaded:
             return
         if get_ident() == _loader:
@@ -52,7 +53,8 @@ class NativeCode:
                 _loader = 0
 
     def _use_once(self) -> None:
-        if not self.is_loaded:
+        if not self._is_begun:
+            self._is_begun = True
             try:
                 self._use()
             finally:

@@ -178,13 +178,26 @@ class Messages:
         """Columns from (topic, queue id, body, properties) one by one. Raises Refused."""
         rows = tuple(messages)  # nobody changes that meanwhile
         found = columns_of(rows, RESERVED, LONGEST_PROPERTIES)
+        if found is None:  # rarer types, or something is wrong
+            rows = _plain(rows)
+            found = columns_of(rows, RESERVED, LONGEST_PROPERTIES)
         if found is None:
             return _of_each(rows)
         return cls([rows[first][:2] for first in found.firsts.tolist()], *found[1:])
 
 
+def _plain(rows: Listed) -> Listed:
+    """The same messages in the types that native code takes; `rows` as they are where one of them is no message."""
+    try:
+        return tuple(
+            (topic, queue, bytes(memoryview(body)), dict(properties.items())) for topic, queue, body, properties in rows
+        )
+    except (TypeError, ValueError, AttributeError):
+        return rows
+
+
 def _of_each(rows: Listed) -> Messages:
-    """Their columns, in plain Python: for messages of rarer types, and to say what is wrong. Raises Refused."""
+    """Their columns, in plain Python, which says what is wrong. Raises Refused."""
     index, which, bodies, extras = _QueueIndex(), [], [], []
     try:
         for topic, queue, body, properties in rows:

@@ -101,10 +101,6 @@ class Store(Transacting):
         """
         disk = RealDisk(where) if isinstance(where, str | Path) else where
         STORE_CODE.load()
-        return cls._open(disk, settings, clock, recorder)
-
-    @classmethod
-    def _open(cls, disk: Disk, settings: Settings | None, clock: Clock, recorder: Recorder | None) -> Self:
         store = None
         try:
             store = cls(Core.open(disk, settings, recorder), clock)
@@ -412,7 +408,7 @@ os.register_at_fork(after_in_child=_forked)
 def use_everything() -> None:
     """Append, build, flush, read, and find everything again."""
     small, disk = Settings(file_size=1 << 16, queue_file_size=4000, workers=1), MemoryDisk()
-    with Store._open(disk, small, wall_clock, None) as store:  # noqa: SLF001 - `open` would wait for this
+    with Store.open(disk, small) as store:
         store.append("orders", 0, b"one", tag="new")
         store.append("orders", 0, bytes(LARGE), tag="large")
         store.append_batch(Messages.of_list([("orders", 0, b"many", {})]))
@@ -422,8 +418,8 @@ def use_everything() -> None:
         store.get("orders", 0, 1)
         store.at(0)
         list(store.find("orders", 0, "key"))
-    Store._open(disk, small, wall_clock, None).abandon()  # noqa: SLF001
-    Store._open(disk, small, wall_clock, None).close()  # noqa: SLF001 - it looks at all of the log
+    Store.open(disk, small).abandon()
+    Store.open(disk, small).close()  # it looks at all of the log
 
 
 STORE_CODE = NativeCode(use_everything)

@@ -60,10 +60,7 @@ class StoreView(QueueReading):
     def open(cls, where: str | Path | Disk) -> Self:
         """A view of the store in a folder, or on a disk. Raises NotAStore, WrongFileSize, Damaged, StoreError."""
         VIEW_CODE.load()
-        return cls._open(RealDisk(where) if isinstance(where, str | Path) else where)
-
-    @classmethod
-    def _open(cls, disk: Disk) -> Self:
+        disk = RealDisk(where) if isinstance(where, str | Path) else where
         folder.require_a_store(disk)
         if not asked(partial(disk.names, folder.LOG), folder.LOG):
             raise NotAStore(f"{folder.LOG}: no file in it; wait until something is written")
@@ -247,7 +244,7 @@ def use_views() -> None:
     for body in (b"one", bytes(LARGE)):
         core.append(core.queues.named("orders", 0), body, b"", 0)
     core.close(0)
-    with StoreView._open(disk) as view:  # noqa: SLF001 - `open` would wait for this
+    with StoreView.open(disk) as view:
         view.read_batch("orders", 0, 0)
         view.get("orders", 0, 0)
         view.at(0)

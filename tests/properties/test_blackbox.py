@@ -19,6 +19,7 @@ from gapless.properties.machines.blackbox.subject_process import SentBody
 from gapless.properties.machines.blackbox.tally import BlackBoxTally
 from gapless.properties.machines.mismatch import Mismatch
 from tests.support import naive_store
+from tests.support.night import by_day
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +76,7 @@ def test_every_fault_of_the_naive_store_has_its_finding() -> None:
     assert tuple(FINDINGS) == naive_store.FAULTS
 
 
-@pytest.mark.parametrize(("fault", "finding"), FINDINGS.items())
+@pytest.mark.parametrize(("fault", "finding"), by_day(list(FINDINGS.items()), 1 / 2))
 def test_a_planted_fault_is_found(fault: str, finding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tally = run_cases(range(STORES), f"{NAIVE} {fault}", checked=False)

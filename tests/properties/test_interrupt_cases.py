@@ -13,7 +13,7 @@ from gapless.impl.files.log import CommitLog
 from gapless.properties.machines.interrupts import interrupt_cases
 from gapless.properties.machines.interrupts.interrupt_cases import VERBS, InterruptCase, every_point, some_points
 from gapless.properties.machines.interrupts.interrupting import Interrupter
-from tests.support.night import NIGHT
+from tests.support.night import NIGHT, by_day
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interrupts")]
 
@@ -21,11 +21,11 @@ POINTS = 12 if NIGHT else 3
 """Of each verb, some; `python -m gapless.properties.machines.interrupts` tries them all."""
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", by_day(list(VERBS), 1 / 2))
 def test_no_interrupt_loses_anything_or_leaves_a_message_half_there(verb: str) -> None:
     tally = some_points(verb, POINTS)
     assert not tally.failures
-    assert tally.points >= 3
+    assert tally.points >= POINTS - 1  # how many points a verb has varies a little
 
 
 def test_the_strict_check_passes_too() -> None:
@@ -58,12 +58,15 @@ settle = CommitLog.settle
 
 @pytest.mark.parametrize(
     ("verb", "owner", "name", "fault"),
-    [
-        ("append_batch.small", CommitLog, "settle", _forget),
-        ("append_batch.small", CommitLog, "settle", _leave_numbers),
-        ("wait_for", Pool, "_wait", _wait_on_a_condition),
-        ("open.clean", RealDisk, "unlock", lambda _disk: None),
-    ],
+    by_day(
+        [
+            ("append_batch.small", CommitLog, "settle", _forget),
+            ("append_batch.small", CommitLog, "settle", _leave_numbers),
+            ("wait_for", Pool, "_wait", _wait_on_a_condition),
+            ("open.clean", RealDisk, "unlock", lambda _disk: None),
+        ],
+        1 / 2,
+    ),
 )
 def test_a_planted_fault_is_found(
     verb: str, owner: type, name: str, fault: object, monkeypatch: pytest.MonkeyPatch

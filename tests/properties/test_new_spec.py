@@ -73,6 +73,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]
     return found
 
 
+@pytest.mark.xdist_group("new spec")  # one process runs its commands
 @pytest.mark.parametrize(
     ("command", "code", "says"),
     [

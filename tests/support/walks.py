@@ -24,6 +24,7 @@ from gapless.spec.catalog import PROFILES, SPECS, Spec, State
 from gapless.spec.language import Refused
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import kernel
+from tests.support.night import by_day
 
 Choose = Callable[[Sequence[Any]], Any]
 SMALL = (0, 1, 2, 3, 8, 9, 40, 100)
@@ -399,11 +400,10 @@ def broker(spec: Spec) -> str:
 
 
 EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NOBODY])
-EVERY_SPEC = pytest.mark.parametrize(
-    "spec",
-    [pytest.param(spec, id=name, marks=pytest.mark.xdist_group(f"walks of {name}")) for name, spec in SPECS.items()],
-)
+_ALL = [pytest.param(spec, id=name, marks=pytest.mark.xdist_group(f"walks of {name}")) for name, spec in SPECS.items()]
+EVERY_SPEC = pytest.mark.parametrize("spec", _ALL)
 """The tests of a spec are run by one process, for walks take a while."""
+SOME_SPECS = pytest.mark.parametrize("spec", by_day(_ALL, 1 / 2))
 
 
 def profiles_of(spec: Spec) -> list[str]:
@@ -411,15 +411,14 @@ def profiles_of(spec: Spec) -> list[str]:
     return list({spec.allowed(profile): profile for profile in (*PROFILES, NOBODY)}.values())
 
 
-EVERY_READING = pytest.mark.parametrize(
-    ("spec", "profile"),
-    [
-        pytest.param(spec, profile, id=f"{name}-{profile}", marks=pytest.mark.xdist_group(f"walks of {name}"))
-        for name, spec in SPECS.items()
-        for profile in profiles_of(spec)
-    ],
-)
+_READINGS = [
+    pytest.param(spec, profile, id=f"{name}-{profile}", marks=pytest.mark.xdist_group(f"walks of {name}"))
+    for name, spec in SPECS.items()
+    for profile in profiles_of(spec)
+]
+EVERY_READING = pytest.mark.parametrize(("spec", "profile"), _READINGS)
 """Every spec with every set of deviations."""
+SOME_READINGS = pytest.mark.parametrize(("spec", "profile"), by_day(_READINGS, 1 / 2))
 
 
 def drawing(data: st.DataObject) -> Choose:

@@ -51,7 +51,7 @@ from tests.support.event_files import (
     table_in,
     told_of,
 )
-from tests.support.walks import EVERY_PROFILE, EVERY_READING, drawing, walk
+from tests.support.walks import EVERY_PROFILE, SOME_READINGS, drawing, walk
 
 FEWER = settings(max_examples=max(1, settings().max_examples // 5))
 
@@ -439,7 +439,7 @@ def test_unreadable_files_are_told_before_anything_is_judged(tmp_path: Path) -> 
 # -- compiled and plain --------------------------------------------------------------------------------------------
 
 
-@EVERY_READING
+@SOME_READINGS
 @FEWER  # an example reads a file twice, and there are four for every spec
 @given(data=st.data())
 def test_both_readings_of_a_file_say_the_same(

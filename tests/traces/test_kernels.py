@@ -35,6 +35,8 @@ from tests.support.walks import (
     EVERY_SPEC,
     INT64,
     NOBODY,
+    SOME_READINGS,
+    SOME_SPECS,
     Offer,
     broker,
     drawing,
@@ -165,7 +167,7 @@ def _named(spec: str, event: Event) -> tuple[str, dict[str, int]]:
 
 
 @pytest.mark.slow
-@EVERY_READING
+@SOME_READINGS
 def test_every_action_deviation_and_reason_is_met_on_walks(spec: Spec, profile: str) -> None:
     """Agreement says nothing of what no walk meets: on these all agree, and nothing is left out."""
     offers = walks(spec, profile)
@@ -305,7 +307,7 @@ def without_guard(source: str, leaves: Sequence[int]) -> str:
 
 
 @pytest.mark.slow
-@EVERY_SPEC
+@SOME_SPECS
 def test_a_kernel_that_lacks_one_guard_is_found_out(spec: Spec) -> None:
     of = kernel(spec.name)
     refused = [(profile, offer) for profile in profiles_of(spec) for offer in walks(spec, profile) if offer.rule]

