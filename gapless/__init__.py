@@ -8,18 +8,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gapless.conformance import DoesNotConform, assert_conforms
     from gapless.impl.records.errors import StoreError
     from gapless.impl.store.core import Settings
     from gapless.impl.store.store import Store
+    from gapless.properties.machines.stateful.spec_machine import machine_for
     from gapless.traces.check import check
     from gapless.traces.problems import UsageError
     from gapless.traces.report.values import Finding, Report
 
-__all__ = ["Finding", "Report", "Settings", "Store", "StoreError", "UsageError", "check"]
+__all__ = [
+    "DoesNotConform",
+    "Finding",
+    "Report",
+    "Settings",
+    "Store",
+    "StoreError",
+    "UsageError",
+    "assert_conforms",
+    "check",
+    "machine_for",
+]
 
 _HOMES = {
     **dict.fromkeys(("Report", "check"), "traces.check"),  # which knows the rows that a report can have
+    **dict.fromkeys(("DoesNotConform", "assert_conforms"), "conformance"),
     "UsageError": "traces.problems",
+    "machine_for": "properties.machines.stateful.spec_machine",
     "Finding": "traces.report.values",
     "Settings": "impl.store.core",
     "Store": "impl.store.store",

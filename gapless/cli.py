@@ -6,12 +6,15 @@ import typer
 
 from gapless.commands.audit import audit
 from gapless.commands.check import check
+from gapless.commands.configured import defaults
 from gapless.commands.explain import explain
 from gapless.commands.explore import explore
 from gapless.commands.prove import prove
 from gapless.commands.record import record
 from gapless.commands.rules import rules
+from gapless.commands.schema import schema
 from gapless.commands.serve import serve
+from gapless.commands.steps import steps
 from gapless.commands.trace import trace
 from gapless.commands.warm import warm
 
@@ -38,6 +41,10 @@ Examples:
 
   gapless rules                                    what is checked, and what goes wrong without it
 
+  gapless steps queue                              what a recorder writes: steps, arguments, units
+
+  gapless schema events                            the same as a JSON Schema; also of report and client
+
   gapless prove transaction                        that the model keeps its own invariants, from any state
 
   gapless prove lease.py                           the same of a spec of yours (docs/your-own-spec.md)
@@ -55,7 +62,15 @@ Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usag
 app = typer.Typer(
     help=EXAMPLES, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
 )
-for command in (check, explain, trace, record, prove, rules, explore, audit, warm):
+
+
+@app.callback()
+def configured(context: typer.Context) -> None:
+    """What `[tool.gapless]` says, where a command line says nothing."""
+    context.default_map = {**defaults(), **(context.default_map or {})}
+
+
+for command in (check, explain, trace, record, prove, rules, steps, schema, explore, audit, warm):
     app.command()(command)
 app.add_typer(serve, name="serve")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from gapless.commands.options import ClientOption, ConfigOption, Paths, ProfileOption, SpecOption
+from gapless.commands.outcome import AlsoFails, tell_github, threshold_of, update
 from gapless.commands.terminal import Terminal, failed, printing, progress_bar, telling, write
 from gapless.traces.engines import EngineName
 from gapless.traces.report.formats import FORMATS
@@ -60,6 +62,20 @@ def check(
         Path | None,
         typer.Option(help="Make a directory of Parquet files: the verdict of every trace.", show_default=False),
     ] = None,
+    fail_on: Annotated[
+        list[AlsoFails] | None,
+        typer.Option(help="Exit with 1 for these, too: hazard, anomaly (repeatable).", show_default=False),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="A file of findings that are known: only others fail.", dir_okay=False, show_default=False),
+    ] = None,
+    update_baseline: Annotated[  # noqa: FBT002 - a flag is what it is
+        bool, typer.Option("--update-baseline", help="Write what is found into the baseline's file: it is known now.")
+    ] = False,
+    github: Annotated[  # noqa: FBT002 - as above
+        bool, typer.Option("--github", help="Print annotations of GitHub Actions, and write the step's summary.")
+    ] = False,
     verbose: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--verbose", "-v", help="Show every queue and rule.")
     ] = False,
@@ -70,6 +86,7 @@ def check(
     from gapless.traces.problems import UsageError
     from gapless.traces.report.text import text
 
+    threshold = threshold_of(baseline, fail_on or (), update=update_baseline)
     try:
         with telling(), progress_bar() as progress:
             report = run(
@@ -89,10 +106,15 @@ def check(
             )
     except UsageError as error:
         raise failed(str(error)) from None
+    if baseline is not None and update_baseline:
+        threshold = update(baseline, report, threshold)
+    code = threshold.exit_code(report)
     wanted = [(form, path) for form in FORMATS if (path := files[form.option])]
-    with printing(report.exit_code):
+    with printing(code):
         for form, path in wanted:
-            write(path, form.written(report))
+            write(path, form.written(report, threshold))
+        if github:
+            tell_github(report, threshold, sys.stderr if Path("-") in files.values() else sys.stdout)
         if Path("-") not in files.values():
             text(report, Terminal(highlight=False, soft_wrap=True), verbose=verbose)
             for form, path in wanted:
@@ -100,4 +122,6 @@ def check(
                     print(f"{form.option}: {path}")
             if verdicts and verdicts.is_dir():
                 print(f"verdicts: {verdicts}")
-    raise typer.Exit(report.exit_code)
+        for line in threshold.told(report):
+            typer.echo(f"gapless: {line}", err=True)
+    raise typer.Exit(code)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gapless.commands.options import ClientOption, ConfigOption, OnePath, ProfileOption, SpecOption
-from gapless.commands.terminal import failed, printing, progress_bar, telling
+from gapless.commands.terminal import failed, printing, progress_bar, telling, write
+
+if TYPE_CHECKING:
+    from gapless.traces.report.values import Report
 
 
 def explain(
@@ -19,6 +23,10 @@ def explain(
     config: ConfigOption = None,
     client: ClientOption = None,
     spec: SpecOption = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Write the first departure as a .story file, which pytest runs.", show_default=False),
+    ] = None,
 ) -> None:
     """Tell the shortest story of one trace: where it departs and why, or that it does not."""
     from gapless.traces.check import check
@@ -26,6 +34,8 @@ def explain(
     from gapless.traces.report.text import explained
 
     name, own = profile and profile.value, spec or ()
+    if save is not None and save.suffix != ".story":
+        raise failed(f"{save}: a file that ends in .story was expected")
     try:
         with telling(), progress_bar() as progress:
             report = check(
@@ -37,4 +47,28 @@ def explain(
     with printing(code):
         for line in lines:
             print(line)
+    if save is not None:
+        _save(save, path, trace, report, list(own), config)
     raise typer.Exit(code)
+
+
+def _save(save: Path, path: Path, trace: str, report: Report, specs: list[str], config: Path | None) -> None:
+    """Write the story of what was found first; say so, or why there is none. Exits with 2 where it cannot be told."""
+    from gapless.traces.options import Options
+    from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
+    from gapless.traces.specs import loaded
+    from gapless.traces.stories.saving import saved_story
+    from gapless.traces.stories.shortening import NotATale
+
+    found = [finding for finding in report.violations if finding.trace == shown(trace)]
+    if not found:
+        raise failed(f"{save}: not written, for {shown(trace)} does not depart")
+    options = Options(profile=report.profile, specs=loaded(specs))
+    try:
+        text = saved_story(path, trace, found[0], options, config=config, beside=save.parent)
+    except (UsageError, Unreadable, NothingThere, NotATale) as error:
+        raise failed(f"{save}: not written: {error}") from None
+    except OSError as error:
+        raise failed(f"{save}: not written ({error.strerror})") from None
+    write(save, text)
+    print(f"story: {save}")

@@ -13,8 +13,8 @@ FLOORS = {
         *("transactions", "store", "subject", "workloads", "warm"),
     ),
     "traces": (
-        *("native", "specs", "problems", "options", "events", "replay", "rules", "report"),
-        *("judging", "engines", "sources", "check", "export", "spark", "warm"),
+        *("native", "specs", "problems", "options", "events", "replay", "rules", "steps", "report"),
+        *("judging", "engines", "sources", "check", "export", "stories", "schemas", "spark", "warm"),
     ),
     "properties": (
         *("processes", "simulation", "proof", "exploration", "fuzzing"),

@@ -177,6 +177,11 @@ def test_the_door_opens_from_the_wheel(theirs: Path) -> None:
     assert (theirs / "site/bin/gapless").exists()
 
 
+def test_pytest_finds_the_plugin_in_the_wheel(theirs: Path) -> None:
+    told = run("-m", "pytest", "--help", "-p", "no:cacheprovider", cwd=theirs.parent, path=(theirs / "site",))
+    assert "--gapless-traces=N" in told
+
+
 def test_the_working_tree_imports_as_one_package(tmp_path: Path) -> None:
     place = run("-c", ONE_MODULE, cwd=tmp_path, path=(ROOT,)).strip()
     assert Path(place).resolve() == ROOT / "spec/language.py"

@@ -6,7 +6,7 @@ This is the arbiter. The compiled kernels judge everything; what they refuse, or
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import signature
@@ -261,16 +261,21 @@ def story(
     width = column(calls)
     lines = [title, ""]
     lines += [f"  {n}. {text:<{width}}   {what}" for n, (text, what) in enumerate(calls, 1)]
-    here = values_told({name: _in_words(departure, name, value) for name, value in departure.here.items()})
-    of_event = departure.rule.partition("/")[2] in OF_EVENTS
-    lines += ["", f"{'Not so' if of_event else f'{departure.event[0]} needs'}: {departure.because}."]
-    lines += [f"Here: {here}."] if here else []
-    lines += also
-    lines += [f"Otherwise {departure.otherwise}."]
+    lines += ["", *reasons(departure, also)]
     if departure.left_out:
         total = departure.number
         lines += [f"{departure.left_out:,} of {total:,} events do not matter to this and are left out."]
     return [*lines, f"Again: {again}"]
+
+
+def reasons(departure: Departure, also: Sequence[str] = ()) -> Iterator[str]:
+    """What the step needs that departs, the values at hand, and what goes wrong otherwise."""
+    of_event = departure.rule.partition("/")[2] in OF_EVENTS
+    yield f"{'Not so' if of_event else f'{departure.event[0]} needs'}: {departure.because}."
+    if here := values_told({name: _in_words(departure, name, value) for name, value in departure.here.items()}):
+        yield f"Here: {here}."
+    yield from also
+    yield f"Otherwise {departure.otherwise}."
 
 
 def _became_of(step: StoryStep) -> str:

@@ -18,7 +18,7 @@ def life(spec: Spec, events: Sequence[Taken], options: Options) -> list[str]:
 
     Where several states are possible, for outcomes are unknown, it is told for one that needs the fewest deviations.
     """
-    lines = list(_lines(spec, events, options))
+    lines = list(told_steps(spec, events, options))
     width = column(lines)
     numbered = [f"{n:>3}. {text:<{width}}   {what}".rstrip() for n, (text, what) in enumerate(lines, 1)]
     if len(numbered) <= TOLD:
@@ -27,8 +27,8 @@ def life(spec: Spec, events: Sequence[Taken], options: Options) -> list[str]:
     return [*numbered[: TOLD // 2], left_out, *numbered[-TOLD // 2 :]]
 
 
-def _lines(spec: Spec, events: Sequence[Taken], options: Options) -> Iterator[tuple[str, str]]:
-    """Every step as a call, and what is told of it."""
+def told_steps(spec: Spec, events: Sequence[Taken], options: Options) -> Iterator[tuple[str, str]]:
+    """Every step up to where the trace departs, as a call, and what is told of it."""
     replayed = Replay(spec, options)
     for taken in events:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -40,11 +41,11 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
     for terminals, for what conforms and for few rows. No line is wrapped: the width changes nothing.
     """
     report = wording.cleaned(report)
-    told = sections(report)
+    shown = sections(report)
     parts = (
         _sources(report, verbose=verbose),
-        *(_table(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if s.detail),
-        *(_rows(report, s, verbose=verbose, terminal=console.is_terminal) for s in told if not s.detail),
+        *(_table(report, s, verbose=verbose, terminal=console.is_terminal) for s in shown if s.detail),
+        *(_rows(report, s, verbose=verbose, terminal=console.is_terminal) for s in shown if not s.detail),
         _not_exercised(report, verbose=verbose),
         _allowed(report, verbose=verbose),
         _hazards(report),
@@ -54,7 +55,14 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
         if part:
             for line in (*part, Text()):
                 _say(console, line)
-    _say(console, Text.assemble(_verdict(report.verdict), f": {wording.sentence(report, told)}"))
+    _say(console, Text.assemble(_verdict(report.verdict), f": {wording.sentence(report, shown)}"))
+
+
+def as_text(report: Report, *, verbose: bool = False) -> str:
+    """The report as a text without colours."""
+    paper = StringIO()
+    text(report, Console(file=paper, color_system=None, width=80), verbose=verbose)
+    return paper.getvalue().rstrip()
 
 
 def _say(console: Console, line: Text) -> None:

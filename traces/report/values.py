@@ -6,6 +6,7 @@ These models are the `--json` output; `schema` is raised when a key changes its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_serializer, model_validator
@@ -152,6 +153,11 @@ class Report(Model):
         if name in parts:
             return parts[name]
         raise AttributeError(f"a report has no {name!r}")
+
+    def __str__(self) -> str:
+        """The report as text, as a pipe gets it."""
+        text: str = resolve_name("gapless.traces.report.text:as_text")(self)
+        return text
 
     @property
     def exit_code(self) -> int:

@@ -1,0 +1,216 @@
+"""Recordings and stories as pytest's tests. A recording is checked once, when its tests are collected."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from gapless.conformance import DoesNotConform
+from gapless.traces.check import check
+from gapless.traces.events.files import is_event_file
+from gapless.traces.problems import UsageError, shown
+from gapless.traces.report.values import Finding, Report
+from gapless.traces.sources.registry import recognised
+from gapless.traces.stories.playing import differences, text_of
+from gapless.traces.stories.story import NoStory, is_story, read
+
+WHOLE = "whole"
+"""The test of what is not the matter of one trace: nothing to judge, a file that cannot be read."""
+
+
+class Failing(AssertionError):  # noqa: N818 - it names an outcome.
+    """A test fails; the message is all that is to be shown of it."""
+
+
+def _options(config: pytest.Config) -> dict[str, Any]:
+    """What pytest was asked for, as `check` takes it."""
+    return {"profile": config.getoption("gapless_profile"), "specs": tuple(config.getoption("gapless_spec"))}
+
+
+# -- recordings ----------------------------------------------------------------------------------------------------
+
+
+def recording_file(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The tests of a file, if it holds events; a client log, which may be called like one, holds none."""
+    if not is_event_file(path) or path.name == "client.ndjson":
+        return None
+    return RecordingFile.from_parent(parent, path=path)
+
+
+def recording_folder(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The tests of a folder, if it is a recording."""
+    try:
+        known = recognised(path)
+    except OSError:
+        return None
+    return None if known is None else RecordingFolder.from_parent(parent, path=path)
+
+
+@dataclass(frozen=True)
+class TraceVerdict:
+    """A trace of a recording as the verdict table has it. `rule`: that it breaks, if it departs."""
+
+    spec: str
+    trace: str
+    verdict: str
+    rule: str | None
+
+
+class RecordingFile(pytest.File):
+    """A file of events."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each trace."""
+        return _tests_of(self)
+
+
+class RecordingFolder(pytest.Directory):
+    """A store, or another folder that is a recording as a whole."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each trace."""
+        return _tests_of(self)
+
+
+def _tests_of(recording: pytest.File | pytest.Directory) -> Iterator[pytest.Item]:
+    """A test for each trace that was judged; one for all if they are many, or if something else is wrong."""
+    report, judged = _checked(recording.path, recording.config)
+    told = {finding.trace for finding in report.violations}
+    departing = {shown(one.trace) for one in judged if one.verdict == "departs"}
+    if not judged or len(judged) > recording.config.getoption("gapless_traces"):
+        yield RecordingItem.from_parent(recording, name=WHOLE, report=report)
+        return
+    if any(source.reasons for source in report.sources) or not told <= departing:
+        yield RecordingItem.from_parent(recording, name=WHOLE, report=report)
+    names = Counter(one.trace for one in judged)
+    for one in judged:
+        name = one.trace if names[one.trace] == 1 else f"{one.spec} {one.trace}"
+        yield TraceItem.from_parent(recording, name=shown(name), report=report, judged=one)
+
+
+def _checked(path: Path, config: pytest.Config) -> tuple[Report, list[TraceVerdict]]:
+    """The report of a recording, and the verdict of every trace in its order. Raises CollectError."""
+    with tempfile.TemporaryDirectory(prefix="gapless-") as folder:
+        table = Path(folder) / "verdicts"
+        try:
+            report = check(path, verdicts=table, **_options(config))
+        except UsageError as error:
+            raise pytest.Collector.CollectError(str(error)) from None
+        rows = [row for file in sorted(table.glob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
+    found = {
+        (row["spec"], row["trace"]): TraceVerdict(row["spec"], row["trace"], row["verdict"], row["rule"])
+        for row in sorted(rows, key=lambda row: (row["spec"], row["trace"]))
+    }
+    return report, list(found.values())
+
+
+class RecordingItem(pytest.Item):
+    """A recording as a whole."""
+
+    def __init__(self, *, report: Report, **more: Any) -> None:
+        super().__init__(**more)
+        self.report = report
+
+    def runtest(self) -> None:
+        """Fail unless it conforms."""
+        if self.report.verdict != "conforms":
+            raise DoesNotConform(self.report)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The report alone."""
+        return _shown(self, excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Where pytest says that the test stands."""
+        return self.path, None, f"gapless: {self.name}"
+
+
+class TraceItem(pytest.Item):
+    """One trace of a recording."""
+
+    def __init__(self, *, report: Report, judged: TraceVerdict, **more: Any) -> None:
+        super().__init__(**more)
+        self.report = report
+        self.judged = judged
+
+    def runtest(self) -> None:
+        """Fail with the trace's story unless it conforms."""
+        if self.judged.verdict == "conforms":
+            return
+        if self.judged.verdict != "departs":
+            reasons = [reason for source in self.report.sources for reason in source.reasons]
+            raise Failing("\n".join([f"{shown(self.judged.trace)} is {self.judged.verdict}.", *reasons]))
+        raise Failing("\n\n".join("\n".join(finding.story or [finding.message]) for finding in self._findings()))
+
+    def _findings(self) -> list[Finding]:
+        """What is wrong with the trace. Where another stands for it in the report, it is checked by itself."""
+        mine = shown(self.judged.trace)
+        found = [one for one in self.report.violations if (one.spec, one.trace) == (self.judged.spec, mine)]
+        if not found:
+            again = check(self.path, trace=self.judged.trace, **_options(self.config))
+            found = [one for one in again.violations if one.trace == mine]
+        if not found:
+            raise Failing(f"{mine} departs: {self.judged.rule}")
+        return found
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The stories alone."""
+        return _shown(self, excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Where pytest says that the test stands."""
+        return self.path, None, f"gapless: {self.name}"
+
+
+def _shown(item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException], style: Any) -> Any:
+    """What pytest prints of a failure: of ours the message alone, which is a text for people."""
+    if isinstance(excinfo.value, Failing | DoesNotConform):
+        return str(excinfo.value)
+    return pytest.Item.repr_failure(item, excinfo, style)
+
+
+# -- stories -------------------------------------------------------------------------------------------------------
+
+
+def story_file(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The test of a story. Other files of this name are left alone unless pytest was asked for what is ours."""
+    if not is_story(path) and not parent.config.getoption("gapless"):
+        return None
+    return StoryFile.from_parent(parent, path=path)
+
+
+class StoryFile(pytest.File):
+    """A file with a story."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Its only test."""
+        yield StoryItem.from_parent(self, name="story")
+
+
+class StoryItem(pytest.Item):
+    """A story: what it says of its steps is what becomes of them."""
+
+    def runtest(self) -> None:
+        """Fail with the story as it goes now."""
+        try:
+            story = read(self.path)
+        except NoStory as error:
+            raise Failing(str(error)) from None
+        if wrong := list(differences(story)):
+            now = text_of(story).rstrip()
+            raise Failing("\n".join([f"{shown(self.path.name)} goes otherwise.", "", *wrong, "", "It goes:", "", now]))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What differs, and the story as it goes."""
+        return _shown(self, excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Where pytest says that the test stands."""
+        return self.path, None, f"gapless: {self.path.stem}"

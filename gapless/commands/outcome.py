@@ -1,0 +1,70 @@
+"""What a check comes to for the machine that asked: baseline, exit code, annotations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from gapless.commands.terminal import failed, write
+
+if TYPE_CHECKING:
+    from gapless.traces.report.threshold import Threshold
+    from gapless.traces.report.values import Report, SourceRow
+
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""The variable in which GitHub Actions names the file of a step's summary."""
+
+
+class AlsoFails(StrEnum):
+    """What fails a check if it is asked for."""
+
+    hazard = "hazard"
+    anomaly = "anomaly"
+
+
+def threshold_of(baseline: Path | None, also: Sequence[AlsoFails], *, update: bool) -> Threshold:
+    """What lets the check fail. Exits with 2 where the baseline cannot be read."""
+    from gapless.traces.problems import UsageError
+    from gapless.traces.report.threshold import Threshold, read_baseline
+
+    if update and baseline is None:
+        raise failed("--update-baseline: there is no --baseline FILE to update")
+    try:
+        known = read_baseline(baseline) if baseline is not None and not update else {}
+    except UsageError as error:
+        raise failed(str(error)) from None
+    return Threshold(frozenset({"violation", *(one.value for one in also)}), known)
+
+
+def update(baseline: Path, report: Report, threshold: Threshold) -> Threshold:
+    """Write the baseline anew; all that was found is known then. Exits with 2 where it cannot be written."""
+    from gapless.traces.report.threshold import Threshold, baseline_of
+
+    if unread := [source.path for source in report.sources if not _was_read(source)]:
+        raise failed(f"{baseline}: not written, for {unread[0]} was not read to its end")
+    now = baseline_of(report, threshold.severities)
+    write(baseline, now.as_json())
+    return Threshold(threshold.severities, {one.fingerprint: one.count for one in now.findings})
+
+
+def _was_read(source: SourceRow) -> bool:
+    """Whether all of a source was read, so that what is not found there is not there."""
+    return source.verdict != "unreadable" and not any(reason.startswith("interrupted") for reason in source.reasons)
+
+
+def tell_github(report: Report, threshold: Threshold, out: TextIO) -> None:
+    """Print the annotations, and add to the step's summary, if GitHub says where. Exits with 2 where it cannot."""
+    from gapless.traces.report.github import commands, summary
+
+    out.write(commands(report, threshold))
+    if path := os.environ.get(SUMMARY):
+        try:
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(summary(report, threshold))
+        except OSError as error:
+            raise failed(
+                f"{path}: cannot be written ({error.strerror}), expected the file of a step's summary"
+            ) from None

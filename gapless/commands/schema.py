@@ -1,0 +1,43 @@
+"""`gapless schema`."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from gapless.commands.options import SpecOption
+from gapless.commands.specs import chosen
+from gapless.commands.terminal import printing
+from gapless.spec.catalog import SPECS
+
+
+class Described(StrEnum):
+    """What there is a schema of."""
+
+    report = "report"
+    events = "events"
+    client = "client"
+
+
+def schema(
+    what: Annotated[
+        Described,
+        typer.Argument(
+            help="report: what check --json writes; events: a line of a file of events; client: of a client log.",
+            show_default=False,
+        ),
+    ],
+    spec: SpecOption = None,
+) -> None:
+    """Print a JSON Schema (draft 2020-12): of the report, of a line of events, of a line of a client log.
+
+    With --spec, events may belong to specs of yours, too.
+    """
+    from gapless.traces.schemas import SCHEMAS
+
+    specs = {**SPECS, **{one.name: one for one in (chosen(spec) if spec else ())}}
+    with printing(0):
+        print(json.dumps(SCHEMAS[what.value](specs), indent=1, ensure_ascii=False))

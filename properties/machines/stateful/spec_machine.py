@@ -1,0 +1,175 @@
+"""A state machine for any spec and whoever implements it: every step is offered, and both take it, or both refuse.
+
+The implementation is a class with a method for each step of the spec, called with its arguments by name:
+
+    class LeaseService:
+        refused = (LeaseError,)                       # what it raises where it refuses; then nothing has changed
+        absent = {"expire": "time is not simulated"}  # steps that it has not, and why
+        unknown = {"clock": "nobody asks for it"}     # fields of the state that it cannot tell, and why
+
+        def grant(self, worker, token): ...
+        def as_spec(self): return {"held": self.holder is not None, "tokens": {1: 7}}
+
+`as_spec` tells every field of the spec's state, a Map as a dict of what is not its default; after each step it is
+compared with the model as a whole. A machine is made by calling the class without arguments, and `close`, if there is
+one, is called in the end.
+"""
+
+from __future__ import annotations
+
+import unittest
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar
+
+from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from gapless.properties.machines.side_by_side import SideBySide, StepMismatch, shortest
+from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
+from gapless.properties.machines.stateful.likely_arguments import likely, values_near
+from gapless.properties.machines.stateful.log_machine import LogMachine
+from gapless.properties.machines.stateful.queue_machine import QueueMachine
+from gapless.properties.machines.stateful.subject_machine import SubjectMachine
+from gapless.properties.subject import Subject
+from gapless.spec.catalog import PROFILES, STRICT, Spec
+from gapless.traces.specs import load
+
+SHARE = 0.1  # of the steps that are offered, at least, both sides must take
+STORES: dict[str, type[SubjectMachine]] = {"log": LogMachine, "queue": QueueMachine, "dispatch": DispatchMachine}
+"""The machines of whole stores, which crash them and interleave their workers, by spec."""
+
+
+class Unhealthy(AssertionError):  # noqa: N818 - it names a finding.
+    """A run that passed, and shows little: hardly any step was taken, or one never."""
+
+
+class _Case:
+    """What `TestCase` of a machine is: the test of Hypothesis, with a story and a question behind it.
+
+    Where both differ, the story is made as short as leaving out steps makes it, in place of Hypothesis' own shrinking,
+    which knows less of it. Where they do not, it is asked whether the run showed anything.
+    """
+
+    def __get__(self, machine: object, kind: type[SpecMachine]) -> type[unittest.TestCase]:
+        base: Any = RuleBasedStateMachine.__dict__["TestCase"].__get__(None, kind)
+
+        class TestCase(base):  # type: ignore[misc] # it is made while the program runs
+            """One run."""
+
+            settings = settings(
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                phases=[Phase.explicit, Phase.reuse, Phase.generate],
+                report_multiple_bugs=False,
+            )
+
+            def runTest(self) -> None:  # noqa: N802 - as unittest has it
+                """Run, and fail where both differ, or where the run shows nothing."""
+                __tracebackhide__ = True  # so that pytest shows the story, and not how it was found
+                kind.taken.clear()
+                kind.offered.clear()
+                try:
+                    super().runTest()
+                except StepMismatch as found:
+                    raise shortest(kind.spec, kind.make, kind.profile, found).with_traceback(None) from None
+                kind.require_health()
+
+        TestCase.__name__ = TestCase.__qualname__ = kind.__name__
+        return TestCase
+
+
+class SpecMachine(RuleBasedStateMachine):
+    """An implementation and its model. `machine_for` makes one for a spec and a class."""
+
+    spec: ClassVar[Spec]
+    make: ClassVar[Callable[[], Any]]
+    profile: ClassVar[str]
+    share: ClassVar[float]
+    rare: ClassVar[frozenset[str]]
+    steps: ClassVar[tuple[str, ...]]
+    taken: ClassVar[Counter[str]]
+    offered: ClassVar[Counter[str]]
+    TestCase = _Case()  # type: ignore[assignment] # a property of the class, as that of Hypothesis
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.both = SideBySide(self.spec, type(self).make, self.profile)
+
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
+        """Any step, with arguments that are likely to be taken, or with any."""
+        model = self.both.model
+        name = data.draw(st.sampled_from(self.steps))
+        near, flags = values_near(self.spec, model), self.spec.flags[name]
+        args = tuple(data.draw(st.sampled_from((1, 0) if a in flags else near)) for a in self.spec.parameters[name])
+        if data.draw(st.sampled_from((True, True, False))):
+            args = likely(self.spec, model, name, args, self.profile)
+        took = self.both.offer((name, args))
+        if took is not None:
+            event(f"{self.spec.name}.{name}", "taken" if took else "refused")
+            self.offered[name] += 1
+            self.taken[name] += took
+
+    def teardown(self) -> None:
+        """The implementation is closed."""
+        if hasattr(self, "both"):
+            self.both.close()
+
+    @classmethod
+    def require_health(cls) -> None:
+        """Raises Unhealthy where the run took too few steps to show anything."""
+        taken, offered = cls.taken.total(), cls.offered.total()
+        if taken < cls.share * offered:
+            raise Unhealthy(f"{taken} of {offered} steps were taken, fewer than {cls.share:.0%}: this run shows little")
+        if never := [name for name in cls.steps if not cls.taken[name] and name not in cls.rare]:
+            raise Unhealthy(
+                f"of {offered} steps none was {' or '.join(never)}: run more examples, or name what is rare in `rare`"
+            )
+
+
+def machine_for(
+    spec: str | Spec,
+    subject: Callable[[], Any],
+    *,
+    profile: str = STRICT,
+    share: float = SHARE,
+    rare: Collection[str] = (),
+) -> type[RuleBasedStateMachine]:
+    """A Hypothesis state machine that holds an implementation beside a spec: `machine_for(…).TestCase` is a test.
+
+    `spec`: one of ours by its name, or a file of yours · `subject`: a class; one that derives from
+    `gapless.properties.subject.Subject` is a whole store, which is crashed and interleaved too, beside log, queue or
+    dispatch · `share`: of all steps, how many must be taken at least · `rare`: steps that may happen never. A run that
+    shows less raises Unhealthy. Raises ValueError where there is no such spec or profile, TypeError where the class
+    lacks a step and does not say why.
+    """
+    of = load(spec) if isinstance(spec, str) else spec
+    if isinstance(subject, type) and Subject in subject.__mro__:
+        if of.name not in STORES:
+            raise ValueError(f"a store is held beside {', '.join(STORES)}, and {of.name} is none of these")
+        return STORES[of.name].of(subject)
+    if profile not in PROFILES:
+        raise ValueError(f"no such profile: {profile!r}, expected one of {', '.join(PROFILES)}")
+    absent = getattr(subject, "absent", {})
+    steps = tuple(action.__name__ for action in of.module.ACTIONS)
+    wanted = [name for name in steps if name not in absent]
+    called = getattr(subject, "__name__", type(subject).__name__)
+    if lacking := [name for name in (*wanted, "as_spec", "refused") if not hasattr(subject, name)]:
+        raise TypeError(
+            f"{called} has no {', '.join(lacking)}: define it, or say in `absent` why there is no such step"
+        )
+    if strange := sorted({*absent, *rare} - {*steps}):
+        raise TypeError(f"{of.name} has no step {', '.join(strange)}: expected some of {', '.join(steps)}")
+    members = {
+        "spec": of,
+        "make": staticmethod(subject),
+        "profile": profile,
+        "share": share,
+        "rare": frozenset(rare),
+        "steps": tuple(wanted),
+        "taken": Counter(),
+        "offered": Counter(),
+    }
+    return type(f"{called}Machine", (SpecMachine,), members)

@@ -1,0 +1,181 @@
+"""What a check comes to in CI: baselines, what fails beside violations, annotations, [tool.gapless]; schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import typer
+
+from gapless import check
+from gapless.commands.outcome import update
+from gapless.traces.report.threshold import Threshold
+from tests.support.command_line import ROOT, gapless
+from tests.support.event_files import Told, append, index, opened, step, write
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    return tmp_path
+
+
+def departing(*traces: str) -> None:
+    """A recording in which these traces depart."""
+    write(Path("bad.ndjson"), some_departing(*traces))
+
+
+def some_departing(*traces: str) -> list[Told]:
+    some = [[opened(trace=t), append(0, 0, trace=t), index(0, 7, trace=t)] for t in traces]
+    return [event for one in some for event in one]
+
+
+def test_only_what_is_new_fails() -> None:
+    departing("a/0")
+    assert gapless("check", "bad.ndjson", "--baseline", "known.json").exit_code == 2, "there is no such file yet"
+    made = gapless("check", "bad.ndjson", "--baseline", "known.json", "--update-baseline")
+    assert made.exit_code == 0
+    (known,) = json.loads(Path("known.json").read_text())["findings"]
+    assert (known["rule"], known["place"], known["count"]) == (
+        "queue/entry-points-at-its-message", "bad.ndjson: bad.ndjson+4", 1,
+    )  # fmt: skip
+    again = gapless("check", "bad.ndjson", "--baseline", "known.json")
+    assert (again.exit_code, again.stderr) == (0, "gapless: 1 finding known from the baseline, and not counted\n")
+    assert again.stdout.splitlines()[-1].startswith("departs: "), "the text says what is there all the same"
+    departing("a/0", "b/0")
+    assert gapless("check", "bad.ndjson", "--baseline", "known.json").exit_code == 1, "one more like it is new"
+    assert gapless("check", "bad.ndjson", "--baseline", "known.json", "--update-baseline").exit_code == 0
+    assert gapless("check", "bad.ndjson", "--baseline", "known.json").exit_code == 0
+    departing("b/0")
+    assert gapless("check", "bad.ndjson", "--baseline", "known.json").exit_code == 1, "another trace is another finding"
+
+
+def test_a_baseline_hides_nothing_else() -> None:
+    departing("a/0")
+    gapless("check", "bad.ndjson", "--baseline", "known.json", "--update-baseline")
+    Path("broken.ndjson").write_text("nothing\n")
+    assert gapless("check", "bad.ndjson", "broken.ndjson", "--baseline", "known.json").exit_code == 2
+    write(Path("unopened.ndjson"), [append(0, 0)])
+    assert gapless("check", "bad.ndjson", "unopened.ndjson", "--baseline", "known.json").exit_code == 3
+    write(Path("bad.ndjson"), [*some_departing("a/0"), append(0, 0, trace="b/0")])
+    assert gapless("check", "bad.ndjson", "--baseline", "known.json").exit_code == 3, "b/0 was not judged"
+    before = Path("known.json").read_text()
+    done = gapless("check", "broken.ndjson", "--baseline", "known.json", "--update-baseline")
+    assert (done.exit_code, Path("known.json").read_text()) == (2, before)
+    assert "not written, for broken.ndjson was not read to its end" in done.stderr
+
+
+def test_what_was_interrupted_is_no_baseline() -> None:
+    departing("a/0")
+    report = check("bad.ndjson")
+    source = report.sources[0].model_copy(update={"reasons": ["interrupted after 1 of 2 bytes"]})
+    with pytest.raises(typer.Exit):
+        update(Path("known.json"), report.model_copy(update={"sources": [source]}), Threshold())
+    assert not Path("known.json").exists()
+    update(Path("known.json"), report, Threshold())
+    assert Path("known.json").exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 1}', '{"schema": 2, "findings": []}'])
+def test_what_is_no_baseline_is_told(text: str) -> None:
+    departing("a/0")
+    Path("known.json").write_text(text)
+    done = gapless("check", "bad.ndjson", "--baseline", "known.json")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("gapless: known.json: is no baseline: ")
+    assert gapless("check", "bad.ndjson", "--update-baseline").exit_code == 2
+
+
+def test_anomalies_fail_where_that_is_asked_for() -> None:
+    """RocketMQ makes a topic anew that was deleted: its profile counts that, and allows it."""
+    write(Path("odd.ndjson"), [opened(), append(0, 0), append(0, 340), index(0, 340), step("settle", 680)])
+    lax = gapless("check", "odd.ndjson", "--profile", "rocketmq")
+    assert (lax.exit_code, "allowed by the rocketmq profile" in lax.stdout) == (0, True)
+    strict = gapless("check", "odd.ndjson", "--profile", "rocketmq", "--fail-on", "anomaly")
+    assert (strict.exit_code, strict.stderr) == (1, "gapless: fails on 1 anomaly\n")
+    assert gapless("check", "odd.ndjson", "--profile", "rocketmq", "--fail-on", "hazard").exit_code == 0
+    assert gapless("check", "odd.ndjson", "--fail-on", "violation").exit_code == 2
+
+
+def test_github_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    departing("a/0")
+    Path("summary.md").write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    done = gapless("check", "bad.ndjson", "--github", "--junit", "junit.xml", "--sarif", "found.sarif")
+    assert done.exit_code == 1
+    assert done.stdout.startswith("::error title=queue/entry-points-at-its-message,file=bad.ndjson,line=4::a/0: ")
+    assert Path("summary.md").read_text().startswith("before\n## gapless: departs\n")
+    assert "<testsuites" in Path("junit.xml").read_text()
+    assert json.loads(Path("found.sarif").read_text())["version"] == "2.1.0"
+    piped = gapless("check", "bad.ndjson", "--github", "--json", "-")
+    assert json.loads(piped.stdout)["verdict"] == "departs"
+    assert piped.stderr.startswith("::error ")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder))
+    assert gapless("check", "bad.ndjson", "--github").exit_code == 2
+
+
+def test_pyproject_says_what_the_command_line_does_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    departing("a/0")
+    gapless("check", "bad.ndjson", "--baseline", "known.json", "--update-baseline")
+    Path("pyproject.toml").write_text(
+        '[tool.gapless]\nbaseline = "known.json"\njunit = "junit.xml"\nprofile = "rocketmq"\n'
+        'ignore = ["log"]\njobs = 1\nfail-on = ["hazard"]\n'
+    )
+    done = gapless("check", "bad.ndjson")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[-1].endswith("(rocketmq profile)")
+    assert gapless("check", "bad.ndjson", "--profile", "strict").stdout.splitlines()[-1].endswith("(strict profile)")
+    below = folder / "below"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    (folder / "junit.xml").unlink()
+    assert gapless("check", "../bad.ndjson").exit_code == 1, "the place is another one: paths are the same as typed"
+    assert (folder / "junit.xml").exists(), "paths are relative to the file that names them"
+    assert "(rocketmq" not in gapless("explain", "../bad.ndjson", "--trace", "a/0").stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('baselin = "x"', "has a key 'baselin', expected some of profile"),
+        ("profile = 7", "tool.gapless.profile is 7, expected a text"),
+        ('ignore = "log"', "tool.gapless.ignore is 'log', expected a list of texts"),
+        ("jobs = true", "tool.gapless.jobs is True, expected a number"),
+        ("profile = ", "cannot be read (Invalid value"),
+    ],
+)
+def test_a_wrong_pyproject_is_told(text: str, complaint: str) -> None:
+    departing("a/0")
+    Path("pyproject.toml").write_text(f"[tool.gapless]\n{text}\n")
+    done = gapless("check", "bad.ndjson")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("gapless: pyproject.toml: ")
+    assert complaint in done.stderr
+
+
+def test_schemas_are_printed() -> None:
+    for what in ("report", "events", "client"):
+        schema = json.loads(gapless("schema", what).stdout)
+        jsonschema.Draft202012Validator.check_schema(schema)
+    own = json.loads(gapless("schema", "events", "--spec", ROOT / "examples/lease.py").stdout)
+    fits = jsonschema.Draft202012Validator(own)
+    lines = (ROOT / "examples/lease.ndjson").read_text().splitlines()
+    assert all(fits.is_valid(json.loads(line)) for line in lines)
+    assert gapless("schema", "everything").exit_code == 2
+
+
+def test_steps_are_told_with_units_and_needs() -> None:
+    told = gapless("steps", "queue").stdout
+    assert "\nappend(number, count, position, size, tag)\n" in told
+    assert "\n  size: a number · of message n: bytes of its record\n" in told
+    assert (
+        "\n  needs: the numbers of a queue follow one another (queue/numbers-of-a-queue-follow-one-another)\n" in told
+    )
+    assert "\nPosition: a number · A byte offset in the commit log" in told
+    assert "  known: 1 or 0" in gapless("steps", "log").stdout
+    assert "status: a number · 0 ABSENT, 1 OPEN" in gapless("steps", "coordinator").stdout
+    assert "grant(worker, token)" in gapless("steps", ROOT / "examples/lease.py").stdout
+    assert gapless("steps", "nothing").exit_code == 2

@@ -1,0 +1,140 @@
+"""What lets a check fail: which findings count, and which are known already.
+
+A finding is known again by its *fingerprint*: the SHA-256 of its rule, its trace, and its place (the source as it was
+named, relative to the working directory, the file in it, and the line or byte), as 32 hex digits. No rewording of a
+story changes it. A baseline is a file of findings that are known; one that stands for more places than then is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from gapless.traces.problems import UsageError, shown
+from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, Report, Severity, VerdictName, worst
+from gapless.traces.report.wording import plural
+
+ALSO: tuple[Severity, ...] = ("hazard", "anomaly")
+"""What fails a check if it is asked for; a violation always does."""
+
+IMPORTANT: tuple[Severity, ...] = ("violation", *ALSO)  # the most important first
+
+
+class KnownFinding(Model):
+    """A finding of a baseline. All but `fingerprint` and `count` is for people."""
+
+    fingerprint: str = Field(pattern="^[0-9a-f]{32}$")
+    rule: str
+    severity: Severity
+    trace: str
+    place: str
+    count: int = Field(ge=1, description="how many places it stood for: more are new")
+
+
+class Baseline(Model):
+    """The file of a baseline."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    findings: list[KnownFinding]
+
+    def as_json(self) -> str:
+        """The text of the file."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """What lets a check fail.
+
+    `severities`: of findings that do · `known`: fingerprints of those that do not, and for how many places each.
+    """
+
+    severities: frozenset[Severity] = frozenset({"violation"})
+    known: Mapping[str, int] = field(default_factory=dict)
+
+    def is_known(self, finding: Finding) -> bool:
+        """Whether it stands in the baseline, for as many places."""
+        return finding.count <= self.known.get(fingerprint(finding), 0)
+
+    def fails(self, finding: Finding) -> bool:
+        """Whether it lets the check fail."""
+        return finding.severity in self.severities and not self.is_known(finding)
+
+    def verdict(self, report: Report) -> VerdictName:
+        """The report's verdict by this threshold: what is known does not count, what was not judged still does."""
+        if any(map(self.fails, report.findings)):
+            return "departs"
+        others: Iterable[VerdictName] = (
+            ("inconclusive" if source.reasons else "conforms") if source.verdict == "departs" else source.verdict
+            for source in report.sources
+        )
+        return worst(others)
+
+    def told(self, report: Report) -> Iterator[str]:
+        """Why the exit code is another than that of the report's verdict."""
+        if known := sum(finding.severity in self.severities for finding in report.findings if self.is_known(finding)):
+            yield f"{plural(known, 'finding')} known from the baseline, and not counted"
+        for severity in ALSO:
+            if found := sum(self.fails(finding) for finding in report.findings if finding.severity == severity):
+                yield f"fails on {plural(found, severity, 'anomalies' if severity == 'anomaly' else '')}"
+
+    def exit_code(self, report: Report) -> int:
+        """0 conforms, 1 departs, 2 unreadable, 3 inconclusive; 130 interrupted, whatever was found until then."""
+        return INTERRUPTED if report.interrupted else EXIT_CODES[self.verdict(report)]
+
+
+def place(finding: Finding) -> str:
+    """Where it is: the source, the file in it, the line or byte."""
+    return f"{relative(finding.source)}: {finding.where.file}+{finding.where.offset}"
+
+
+def relative(source: str) -> str:
+    """A path as it is below the working directory, if it lies there: runs on two machines say the same."""
+    path = Path(source)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    return path.as_posix()
+
+
+def fingerprint(finding: Finding) -> str:
+    """By which a finding is known again."""
+    return hashlib.sha256("\0".join((finding.rule, finding.trace, place(finding))).encode()).hexdigest()[:32]
+
+
+def most_important_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Violations before hazards before anomalies; otherwise in their order."""
+    return sorted(findings, key=lambda finding: IMPORTANT.index(finding.severity))
+
+
+def baseline_of(report: Report, severities: frozenset[Severity]) -> Baseline:
+    """The findings that would let a check fail, all of them known."""
+    known: dict[str, KnownFinding] = {}
+    for finding in report.findings:
+        if finding.severity in severities:
+            name = fingerprint(finding)
+            count = finding.count + (known[name].count if name in known else 0)
+            known[name] = KnownFinding(
+                fingerprint=name, rule=finding.rule, severity=finding.severity, trace=finding.trace,
+                place=place(finding), count=count,
+            )  # fmt: skip
+    return Baseline(findings=sorted(known.values(), key=lambda one: (one.rule, one.trace, one.place)))
+
+
+def read_baseline(path: Path) -> dict[str, int]:
+    """The findings of a baseline: how many places each fingerprint stands for. Raises UsageError."""
+    try:
+        baseline = Baseline.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{shown(path)}: cannot be read ({error.strerror}); --update-baseline writes it") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        at = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{shown(path)}: is no baseline: {f'{at}: ' if at else ''}{first['msg']}") from None
+    return {one.fingerprint: one.count for one in baseline.findings}

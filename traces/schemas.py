@@ -1,0 +1,121 @@
+"""JSON Schemas of what we read and write, made from the models and the step tables that read and write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from gapless.spec.catalog import SPECS, Spec
+from gapless.traces.events.event import NAME, OUTCOMES, VERSION, Origin
+from gapless.traces.events.schema import Event
+from gapless.traces.report.values import Report, ReportRow
+from gapless.traces.sources.registry import sources
+from gapless.traces.sources.rocketmq.clients.request_lines import LINE
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+INT64 = {"$ref": "#/$defs/int64"}
+
+Schema = dict[str, Any]
+
+
+def report_schema(_specs: Mapping[str, Spec] = SPECS) -> Schema:
+    """Of what `gapless check --json` writes: the rows of each source stand beside the other keys."""
+    sources()
+    rows = sorted((row for row in ReportRow.__subclasses__() if row.__module__.startswith("gapless.")), key=_part)
+    refs, schema = models_json_schema(
+        [(Report, "validation"), *((row, "validation") for row in rows)], ref_template="#/$defs/{model}"
+    )
+    defs = schema["$defs"]
+    whole = defs.pop(refs[Report, "validation"]["$ref"].rpartition("/")[2])
+    defs.pop(ReportRow.__name__, None)
+    del whole["properties"]["parts"]
+    whole["properties"] |= {_part(row): {"type": "array", "items": refs[row, "validation"]} for row in rows}
+    whole["additionalProperties"] = {"type": "array", "description": "rows of a source of another package"}
+    return {"$schema": DIALECT, **whole, "title": "a report of gapless", "$defs": dict(sorted(defs.items()))}
+
+
+def _part(row: type[ReportRow]) -> str:
+    return row.part
+
+
+def events_schema(specs: Mapping[str, Spec] = SPECS) -> Schema:
+    """Of a line in a file of events: its header, or an event of these specs."""
+    fields = Event.model_json_schema()["properties"]
+    common = {name: {"description": fields[name]["description"]} for name in fields}
+    header = {
+        "type": "object",
+        "properties": {
+            "schema": {"const": NAME},
+            "version": {"const": VERSION},
+            **{name: {"type": ["string", "null"], "minLength": 1} for name in Origin.__dataclass_fields__},
+        },
+        "required": ["schema", "version"],
+        "additionalProperties": False,
+    }
+    steps = [_step(spec, action) for spec in specs.values() for action in spec.actions]
+    event = {
+        "type": "object",
+        "properties": {
+            "source": common["source"] | {"type": "string"},
+            "spec": common["spec"] | {"enum": list(specs)},
+            "trace": common["trace"] | {"type": "string"},
+            "position": common["position"] | INT64,
+            "action": common["action"] | {"type": "string"},
+            "args": common["args"] | {"type": ["object", "null"]},
+            "outcome": common["outcome"] | {"enum": [*OUTCOMES, None], "default": "ok"},
+            "saw": common["saw"] | {"type": ["object", "null"]},
+        },
+        "required": ["source", "spec", "trace", "position", "action"],
+        "additionalProperties": False,
+        "anyOf": steps,
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "a line of a file of events: the first is the header",
+        "anyOf": [{"$ref": "#/$defs/header"}, {"$ref": "#/$defs/event"}],
+        "$defs": {
+            "header": header,
+            "event": event,
+            "int64": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+            **{f"seen_of_{name}": _seen(spec) for name, spec in specs.items()},
+        },
+    }
+
+
+def _step(spec: Spec, action: str) -> Schema:
+    """An event of one step, with all its arguments."""
+    arguments = spec.parameters[action]
+    args = {
+        "type": "object" if arguments else ["object", "null"],
+        "properties": {name: {"enum": [0, 1]} if name in spec.flags[action] else INT64 for name in arguments},
+        "required": list(arguments),
+        "additionalProperties": {"type": "null"},
+    }
+    saw = {"$ref": f"#/$defs/seen_of_{spec.name}"}
+    return {
+        "properties": {"spec": {"const": spec.name}, "action": {"const": action}, "args": args, "saw": saw},
+        "required": ["args"] if arguments else [],
+    }
+
+
+def _seen(spec: Spec) -> Schema:
+    """Fields of a spec that were seen."""
+    return {
+        "properties": {name: {"anyOf": [INT64, {"type": "null"}]} for name in spec.scalars},
+        "additionalProperties": {"type": "null"},
+    }
+
+
+def client_schema(_specs: Mapping[str, Spec] = SPECS) -> Schema:
+    """Of a line in a client log."""
+    return {"$schema": DIALECT, **LINE.json_schema(by_alias=True), "title": "a line of a client log"}
+
+
+SCHEMAS: dict[str, Callable[[Mapping[str, Spec]], Schema]] = {
+    "report": report_schema,
+    "events": events_schema,
+    "client": client_schema,
+}
+"""By the name of what they describe."""

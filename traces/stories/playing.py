@@ -1,0 +1,118 @@
+"""A story held against its spec: what becomes of every step, and where that is not what the story says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from gapless.spec.catalog import State
+from gapless.spec.language import Map
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, call, departed, reasons
+from gapless.traces.replay.lives import told_steps
+from gapless.traces.replay.notation import column, of_field
+from gapless.traces.replay.possible_states import Departs, Replay, Taken, TooMany, Unpromised
+from gapless.traces.stories.story import FIRST_LINE, Story
+
+NOT_REACHED = "not reached: the step above departs"
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a story. `before`: the state before the step that departs, or behind the last."""
+
+    departure: Departure | None
+    becomes: tuple[str, ...]
+    closing: tuple[str, ...]
+    before: State
+
+
+def played(story: Story) -> Played:
+    """The story, played up to its end, or to the first step that departs."""
+    spec, options = story.begun, Options(profile=story.profile)
+    replayed, departure, closing = Replay(spec, options), None, list[str]()
+    for taken in story.steps:
+        try:
+            replayed.take(taken)
+        except Departs as departs:
+            departure = departs.departure(replayed, iter(story.steps))
+            closing = list(reasons(departure, departs.also))
+            break
+        except Unpromised:
+            closing = ["The environment breaks its promise here: what a broker does then is not judged."]
+            break
+        except TooMany:
+            closing = ["So many outcomes are unknown that nobody can say what is possible here."]
+            break
+    becomes = [what for _, what in told_steps(spec, story.steps, options)]
+    if len(becomes) < len(story.steps):
+        becomes.append(departed(departure) if departure else "not judged")
+        becomes += [NOT_REACHED] * (len(story.steps) - len(becomes))
+    return Played(departure, tuple(becomes), tuple(closing), replayed.worlds[0].state)
+
+
+def differences(story: Story) -> Iterator[str]:
+    """Where the story says otherwise than what becomes of its steps, a sentence each. None: it is as it says."""
+    found = played(story)
+    for said, becomes in zip(story.said, found.becomes, strict=True):
+        departs = found.departure is not None and becomes == departed(found.departure)
+        if not _says(said.becomes, becomes) and (said.becomes or departs or becomes in (NOT_REACHED, "not judged")):
+            yield f"line {said.line} says {said.becomes or 'that the step is allowed'!r}, and it is {becomes!r}"
+    for said in story.closing:
+        if said.becomes not in found.closing:
+            told = f"and there is {found.closing[0]!r}" if found.closing else "and nothing departs"
+            yield f"line {said.line} says {said.becomes!r}, {told}"
+
+
+def _says(said: str, becomes: str) -> bool:
+    """Whether a story says of a step what becomes of it, or some of what it changes."""
+    return said == becomes or (bool(said) and {*said.split(", ")} <= {*becomes.split(", ")})
+
+
+def text_of(story: Story, spec_name: str = "", notes: Sequence[str] = ()) -> str:
+    """The story as a file, with all that becomes of its steps; `notes` are lines for people, at its end.
+
+    `spec_name`: how the file names the spec, if that is not one of ours.
+    """
+    found = played(story)
+    lines = [FIRST_LINE, f"spec: {spec_name or story.spec.name}", f"profile: {story.profile}"]
+    if story.given:
+        state = story.begun.initial
+        lines.append(f"given: {', '.join(_given(state, name, value) for name, value in story.given.items())}")
+    calls = [_call(story, taken) for taken in story.steps]
+    width = column([(one, "") for one in calls])
+    lines.append("")
+    lines += [
+        f"{n:>3}. {one:<{width}}   {what}" for n, (one, what) in enumerate(zip(calls, found.becomes, strict=True), 1)
+    ]
+    return "\n".join([*lines, *_apart(found.closing), *_apart([f"# {note}".rstrip() for note in notes])]) + "\n"
+
+
+def _apart(lines: Sequence[str]) -> Iterable[str]:
+    """Lines below an empty one."""
+    return ["", *lines] if lines else []
+
+
+def _call(story: Story, taken: Taken) -> str:
+    """A step with what the broker said of it, and what it saw."""
+    saw = ", ".join(f"{name}={of_field(story.spec.initial, name, value)}" for name, value in (taken.saw or {}).items())
+    outcome = "" if taken.outcome == "ok" else f" {taken.outcome}"
+    return call(story.spec, taken.event) + outcome + (f" saw({saw})" if saw else "")
+
+
+def _given(state: State, name: str, value: int) -> str:
+    """A value of the state that the story begins in, by its name if it has one."""
+    return f"{name} = {of_field(state, name.partition('[')[0], value)}"
+
+
+def elements_of(state: State, initial: State) -> dict[str, int]:
+    """All that a state has other than the initial one, by field or FIELD[KEY]."""
+    found: dict[str, int] = {}
+    for name in state.__dataclass_fields__:
+        value, begun = getattr(state, name), getattr(initial, name)
+        if isinstance(value, Map):
+            keys = sorted({*value.entries, *begun.entries})
+            found |= {f"{name}[{int(key)}]": int(value[key]) for key in keys if value[key] != begun[key]}
+        elif value != begun:
+            found[name] = int(value)
+    return found

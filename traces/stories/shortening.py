@@ -1,0 +1,124 @@
+"""From the events of a trace to the shortest story of where it departs that is soon found.
+
+Three ways are tried in turn: the steps that the report tells of, alone; all events, with as many left out as can be
+(delta debugging: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002); and the step that
+departs alone, in a state that is given. What comes out breaks the same rule by the same step with the same values at
+hand, and no other rule before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from gapless.spec.catalog import Spec, State, waiving
+from gapless.spec.language import Map, Refused, replace
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, named
+from gapless.traces.replay.possible_states import Departs, Replay, Taken, TooMany, Unpromised
+from gapless.traces.stories.playing import elements_of
+from gapless.traces.stories.story import Story
+
+MANY = 160  # events, of which parts are left out one after the other: the work grows with their square
+LONG = 12  # steps of a story; with more, one that begins in a given state is easier to read
+
+
+class NotATale(Exception):  # noqa: N818 - it names a finding.
+    """The events of the trace alone do not depart, or need more of the state than a story can tell."""
+
+
+def shortest(spec: Spec, events: Sequence[Taken], options: Options) -> Story:
+    """A story of the first event that departs. Raises NotATale."""
+    replayed, end = Replay(spec, options), -1
+    for end, taken in enumerate(events):  # noqa: B007 - the last is the one that departs
+        try:
+            replayed.take(taken)
+        except Departs as found:
+            departure = found.departure(replayed, iter(events))
+            break
+        except (TooMany, Unpromised):
+            raise NotATale("its events are not judged to their end") from None
+    else:
+        raise NotATale("its events conform: what departs is seen from other evidence, such as files beside them")
+    before, last = list(events[:end]), events[end]
+    told = [*before[:1], *(before[step.number - 1] for step in departure.steps if step.number > 1)]
+
+    def departs(steps: Sequence[Taken]) -> bool:
+        return _departs(Story(spec, options.profile, (*steps, last), {}), departure)
+
+    if departs(told):
+        return Story(spec, options.profile, (*_without(told, departs), last), {})
+    if len(before) <= MANY and len(some := _without(before, departs)) < LONG:
+        return Story(spec, options.profile, (*some, last), {})
+    return _in_a_state(spec, replayed.worlds[0].state, last, departure, options)
+
+
+def _departs(story: Story, as_told: Departure) -> bool:
+    """Whether the last step departs as told, and no other."""
+    replayed = Replay(story.begun, Options(profile=story.profile))
+    try:
+        for number, taken in enumerate(story.steps):
+            last = number == len(story.steps) - 1
+            replayed.take(taken)
+    except Departs as departs:
+        if not last:
+            return False
+        found = departs.departure(replayed, iter(story.steps))
+        return (found.rule, found.here) == (as_told.rule, as_told.here)
+    except (TooMany, Unpromised):
+        return False
+    return False
+
+
+def _without(events: Sequence[Taken], departs: Callable[[Sequence[Taken]], bool]) -> list[Taken]:
+    """The events without those that can be left out: halves first, then smaller and smaller parts."""
+    kept, size = list(events), max(1, len(events) // 2)
+    while size:
+        at = 0
+        while at < len(kept):
+            fewer = kept[:at] + kept[at + size :]
+            if departs(fewer):
+                kept = fewer
+            else:
+                at += size
+        size //= 2
+    return kept
+
+
+class _Noting(Map[int, int]):
+    """A Map that notes at which keys it is read."""
+
+    __slots__ = ("noted",)
+    noted: set[int]
+
+    def __getitem__(self, key: int) -> int:
+        self.noted.add(int(key))
+        return super().__getitem__(key)
+
+    def set(self, key: int, value: int) -> Map[int, int]:
+        """As `Map`, and reads of what comes out are noted, too."""
+        return _noting(super().set(key, value), self.noted)
+
+
+def _noting(kept: Map[int, int], noted: set[int]) -> _Noting:
+    found = _Noting(kept.default, kept.entries)
+    object.__setattr__(found, "noted", noted)  # a Map is frozen
+    return found
+
+
+def _in_a_state(spec: Spec, state: State, last: Taken, departure: Departure, options: Options) -> Story:
+    """The step that departs alone, in as much of the state as it looks at. Raises NotATale."""
+    noted: dict[str, set[int]] = {name: set() for name in spec.maps}
+    watched = replace(state, **{name: _noting(getattr(state, name), noted[name]) for name in spec.maps})
+    with waiving(spec.name, options.ignored), suppress(Refused):
+        spec.step(watched, last.event[0], named(spec, last.event), options.profile)
+    every = elements_of(state, spec.initial)
+    looked_at = {f"{name}[{key}]" for name, keys in noted.items() for key in keys} | set(spec.scalars)
+    given = {name: value for name, value in every.items() if name in looked_at}
+    if not _departs(Story(spec, options.profile, (last,), given), departure):
+        raise NotATale("no few steps, and no few values of a state, show it")
+    for name in list(given):
+        fewer = {other: value for other, value in given.items() if other != name}
+        if _departs(Story(spec, options.profile, (last,), fewer), departure):
+            given = fewer
+    return Story(spec, options.profile, (last,), given)
