@@ -55,7 +55,7 @@ Examples:
 
   gapless warm                                     compile all that checks compile on the way, once, beforehand
 
-Exit codes of check: 0 conforms, 1 departs, 2 unreadable or wrong usage, 3 inconclusive.
+Exit codes of check: 0 conforms, 1 departs, 2 unreadable or wrong usage, 3 inconclusive, 130 interrupted.
 Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usage, 3 unknown or out of budget.
 """
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib import import_module
 from inspect import getdoc, signature
-from pathlib import Path
 from pkgutil import iter_modules
 from types import FunctionType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -452,7 +451,10 @@ def has_text(module: ModuleType) -> bool:
 
 def _text(names: Mapping[str, Any]) -> str:
     given: str | None = names.get(TEXT)
-    return Path(names["__file__"]).read_text(encoding="utf-8") if given is None else given
+    if given is not None:
+        return given
+    content: bytes = names["__spec__"].loader.get_data(names["__file__"])  # the package may be an archive
+    return content.decode()
 
 
 @cache

@@ -71,7 +71,7 @@ def check(
         paths = [paths]
     _refuse(profile, jobs, split)
     beside = Beside(Path(config) if config else None, Path(client) if client else None)
-    own = _own(specs)
+    own = own_specs(specs)
     options = Options(
         topic=topic,
         trace=trace,
@@ -80,7 +80,7 @@ def check(
         split=split,
         specs=own,
     )
-    inputs = [one for path in paths for one in _named(Path(path))]
+    inputs = [one for path in paths for one in named(Path(path))]
     if client is not None and sum(one.source is None or "client" in one.source.beside for one in inputs) > 1:
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log beside its own"
@@ -124,7 +124,7 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
     return verdict_table.written(Path(folder))
 
 
-def _own(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
+def own_specs(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
     """The specs that a user brings. Raises UsageError where one of them is none."""
     try:
         own = tuple(spec for spec in loaded(specs) if SPECS.get(spec.name) is not spec)
@@ -169,7 +169,7 @@ class Input:
     problem: str = ""
 
 
-def _named(path: Path) -> list[Input]:
+def named(path: Path) -> list[Input]:
     """What a path names: one input, or every file that fits a pattern, or those of a folder that sources know."""
     if has_magic(str(path)) and not path.exists():
         matching = sorted(map(Path, glob(str(path), recursive=True)))  # noqa: PTH207 - it may begin at the root
@@ -362,6 +362,7 @@ def _report(checks: Sequence[InputCheck], engine: str, seconds: float) -> Report
         marks=[mark for one in parts for mark in one.marks],
         parts=together(one.rows for one in parts),
         seconds=seconds,
+        interrupted=any(one.interrupted for one in checks),
     )
 
 

@@ -26,8 +26,5 @@ def export(path: Path, out: Path, *, config: Path | None = None, progress: Progr
     if known is None:
         raise Unreadable(f"{shown(path)}: {expected(path)}")
     source, found = known
-    try:
-        with coming_from(Origin(source.kind, source.profile)):
-            return source.export(path, found, out, Beside(config), progress)
-    except KeyboardInterrupt:
-        raise Unreadable(f"{shown(path)}: interrupted; nothing was written") from None
+    with coming_from(Origin(source.kind, source.profile)):
+        return source.export(path, found, out, Beside(config), progress)

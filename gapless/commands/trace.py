@@ -19,6 +19,7 @@ def trace(
     """Write the events of a store, a recording or another file of events, for queries or to check them elsewhere."""
     from gapless.traces.export import export
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
+    from gapless.traces.report.values import INTERRUPTED
 
     try:
         with progress_bar() as progress:
@@ -28,6 +29,9 @@ def trace(
     except NothingThere as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(3) from None
+    except KeyboardInterrupt:
+        typer.echo(f"gapless: {shown(path)}: interrupted; nothing was written", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
         raise failed(f"{shown(error.filename or path)}: {error.strerror}") from None
     print(f"{events:,} events in {out}")

@@ -153,8 +153,10 @@ class Record(NamedTuple):
         return f"Record({self.topic}/{self.queue} number={self.number} position={self.position} body={body})"
 
 
-Listed = Sequence[tuple[str, int, bytes, Mapping[str, str]]]
-"""Messages one by one: topic, queue id, body, properties."""
+ListedMessage = tuple[str, int, bytes, Mapping[str, str]]
+"""A message by itself: topic, queue id, body, properties."""
+
+Listed = Sequence[ListedMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class Messages:
         return cls([rows[first][:2] for first in found.firsts.tolist()], *found[1:])
 
 
-def _plain(rows: Listed) -> Listed:
+def _plain(rows: tuple[ListedMessage, ...]) -> tuple[ListedMessage, ...]:
     """The same messages in the types that native code takes; `rows` as they are where one of them is no message."""
     try:
         return tuple(

@@ -150,19 +150,22 @@ def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> Non
     assert not list(tmp_path.glob("*events*"))
 
 
-def test_an_interrupt_gives_what_was_judged_so_far(tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupt_gives_what_was_judged_so_far(jobs: int, tmp_path: Path) -> None:
     builder = StoreBuilder(log_file_size=2048)
     for _ in range(200):
         builder.append(Record("orders", body=b"one of two hundred"))
     store = builder.write(tmp_path / "store")
-    command = [sys.executable, "-c", SLOW, str(store)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    command = [sys.executable, "-c", SLOW, str(store), str(jobs)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "begun\n"
         assert child.stdout.readline() == "begun\n"
-        child.send_signal(signal.SIGINT)
+        os.killpg(child.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
         told, errors = child.communicate(timeout=60)
-    assert child.returncode == 3, told + errors
+    assert child.returncode == 130, told + errors
     assert "interrupted after" in told
     assert "interrupted before it was read" in told  # by the next source
     assert "Traceback" not in told + errors
@@ -179,7 +182,7 @@ def slow(*arguments, **named):
     time.sleep(0.5)
     return judge(*arguments, **named)
 tasks.judge = slow
-app(["check", sys.argv[1], "/nowhere", "--jobs", "1"])
+app(["check", sys.argv[1], "/nowhere", "--jobs", sys.argv[2]])
 """
 
 

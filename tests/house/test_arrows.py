@@ -53,8 +53,9 @@ STARTS_NO_THREAD = {"threading.RLock"}
 """What others may take, too: a simulated disk is used by stores that have threads."""
 
 
-WAITS_IN_A_THREAD = {"gapless.traces.engines.spark_connect"}
-"""The client of Spark Connect has no other way of having two operations under way. No task runs in such a thread."""
+WAITS_IN_A_THREAD = {"gapless.traces.engines.patience", "gapless.traces.engines.spark_connect"}
+"""The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever. No task
+runs in such a thread."""
 
 
 def wrong_arrows(room: str, imports: Imports, importer: str = "") -> list[str]:

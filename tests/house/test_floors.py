@@ -14,7 +14,7 @@ FLOORS = {
     ),
     "traces": (
         *("native", "specs", "problems", "options", "events", "replay", "rules", "steps", "report"),
-        *("judging", "engines", "sources", "check", "export", "stories", "schemas", "warm"),
+        *("judging", "engines", "sources", "check", "export", "stories", "schemas", "spark", "warm"),
     ),
     "properties": (
         *("processes", "simulation", "proof", "exploration", "fuzzing"),

@@ -24,7 +24,7 @@ from gapless.traces.report.github import SHOWN, SUMMARY, commands, summary
 from gapless.traces.report.junit import junit
 from gapless.traces.report.sarif import sarif
 from gapless.traces.report.threshold import Threshold, fingerprint
-from gapless.traces.report.values import Finding, Where
+from gapless.traces.report.values import INTERRUPTED, Finding, Where
 from gapless.traces.schemas import SCHEMAS
 from tests.support.command_line import ROOT
 from tests.support.event_files import QUEUE, append, in_log, index, opened, record, write
@@ -319,3 +319,9 @@ def test_a_finding_is_known_by_rule_trace_and_place(departing: Report) -> None:
     ]
     assert len({fingerprint(one) for one in [first, *others]}) == 5
     assert fingerprint(first.model_copy(update={"source": str(Path.cwd() / first.source)})) == fingerprint(first)
+
+
+def test_a_check_that_was_interrupted_says_so_whatever_is_known(departing: Report) -> None:
+    stopped = departing.model_copy(update={"interrupted": True})
+    assert Threshold().exit_code(stopped) == INTERRUPTED
+    assert Threshold().exit_code(departing) != INTERRUPTED

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from gapless import UsageError, check
 from gapless.traces.engines import spark, spark_session
@@ -200,6 +201,23 @@ def test_a_trace_longer_than_all_stretches_is_shuffled(tmp_path: Path, monkeypat
     assert (report["verdict"], report["counts"]["events"], len(table)) == ("conforms", 121, 1)
 
 
+@pytest.mark.skipif(not NIGHT, reason="by day, test_spark_tables reads them without Spark")
+def test_the_example_of_tables_runs(engine: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "traces/README.md").read_text(encoding="utf-8")
+    example = next(part for part in text.split("```python\n")[1:] if "register(spark)" in part).split("```")[0]
+    store = copy_of("varied 1", tmp_path)
+    damage.body_flipped(store, Pick("any", "tables"))
+    names: dict[str, Any] = {"spark": SparkSession(engine.context), "folder": store.parent}
+    write(store.parent / "events.parquet", told_of([0, 0, 0], mingled=1))
+    exec(example, names)  # noqa: S102 - a page of ours
+    shown = capsys.readouterr().out
+    assert re.search(r"\| *T/1\| +\d+\|\n\| *T/2\| +\d+\|", shown)
+    assert names["records"].where("NOT whole").count() == 1
+    plan = names["entries"]._jdf.queryExecution().executedPlan().toString()
+    assert "BatchScan gapless-events" in plan
+    assert "Filter " not in plan, "the reader has taken all of them"
+
+
 # -- the session ---------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +237,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(engine: Spark, tmp_path: 
     before = signal.getsignal(signal.SIGINT)
     assert before == engine.interrupts.told, "and not pyspark's, which breaks messages off"
     report = check([recording("midlife")], engine="spark", jobs=1, split=200_000, progress=interrupting)
-    assert report.verdict == "inconclusive"
+    assert (report.verdict, report.exit_code) == ("inconclusive", 130)
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
     path = tmp_path / "events.ndjson"
     write(path, told_of([0] * 400, mingled=1))

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,14 +14,17 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
 import gapless
 from gapless import UsageError, check
+from gapless.spark import register
+from gapless.spec.catalog import SPECS, text_of
 from gapless.traces.engines import EngineName, spark_connect
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_connect import SparkConnect
-from gapless.traces.events import schema
+from gapless.traces.events import reading, schema
 from gapless.traces.problems import Unreadable
 from tests.support.connect_server import connect_server
 from tests.support.event_files import ODD, append, cut, index, opened, table_in, told_of, write
@@ -120,7 +124,7 @@ def test_an_interrupt_ends_a_check_and_not_the_session(session: SparkSession, en
     finally:
         signal.signal(signal.SIGINT, before)
     assert told == sorted(told)
-    assert report.verdict == "inconclusive"
+    assert (report.verdict, report.exit_code) == ("inconclusive", 130)
     assert re.match(r"interrupted after [\d,]+ of [\d,]+ bytes", report.sources[0].reasons[0])
     assert not session.is_stopped
     assert list(engine.each(_divide, [1, 2, 3], [1, 1, 1])) == [60, 30, 20]
@@ -141,6 +145,24 @@ def test_answers_come_in_order_and_what_cannot_be_read_is_one(engine: SparkConne
 def test_a_worker_that_dies_makes_no_verdict(engine: SparkConnect) -> None:
     with pytest.raises(Unreadable, match=r"Spark gave up: .*(exited unexpectedly|crashed)"):
         list(engine.each(_die, [1], [1]))
+
+
+@pytest.mark.skipif(not NIGHT, reason="by day, test_spark_tables reads them without Spark")
+def test_tables_are_read(session: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    write(path, told_of([0] * 20, mingled=1))
+    cut(path, 20)
+    register(session)  # type: ignore[arg-type]  # the stubs know classic sessions
+    events = session.read.format("gapless-events").schema("trace STRING, position BIGINT").option("split", "1")
+    found = events.load(str(path)).where("trace = 'T/7' AND position + 0 >= 0").toArrow()
+    assert found.to_pylist() == [
+        {"trace": row["trace"], "position": row["position"]}
+        for batch in reading.read(path)
+        for row in batch.to_pylist()
+        if row["trace"] == "T/7"
+    ]
+    with pytest.raises(PySparkException, match="there is no column colour; there are source, spec, trace"):
+        session.read.format("gapless-events").schema("colour STRING").load(str(path)).toArrow()
 
 
 def test_a_master_beside_a_session_is_refused(session: SparkSession) -> None:
@@ -169,6 +191,20 @@ def test_the_archive_holds_the_package_and_is_the_same_each_time(tmp_path: Path)
     package = Path(gapless.__file__).parent
     assert {"gapless/__init__.py", "gapless/spec/language.py", "gapless/traces/engines/spark_archive.py"} <= names
     assert all((package.parent / name).is_file() for name in names)
+
+
+def test_specs_are_read_out_of_an_archive(tmp_path: Path) -> None:
+    """Kernels are made of their text."""
+    script = """if True:
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from gapless.spec import catalog
+        assert catalog.__file__.startswith(sys.argv[1])
+        print(len(catalog.text_of(catalog.SPECS["queue"].module)))
+    """
+    command = [sys.executable, "-c", script, str(archive(tmp_path))]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert int(ran.stdout) == len(text_of(SPECS["queue"].module))
 
 
 # -- what workers do -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from gapless.traces.check import check
 from gapless.traces.events import schema
@@ -83,3 +84,15 @@ def test_a_claim_that_was_refused_or_is_unknown_is_not_taken_over(tmp_path: Path
         ("load", 0, COMMITTED), ("load", 2, OPEN), ("recover", 0)
     )
     assert checked(tmp_path, [*BEFORE, *refused]).verdict == "conforms"
+
+
+def test_a_trace_that_departed_stays_so_where_nobody_can_follow_it_any_further(tmp_path: Path) -> None:
+    """What nobody knows of fourteen requests makes more states possible than are kept."""
+    back = told(("load", 0, OPEN), ("load", 1, COMMITTED), ("load", 2, OPEN), ("recover", 0))
+    unknown = told(*(("admit", number) for number in range(3, 17)), outcome="unknown")
+    events = [event(at) for at, event in enumerate([*BEFORE, *back, *unknown])]
+    schema.write_events(tmp_path / "events.ndjson", events)
+    report = check(tmp_path / "events.ndjson", verdicts=tmp_path / "verdicts")
+    assert any("possible" in reason for reason in report.sources[0].reasons)
+    (row,) = [row for file in (tmp_path / "verdicts").glob("*.parquet") for row in parquet.read_table(file).to_pylist()]
+    assert (row["verdict"], row["rule"]) == ("departs", "coordinator/transaction-comes-back-as-it-was")

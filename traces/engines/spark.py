@@ -3,18 +3,21 @@
 Items travel as data, and a worker reads the bytes that its item names. Only the pieces of `gather` are shuffled.
 `spark_connect` does the same where the session is one of Spark Connect, which knows no RDDs.
 
-A message to the JVM is never broken off: an interrupt waits for the answer.
+A message to the JVM is never broken off: an interrupt waits for the answer. While a session is started it ends the JVM.
 """
 
 from __future__ import annotations
 
 import signal
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_session import active_or_started, cause
 from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run
 from gapless.traces.problems import Unreadable
@@ -27,10 +30,13 @@ if TYPE_CHECKING:
 def started(master: str | None, partitions: int | None, progress: Progress | None) -> Iterator[Spark]:
     """Spark, on the session that is active, or on one of our own until the end. Raises UsageError."""
     with _interrupts() as interrupts, ExitStack() as stack:
-        with interrupts.held():
-            context, ours = active_or_started(master)
-            if ours:
-                stack.callback(_stop, context, interrupts)
+        context, ours = active_or_started(master, interrupts.held)
+        if ours:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))  # workers fetch it until the end
+            stack.callback(_stop, context, interrupts)
+            if not str(context.master).startswith("local"):
+                with interrupts.held():
+                    context.addPyFile(str(archive(folder)))
         yield Spark(context, interrupts, partitions, progress)
 
 
@@ -135,22 +141,24 @@ class _Interrupts:
     def __init__(self) -> None:
         self.holding = False
         self.waiting = False
+        self.ends: Callable[[], None] | None = None
 
     def told(self, *_: object) -> None:
         """Ctrl-C was pressed."""
-        if self.holding:
-            self.waiting = True
-        else:
+        if not self.holding:
             raise KeyboardInterrupt
+        self.waiting = True
+        if self.ends:
+            self.ends()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """A block that is not interrupted; whoever tried is heard at its end."""
-        self.holding = True
+    def held(self, ends: Callable[[], None] | None = None) -> Iterator[None]:
+        """A block that is not interrupted, as `Held` says; whoever tried is heard at its end."""
+        self.holding, self.ends = True, ends
         try:
             yield
         finally:
-            self.holding = False
+            self.holding, self.ends = False, None
             if self.waiting:
                 self.waiting = False
                 raise KeyboardInterrupt

@@ -13,15 +13,18 @@ import logging
 import pickle
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic
 from uuid import uuid4
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.engines.patience import answered
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run, told_by
 from gapless.traces.problems import Unreadable, UsageError, shown
@@ -33,8 +36,8 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'gapless[spark]'"
 LOOPBACK = ("localhost", "127.", "::1", "[::1]")  # how a host begins that is this machine
-ANSWERS = 10.0  # seconds for a server to say that it speaks gRPC
-ENDS = 5.0  # seconds for an operation to end that is no longer wanted
+ANSWERS = 12.0  # seconds for a server to take a session on
+ENDS = 5.0  # seconds for an operation or a session to end that is no longer wanted
 MOST_CORES = 1024  # that are counted
 
 ROWS = "number long, answer binary"
@@ -55,7 +58,7 @@ def started(master: str | None, partitions: int | None, progress: Progress | Non
         session = active()
         if session is None or (master is not None and master.startswith("sc://")):
             session = _connected(str(master))
-            stack.callback(session.stop)
+            stack.callback(_leave, session)
         elif master is not None:
             raise UsageError(
                 f"master: a session of Spark Connect on {session.client.host} is active; stop it, or leave "
@@ -75,23 +78,30 @@ def _connected(master: str) -> SparkSession:
     except ImportError:
         raise UsageError(f"the engine spark needs pyspark and what Spark Connect needs: {INSTALL}") from None
     session: SparkSession | None = None
+    until = time.monotonic() + ANSWERS
     try:
         with DefaultChannelBuilder(master).toChannel() as channel:
             grpc.channel_ready_future(channel).result(ANSWERS)
         session = SparkSession.builder.remote(master).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=5, max_backoff=4000)])  # seconds, not ten minutes
-        session.version  # noqa: B018 - asks the server
-    except grpc.FutureTimeoutError:
-        raise UsageError(f"what answers at {shown(master)} is not Spark Connect") from None
+        answered(partial(getattr, session, "version"), until - time.monotonic())
+    except (grpc.FutureTimeoutError, TimeoutError):
+        _leave(session)
+        raise UsageError(f"what answers at {shown(master)} is not Spark Connect, or takes no session on") from None
     except (PySparkException, grpc.RpcError) as error:
-        if session is not None:
-            session.stop()
+        _leave(session)
         raise UsageError(f"Spark Connect cannot be used at {shown(master)}: {told_by([str(error)])}") from None
     except BaseException:
-        if session is not None:
-            session.stop()
+        _leave(session)
         raise
     return session
+
+
+def _leave(session: SparkSession | None) -> None:
+    """Stop a session of our own; a server that answers no more is not waited for."""
+    if session is not None:
+        with suppress(TimeoutError):
+            answered(session.stop, ENDS)
 
 
 @contextmanager
@@ -203,14 +213,9 @@ class _Operation(Generic[Answer]):
 
     def cancel(self) -> None:
         """As `Job` says; a server that answers no more is not waited for."""
-        ends = Thread(target=self._interrupt, daemon=True)
-        ends.start()
-        ends.join(ENDS)
-        self.waits.join(ENDS)
-
-    def _interrupt(self) -> None:
         with suppress(Exception):  # what went wrong already is what is told
-            self.session.interruptTag(self.tag)
+            answered(partial(self.session.interruptTag, self.tag), ENDS)
+        self.waits.join(ENDS)
 
 
 # -- what a worker does --------------------------------------------------------------------------------------------

@@ -10,15 +10,17 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from gapless.traces.engines import spark, spark_connect
 from gapless.traces.engines.engine import Engine, Progress
+from gapless.traces.engines.patience import answered
 from gapless.traces.problems import UsageError, shown
 
-WAITS = 8.0  # seconds for a machine to answer, before nobody is there
+WAITS = 5.0  # seconds for a machine to answer, its name looked up, before nobody is there
 PORTS = {"spark": 7077, "sc": 15002}  # where none is named
 
 
@@ -47,17 +49,27 @@ def reach(master: str) -> None:
     match = re.match(r"(spark|sc)://([^/;]+)", master)
     if not match:
         return
+    places = [_place(place, PORTS[match[1]]) for place in match[2].split(",")]
+    try:
+        why = answered(partial(_silence, places), WAITS)  # to look a name up may take long, too
+    except TimeoutError:
+        why = "timed out"
+    if why:
+        raise UsageError(f"nobody answers at {shown(master)}: {shown(why)}")
+
+
+def _silence(places: Sequence[tuple[str, int]]) -> str:
+    """Why nobody answers at the last of the places; empty where somebody does at one."""
     why = ""
-    for place in match[2].split(","):
-        host, port = _place(place, PORTS[match[1]])
+    for place in places:
         try:
-            with socket.create_connection((host, port), timeout=WAITS):
-                return
+            with socket.create_connection(place, timeout=WAITS):
+                return ""
         except OSError as error:
             why = error.strerror or str(error)
         except (UnicodeError, OverflowError) as error:  # no name of a machine, no number of a port
             why = str(error)
-    raise UsageError(f"nobody answers at {shown(master)}: {shown(why)}")
+    return why
 
 
 def _place(text: str, port: int) -> tuple[str, int]:

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from gapless.traces.engines.patience import at_the_latest
 from gapless.traces.engines.spark_tasks import told_by
 from gapless.traces.problems import UsageError, shown
 
@@ -21,24 +22,32 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 JAVA = 17  # the oldest that Spark 4 runs on
+ANSWERS = 10.0  # seconds for a master to take a session on: Spark itself would wait for a minute
 INSTALL = "pip install 'gapless[spark]'"
 
 
-def active_or_started(master: str | None) -> tuple[SparkContext, bool]:
-    """A context to run on, and whether it is ours to stop. Raises UsageError."""
+class Held(Protocol):
+    """A block that an interrupt does not break off. `ends` is called at once: it may make the block end sooner."""
+
+    def __call__(self, ends: Callable[[], None] | None = None) -> AbstractContextManager[None]:
+        """Begin one. Its end raises KeyboardInterrupt where there was an interrupt."""
+
+
+def active_or_started(master: str | None, held: Held) -> tuple[SparkContext, bool]:
+    """A context to run on, and whether it is ours to stop. Raises UsageError; KeyboardInterrupt leaves no JVM."""
     try:
         from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
     except ImportError:
         raise UsageError(f"the engine spark needs pyspark: {INSTALL}") from None
     active: SparkContext | None = SparkContext._active_spark_context  # noqa: SLF001 - the only way not to start one
     if active is None:
-        return _started(master or "local[*]"), True
+        return _started(master or "local[*]", held), True
     if master not in (None, active.master):
         raise UsageError(f"master: a Spark session on {active.master} is active; stop it, or leave {shown(master)} out")
     return active, False
 
 
-def _started(master: str) -> SparkContext:
+def _started(master: str, held: Held) -> SparkContext:
     """A context of our own, quiet, in a JVM of our own. Raises UsageError."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
@@ -53,22 +62,39 @@ def _started(master: str) -> SparkContext:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
     }
+    if re.match(r"local|spark://(localhost|127\.)", master):
+        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     if master.startswith("local"):
-        settings |= {
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.executorEnv.PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path),
-        }
+        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+        settings |= {"spark.executorEnv.PYTHONPATH": paths}
+    patience = ANSWERS if master.startswith("spark://") else None
     try:
-        _launch()
+        with held():
+            _launch()
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        with _environment(PYSPARK_PYTHON=_python(master)):
+        with held(_end), _environment(PYSPARK_PYTHON=_python(master)), at_the_latest(patience, _end):
             return SparkContext(conf=conf)
+    except TimeoutError:
+        raise UsageError(f"what answers at {shown(master)} is not Spark, or takes no session on") from None
     except (Py4JError, PySparkException) as error:
         raise UsageError(f"Spark cannot be started on {shown(master)}: {_why(error)}") from None
+    except KeyboardInterrupt:
+        _end()
+        raise
     finally:
         with suppress(ValueError):  # not in the main thread, where pyspark has set none
             signal.signal(signal.SIGINT, handler)  # pyspark's own breaks messages off
+
+
+def _end() -> None:
+    """End the JVM: only that makes it answer while it waits for a master. The next session has another."""
+    from pyspark import SparkContext  # noqa: PLC0415 - few need Spark
+
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as pyspark itself asks
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+    if gateway is not None and gateway.proc is not None:  # which somebody else may have started
+        gateway.proc.kill()
+        gateway.proc.wait()
 
 
 def cause(error: Any) -> str:

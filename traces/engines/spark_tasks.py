@@ -163,7 +163,8 @@ def _readable(answer: Answer | Unreadable) -> Answer:
 def told_by(words: Iterable[str]) -> str:
     """The last line of what a worker said, or the first of what Spark said."""
     lines = [line.strip() for text in words for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
+    said = [match[1] for line in lines if (match := re.match(r'details = "(.+)"', line))]  # of gRPC
+    said += [line for line in lines if re.match(r"\w+(Error|Exception|Interrupt)\b", line)]
     said += [line.partition("SparkException: ")[2].partition(". ")[0] for line in lines if "SparkException: " in line]
     return shown((said or lines or ["why, it does not say"])[0])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -56,12 +56,38 @@ def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int,
         yield low, len(sizes), held
 
 
+def spans(path: Path, file: BinaryIO, low: int, high: int | None) -> dict[str, tuple[Any, Any]]:
+    """The lowest and the highest value of the columns in the row groups `low:high`, where the file says them all.
+
+    A field of `args` is called such as `args.number`. Raises Unreadable.
+    """
+    with _explained(path):
+        metadata = _opened(path, file).metadata
+        found: dict[str, tuple[Any, Any]] = {}
+        silent: set[str] = set()
+        for number in range(metadata.num_row_groups)[low:high]:
+            group = metadata.row_group(number)
+            for column in (group.column(at) for at in range(group.num_columns)):
+                name, said = column.path_in_schema, column.statistics
+                if said is None or not said.has_min_max:
+                    silent |= {name} if said is None or said.num_values else set()
+                    continue
+                before = found.get(name, (said.min, said.max))
+                found[name] = min(before[0], said.min), max(before[1], said.max)
+    return {name: span for name, span in found.items() if name not in silent}
+
+
 def read(
-    path: Path, file: BinaryIO, low: int, high: int | None, sound: Callable[[pa.RecordBatch], Events]
+    path: Path,
+    file: BinaryIO,
+    low: int,
+    high: int | None,
+    sound: Callable[[pa.RecordBatch], Events],
+    columns: list[str] | None = None,
 ) -> Iterator[Events]:
     """The rows of the row groups `low:high`, each batch as `sound` has it, and all that the groups promise.
 
-    Texts stay what they are in the file: indices into a dictionary.
+    Texts stay what they are in the file: indices into a dictionary. `columns`: which are read, default: all.
 
     Raises Unreadable; NoEvent with the number of the row in the file.
     """
@@ -72,7 +98,7 @@ def read(
             raise ValueError(f"it should have {source.metadata.num_rows} rows, and its row groups have {sum(rows)}")
         before, behind = sum(rows[:low]), sum(rows[:high])
         groups = list(range(len(rows)))[low:high]
-        for batch in source.iter_batches(ROWS, row_groups=groups, use_threads=False):
+        for batch in source.iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False):
             try:
                 yield sound(batch)
             except NoEvent as wrong:

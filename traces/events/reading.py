@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 
@@ -67,6 +68,35 @@ def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS
     return _read(path, stretch, of.sound, of.from_block)
 
 
+def selected(
+    path: Path, columns: pa.Schema, stretch: EventStretch | None = None, of: EventSchema = OURS
+) -> Iterator[pa.RecordBatch]:
+    """As `read`, of some columns, in their order and types.
+
+    Of Parquet no others are read then, and nobody looks whether each row is an event. Raises Unreadable.
+    """
+    if is_parquet(path) and not of.has_all(columns):
+        names = ["position", *(name for field in columns for name in _leaves(field))]  # one at least that is there
+        yield from _read(path, stretch, partial(of.selected, columns=columns), of.from_block, names)
+        return
+    for batch in read(path, stretch, of):
+        yield of.selected(batch, columns)
+
+
+def _leaves(field: pa.Field[Any]) -> list[str]:
+    """What Parquet calls a column, or the fields in it."""
+    kind: Any = field.type
+    return [f"{field.name}.{inner.name}" for inner in kind] if pa.types.is_struct(kind) else [field.name]
+
+
+def spans(path: Path, stretch: EventStretch) -> dict[str, tuple[Any, Any]]:
+    """The lowest and the highest value of columns in a stretch, as far as its file says them. Raises Unreadable."""
+    if not is_parquet(path):
+        return {}
+    with _opened(path) as file:
+        return parquet.spans(path, file, stretch.low, stretch.high)
+
+
 def coded(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[Coded]:
     """As `read`, the events in the form in which they are judged. Raises Unreadable."""
     size = path.stat().st_size if path.exists() else 0
@@ -79,6 +109,7 @@ def _read(
     stretch: EventStretch | None,
     of_rows: Callable[[pa.RecordBatch], Events],
     of_lines: Callable[[bytes, int], Events],
+    columns: list[str] | None = None,
 ) -> Iterator[Events]:
     """The events of a file, or of a stretch of it, in the form that these two make of them."""
     low, high = (stretch.low, stretch.high) if stretch else (0, None)
@@ -86,7 +117,7 @@ def _read(
     with _opened(path) as file:
         try:
             if columnar:
-                yield from parquet.read(path, file, low, high, of_rows)
+                yield from parquet.read(path, file, low, high, of_rows, columns)
             else:
                 yield from ndjson.read(path, file, low, high, of_lines)
         except NoEvent as wrong:

@@ -218,23 +218,26 @@ class EventSchema(StepTables):
             raise ValueError(f"there is a column {strange[0]}, expected {_and(self.columns.names)}")
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"column {twice[0]} stands there twice")
-        columns = {
-            name: batch.column(name) if name in names else pa.nulls(batch.num_rows) for name in self.columns.names
-        }
-        arrays = [
-            self._arguments(columns["args"])
-            if field.name == "args"
-            else _cast(columns[field.name], field.name, field.type)
-            for field in self.columns
-        ]
-        outcome = self.columns.get_field_index("outcome")
-        arrays[outcome] = arrays[outcome].fill_null("ok")
-        same = pa.RecordBatch.from_arrays(arrays, schema=self.columns)
+        return self.selected(batch, self.columns)
+
+    def has_all(self, columns: pa.Schema) -> bool:
+        """Whether these are all columns, with all arguments."""
+        return set(columns.names) == self.names and columns.field("args").type.num_fields == len(self.arguments)
+
+    def selected(self, batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+        """The batch with some of our columns, in these types. Raises ValueError where it has others."""
+        arrays = []
+        for field in columns:
+            name: str = field.name
+            given: Any = batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows)
+            column = self._arguments(given, field.type) if name == "args" else _cast(given, name, field.type)
+            arrays.append(column.fill_null("ok") if name == "outcome" else column)
+        same = pa.RecordBatch.from_arrays(arrays, schema=columns)
         same.validate(full=True)
         return same
 
-    def _arguments(self, column: pa.Array[Any]) -> pa.Array[Any]:
-        """The arguments, of which a file may lack those that it never needs."""
+    def _arguments(self, column: pa.Array[Any], to: Any) -> pa.Array[Any]:
+        """The arguments that are wanted, of which a file may lack those that it never needs."""
         if not (pa.types.is_struct(column.type) or pa.types.is_null(column.type)):
             raise ValueError(f"column args is {column.type}, expected a struct of integers")
         given = [] if pa.types.is_null(column.type) else [field.name for field in column.type]
@@ -243,10 +246,12 @@ class EventSchema(StepTables):
         nulls = pa.nulls(len(column), pa.int64())
         return pa.StructArray.from_arrays(
             [
-                _cast(pc.struct_field(column, name), f"args.{name}", pa.int64()) if name in given else nulls
-                for name in self.arguments
+                _cast(pc.struct_field(column, field.name), f"args.{field.name}", field.type)
+                if field.name in given
+                else nulls.cast(field.type)
+                for field in to
             ],
-            fields=list(self.columns.field("args").type),
+            fields=list(to),
         )
 
     def _first_wrong(self, batch: pa.RecordBatch) -> int | None:

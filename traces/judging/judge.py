@@ -239,8 +239,9 @@ class _Verdicts:
         self.rules.append(rule)
 
     def give_up(self, trace: int) -> None:
-        """Nobody can say whether this trace departs."""
-        self.verdict[trace] = verdict_table.VERDICTS.index("inconclusive")
+        """Nobody can say whether this trace departs, unless it has departed before."""
+        if self.rule[trace] < 0:
+            self.verdict[trace] = verdict_table.VERDICTS.index("inconclusive")
 
     def batch(self, source: str) -> pa.RecordBatch:
         """The rows of all that were judged."""

@@ -237,4 +237,4 @@ def explained(report: Report, trace: str) -> tuple[int, list[str]]:
     if others:
         lines += ["What departs is another trace: gapless check tells of it."]
     undecided = EXIT_CODES["inconclusive" if source.reasons else "conforms"]
-    return (undecided if others else report.exit_code), lines
+    return (undecided if others and not report.interrupted else report.exit_code), lines

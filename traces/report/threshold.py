@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from gapless.traces.problems import UsageError, shown
-from gapless.traces.report.values import EXIT_CODES, Finding, Model, Report, Severity, VerdictName, worst
+from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, Report, Severity, VerdictName, worst
 from gapless.traces.report.wording import cleaned, plural
 
 ALSO: tuple[Severity, ...] = ("hazard", "anomaly")
@@ -87,8 +87,8 @@ class Threshold:
                 yield f"fails on {plural(found, severity, 'anomalies' if severity == 'anomaly' else '')}"
 
     def exit_code(self, report: Report) -> int:
-        """0 conforms, 1 departs, 2 unreadable, 3 inconclusive."""
-        return EXIT_CODES[self.verdict(report)]
+        """0 conforms, 1 departs, 2 unreadable, 3 inconclusive; 130 interrupted, whatever was found until then."""
+        return INTERRUPTED if report.interrupted else EXIT_CODES[self.verdict(report)]
 
 
 def place(finding: Finding) -> str:

@@ -17,6 +17,7 @@ Severity = Literal["violation", "anomaly", "hazard"]
 
 WORST: tuple[VerdictName, ...] = ("conforms", "inconclusive", "unreadable", "departs")  # the later wins
 EXIT_CODES: dict[VerdictName, int] = {"conforms": 0, "departs": 1, "unreadable": 2, "inconclusive": 3}
+INTERRUPTED = 130  # as of a process that SIGINT ended
 
 
 def worst(verdicts: Iterable[VerdictName]) -> VerdictName:
@@ -123,6 +124,7 @@ class Report(Model):
     marks: list[Mark] = []
     life: list[str] = Field(default=[], description="of the one trace that was asked for, a line for each step")
     seconds: float
+    interrupted: bool = Field(default=False, description="by Ctrl-C: this is what was judged so far")
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -159,8 +161,8 @@ class Report(Model):
 
     @property
     def exit_code(self) -> int:
-        """0 conforms, 1 departs, 2 unreadable, 3 inconclusive."""
-        return EXIT_CODES[self.verdict]
+        """0 conforms, 1 departs, 2 unreadable, 3 inconclusive; 130 interrupted, whatever was found until then."""
+        return INTERRUPTED if self.interrupted else EXIT_CODES[self.verdict]
 
     def as_json(self) -> str:
         """The report as `--json` writes it."""

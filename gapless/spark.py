@@ -1,0 +1,10 @@
+"""What a program on Spark needs. traces/README.md tells more of it.
+
+`register` makes files of events and RocketMQ stores tables that Spark reads. `judged` is a stream of event files that
+are judged as they come; `verdicts` says what is known of every trace so far.
+"""
+
+from gapless.traces.spark.data_sources import register
+from gapless.traces.spark.stream import judged, verdicts
+
+__all__ = ["judged", "register", "verdicts"]

@@ -1,0 +1,54 @@
+"""Waiting for what may never answer: in a thread that does nothing else, and that is left to itself when time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread, Timer
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+
+
+def answered(ask: Callable[[], Answer], seconds: float) -> Answer:
+    """What it answers. Raises TimeoutError where it takes longer, and what `ask` raises."""
+    answers: list[Answer] = []
+    problems: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            answers.append(ask())
+        except Exception as error:  # noqa: BLE001 - it is raised where somebody waits
+            problems.append(error)
+
+    waits = Thread(target=wait, daemon=True)
+    waits.start()
+    waits.join(max(0.0, seconds))
+    if problems:
+        raise problems[0]
+    if not answers:
+        raise TimeoutError
+    return answers[0]
+
+
+@contextmanager
+def at_the_latest(seconds: float | None, end: Callable[[], None]) -> Iterator[None]:
+    """A block that fails once `end` is called, which it is after so many seconds. Raises TimeoutError then."""
+    late = Event()
+
+    def too_late() -> None:
+        late.set()
+        end()
+
+    timer = Timer(seconds or 0.0, too_late)
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        yield
+    except Exception:
+        if late.is_set():
+            raise TimeoutError from None
+        raise
+    finally:
+        timer.cancel()

@@ -1,0 +1,132 @@
+"""Events and stores as data sources of Spark: `spark.read.format("gapless-events")`, and `format("rocketmq-store")`.
+
+Spark tells a Python data source by filters which rows it wants, and not which columns: a user names these by a schema.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from gapless.traces.engines.spark_archive import archive
+from gapless.traces.problems import UsageError, shown
+from gapless.traces.spark.conditions import Condition, kept, understood
+from gapless.traces.spark.tables import SparkTable, TablePart, event_table, store_table
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+LOOPBACK = ("localhost", "127.", "::1", "[::1]")  # how a host begins that is this machine
+PUSHES = "spark.sql.python.filterPushdown.enabled"
+
+
+def register(spark: SparkSession) -> None:
+    """Make the formats `gapless-events` and `rocketmq-store` known to a session, and let it push its filters down."""
+    for source in (GaplessEvents, RocketMQStore):
+        spark.dataSource.register(source)
+    spark.conf.set(PUSHES, "true")  # or Spark refuses a source that could take them
+    remote = type(spark).__module__.startswith("pyspark.sql.connect")
+    if remote and not spark.client.host.startswith(LOOPBACK):
+        with tempfile.TemporaryDirectory() as folder:
+            spark.addArtifacts(str(archive(Path(folder))), pyfile=True)
+
+
+class _Source(DataSource):
+    """A table as Spark sees it."""
+
+    def table(self) -> SparkTable:
+        """What is read. Raises UsageError, Unreadable, NothingThere."""
+        raise NotImplementedError
+
+    def schema(self) -> StructType:
+        """All columns that the table has."""
+        return from_arrow_schema(self.table().columns)
+
+    def reader(self, schema: StructType) -> TableReader:
+        """Who reads the columns of that schema. Raises UsageError where the table has no such columns."""
+        return TableReader(self.table(), schema)
+
+    def paths(self) -> list[Path]:
+        """The paths that were given to `load`. Raises UsageError."""
+        several = json.loads(self.options.get("paths", "[]"))
+        if not (found := [*several, *filter(None, [self.options.get("path")])]):
+            raise UsageError(f"{self.name()}: say what to read: load(PATH)")
+        return [Path(path.removeprefix("file:")) for path in found]
+
+    def split(self) -> int | None:
+        """Bytes that one task reads, if a user names them. Raises UsageError."""
+        given = self.options.get("split")
+        if given is not None and not (given.isdecimal() and int(given)):
+            raise UsageError(f"split: {shown(given)}, expected a number of bytes")
+        return None if given is None else int(given)
+
+
+class GaplessEvents(_Source):
+    """Files of events. Options: `spec`, files of specs that users bring, with commas between them; `split`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As Spark knows it."""
+        return "gapless-events"
+
+    def table(self) -> SparkTable:
+        """As `_Source` says."""
+        specs = [name for name in self.options.get("spec", "").split(",") if name]
+        return event_table(self.paths(), specs, self.split())
+
+
+class RocketMQStore(_Source):
+    """Store directories. Option: `split`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As Spark knows it."""
+        return "rocketmq-store"
+
+    def table(self) -> SparkTable:
+        """As `_Source` says."""
+        return store_table(self.paths(), self.split())
+
+
+class TableReader(DataSourceReader):
+    """Reads some columns of a table, and the rows of which Spark's filters hold."""
+
+    def __init__(self, table: SparkTable, schema: StructType) -> None:
+        self.table = table
+        self.columns = to_arrow_schema(schema, timezone="UTC")
+        self.conditions: list[Condition] = []
+        known = table.columns
+        for field in self.columns:
+            if field.name not in known.names:
+                raise UsageError(f"there is no column {shown(field.name)}; there are {', '.join(known.names)}")
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
+        """Take those that are understood, and leave the others to Spark."""
+        for asked in filters:
+            if condition := understood(asked, self.columns):
+                self.conditions.append(condition)
+            else:
+                yield asked
+
+    def partitions(self) -> list[InputPartition]:
+        """The parts in which there may be such rows."""
+        return [
+            InputPartition(tuple(part))
+            for part, spans in self.table.parts()
+            if all(condition.may_hold(spans) for condition in self.conditions)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """The rows of a part as Arrow batches."""
+        if partition.value is None:  # Spark's own, where there are no parts
+            return
+        for batch in self.table.read(TablePart(*partition.value), self.columns):
+            yield kept(batch, self.conditions)

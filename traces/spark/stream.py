@@ -1,0 +1,239 @@
+"""A stream of event files, judged as they come: the verdicts of one check over all of them, after every batch.
+
+Spark says which files are new, and remembers in its checkpoint which were seen. What is known of each trace is kept
+beside it, in files by bucket and batch: a batch that is run again, after a crash, begins where it began the first time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pyarrow as pa
+
+from gapless.spec.catalog import PROFILES
+from gapless.traces.check import ignored_rules, own_specs
+from gapless.traces.engines import spark as classic
+from gapless.traces.engines.engine import Engine
+from gapless.traces.events import reading
+from gapless.traces.events.files import is_event_file
+from gapless.traces.events.reading import EventStretch
+from gapless.traces.events.schema import with_specs
+from gapless.traces.judging.columns import Packed, gathered, hashed, packed, unpacked
+from gapless.traces.judging.going_on import Going, rows
+from gapless.traces.options import Options
+from gapless.traces.problems import Unreadable, UsageError, shown
+from gapless.traces.report.verdict_table import SCHEMA
+from gapless.traces.sources.event_files.file import profile_of
+from gapless.traces.spark.tables import STRETCH
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+BUCKETS = 64  # in which traces are kept; it must stay, or what was kept is not found
+FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
+AGE = "36500d"  # by which a file may be older than the newest: Spark would pass over one of last week in silence
+KEPT = "gapless"  # the folder in the checkpoint
+DONE = "done.json"
+
+Tells = Callable[[int, pa.Table], None]
+"""Told after each batch: its number, and the rows of the verdict table of all traces that it has events of."""
+
+
+def judged(
+    spark: SparkSession,
+    folder: str | os.PathLike[str],
+    checkpoint: str | os.PathLike[str],
+    *,
+    profile: str | None = None,
+    only: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    specs: Sequence[str | os.PathLike[str]] = (),
+    files: int | None = None,
+    tells: Tells | None = None,
+) -> DataStreamWriter:
+    """A stream of the files of events in a folder, judged as they come; `.start()` starts it.
+
+    Events of a trace may go on in later files. Files come by the time when they were written, then by name; each must
+    take its name when it is whole. `checkpoint`: a folder, where the stream goes on when it is started again ·
+    `profile`, `only`, `ignore`, `specs`: as `check` has them · `files`: so many at a time · `tells`: told what was
+    found, once for each batch, and once more where a batch is run again after a crash; the same rows then.
+    A file that cannot be read ends the stream. Raises UsageError.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise UsageError("a stream of event files needs a classic session of Spark: batches are judged on its cluster")
+    if profile is not None and profile not in PROFILES:
+        raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
+    own = own_specs(specs)
+    options = Options(profile=profile or "", ignored=ignored_rules(only, ignore, own), specs=own)
+    kept = KeptTraces(Path(checkpoint).absolute() / KEPT, str(folder))
+
+    def batch_of(found: DataFrame, number: int) -> None:
+        new = [_path(row.path) for row in found.orderBy("modificationTime", "path").collect()]
+        with classic.started(None, None, None) as engine:
+            changed = judge_batch(engine, kept, number, [path for path in new if is_event_file(path)], options)
+        if tells:
+            tells(number, changed)
+
+    stream = spark.readStream.format("binaryFile").schema(FILES).option("maxFileAge", AGE)
+    stream = stream if files is None else stream.option("maxFilesPerTrigger", files)
+    names = stream.load(os.fspath(folder)).select("path", "modificationTime")  # so that no content is read
+    return names.writeStream.foreachBatch(batch_of).option("checkpointLocation", os.fspath(checkpoint))
+
+
+def verdicts(checkpoint: str | os.PathLike[str]) -> pa.Table:
+    """The verdict of every trace after the last batch that was done: the verdict table of all files so far."""
+    folder = Path(checkpoint).absolute() / KEPT
+    done = _done(folder)
+    kept = KeptTraces(folder, done.source)
+    found = [kept.before(bucket, done.batch + 1) for bucket in range(BUCKETS)]
+    batches = [rows(done.source, going.each()) for going in found]
+    return pa.Table.from_batches(batches, SCHEMA)
+
+
+def _path(name: str) -> Path:
+    """The path of a file as Spark names it."""
+    return Path(unquote(urlparse(name).path))
+
+
+# -- what is kept --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LastBatch:
+    """The last batch that is whole, the profile that judges the stream, and its folder as a user named it."""
+
+    batch: int = -1
+    profile: str = ""
+    source: str = ""
+
+
+def _done(folder: Path) -> LastBatch:
+    file = folder / DONE
+    return LastBatch(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else LastBatch()
+
+
+@dataclass(frozen=True)
+class KeptTraces:
+    """What is known of all traces, in a folder: for each bucket a file of the last batch, and one of that before."""
+
+    folder: Path
+    source: str  # as the verdict table names it
+
+    def before(self, bucket: int, batch: int) -> Going:
+        """What was known before a batch."""
+        earlier = [number for number in self._numbers(bucket) if number < batch]
+        return _load(self._file(bucket, max(earlier))) if earlier else Going()
+
+    def write(self, bucket: int, batch: int, going: Going) -> None:
+        """Keep what is known after a batch, and what was known before it: it may be run again."""
+        earlier = sorted(number for number in self._numbers(bucket) if number < batch)
+        file = self._file(bucket, batch)
+        _write(file, pickle.dumps(going))
+        for number in earlier[:-1]:
+            self._file(bucket, number).unlink(missing_ok=True)
+
+    def profile(self, paths: Sequence[Path], options: Options) -> str:
+        """By which profile the files are judged: one for the whole stream. Raises Unreadable."""
+        said = _done(self.folder).profile
+        for path in paths:
+            own = options.profile or profile_of(path, reading.origin(path))
+            if said and own != said:
+                raise Unreadable(
+                    f"{shown(path)}: is to be judged by {own}, and the files before it by {said}: one profile judges a "
+                    "stream; name it, for it wins over what files say"
+                )
+            said = own
+        return said
+
+    def finish(self, batch: int, profile: str) -> None:
+        """All of a batch is kept."""
+        _write(self.folder / DONE, json.dumps(asdict(LastBatch(batch, profile, self.source))).encode())
+
+    def _file(self, bucket: int, batch: int) -> Path:
+        return self.folder / f"{bucket:06d}-{batch:012d}.kept"
+
+    def _numbers(self, bucket: int) -> list[int]:
+        return [int(file.stem.partition("-")[2]) for file in self.folder.glob(f"{bucket:06d}-*.kept")]
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, and safely: Spark forgets a batch once it is done."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    with unfinished.open("wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    unfinished.replace(file)
+
+
+def _load(file: Path) -> Going:
+    going: Going = pickle.loads(file.read_bytes())  # noqa: S301 - what we wrote, in a folder of the user's
+    return going
+
+
+# -- one batch -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NewStretch:
+    """A stretch of a new file; `number` is its place among all that are new."""
+
+    path: Path
+    number: int
+    stretch: EventStretch
+
+
+@dataclass(frozen=True)
+class BatchTask:
+    """What every task of a batch needs."""
+
+    kept: KeptTraces
+    batch: int
+    options: Options
+
+
+def judge_batch(engine: Engine, kept: KeptTraces, batch: int, paths: Sequence[Path], options: Options) -> pa.Table:
+    """Judge new files, after all that came before, and give the rows of the verdict table that they change.
+
+    Raises Unreadable.
+    """
+    kept.folder.mkdir(parents=True, exist_ok=True)
+    profile = kept.profile(paths, options)
+    given = [(path, stretch) for path in paths for stretch in reading.stretches(path, options.split or STRETCH)]
+    new = [NewStretch(path, number, stretch) for number, (path, stretch) in enumerate(given)]
+    work = BatchTask(kept, batch, Options(profile=profile, ignored=options.ignored, specs=options.specs))
+    answers = list(engine.gather(partial(_packed, work), new, [], partial(_judged, work)))
+    kept.finish(batch, profile)
+    return pa.Table.from_batches([answer for answer in answers if answer is not None], SCHEMA)
+
+
+def _packed(work: BatchTask, new: NewStretch) -> tuple[None, Sequence[Packed]]:
+    """The events of a stretch, for those who know their traces. Raises Unreadable."""
+    of = with_specs(work.options.specs)
+    return None, list(_each_packed(gathered(reading.coded(new.path, new.stretch, of), of), new.number))
+
+
+def _each_packed(every: Sequence[Any], number: int) -> Iterator[Packed]:
+    for traces in every:
+        chosen = np.ones(len(traces.names), np.bool_)
+        yield from packed(traces, hashed(traces), chosen, number, BUCKETS, small=True)
+
+
+def _judged(work: BatchTask, parts: Sequence[Packed]) -> pa.RecordBatch:
+    """The traces of one bucket go on, and what is known of them is kept. Raises Unreadable."""
+    bucket = parts[0].bucket
+    going = work.kept.before(bucket, work.batch)
+    nowhere = np.zeros(1 + max(part.stretch for part in parts), np.int64)  # no row is told of
+    changed = going.take(unpacked(parts, nowhere, with_specs(work.options.specs)), work.options)
+    work.kept.write(bucket, work.batch, going)
+    return rows(work.kept.source, changed)
