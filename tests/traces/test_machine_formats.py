@@ -294,6 +294,14 @@ def test_nor_in_what_github_is_told(told: Callable[[Report, Threshold], str], de
     assert told(other, Threshold()) == told(departing, Threshold())
 
 
+@pytest.mark.parametrize("told", [junit, sarif, commands, summary])
+def test_a_path_is_told_as_it_is_from_here(told: Callable[[Report, Threshold], str], departing: Report) -> None:
+    """Spark's workers need absolute paths, so reports of theirs name such."""
+    absolute = check([Path("recorded.ndjson").resolve(), Path("broken.ndjson").resolve()])
+    assert str(Path.cwd()) in absolute.as_json()
+    assert told(absolute, Threshold()) == told(departing, Threshold())
+
+
 def test_a_stretch_or_a_whole_file_says_the_same(departing: Report) -> None:
     again = check(["recorded.ndjson", "broken.ndjson"], split=100, jobs=1)
     assert sarif(again, Threshold()) == sarif(departing, Threshold())

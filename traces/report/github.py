@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gapless.traces.events.files import is_event_file, is_parquet
 from gapless.traces.report import wording
-from gapless.traces.report.threshold import Threshold, most_important_first, place, relative
+from gapless.traces.report.threshold import Threshold, most_important_first, place, portable, relative
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.report.wording import plural
 
@@ -23,7 +23,7 @@ FENCE = "`````"  # of a story, in which `_fenced` leaves no three of these
 
 def commands(report: Report, threshold: Threshold) -> str:
     """The lines to print: errors for what lets the check fail, warnings for hazards and for what was not judged."""
-    report = wording.cleaned(report)
+    report = portable(report)
     every = [*_of_findings(report, threshold), *_of_sources(report)]
     lines: list[str] = []
     for level in LEVELS:
@@ -69,7 +69,7 @@ def _escaped(text: str, more: str = "") -> str:
 
 def summary(report: Report, threshold: Threshold) -> str:
     """The page of the step in Markdown: the verdict, every finding in a table, and the stories, while there is room."""
-    report = wording.cleaned(report)
+    report = portable(report)
     seen = [plural(report.counts.traces, "trace"), plural(report.counts.events, "event")]
     blocks = [f"## gapless: {threshold.verdict(report)}\n", f"{', '.join(seen)} checked, {report.profile} profile\n"]
     blocks += [f"- {_plain(source.path)}: {_plain(reason)}" for source in report.sources for reason in source.reasons]

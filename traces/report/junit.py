@@ -8,13 +8,13 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from gapless.traces.report import wording
-from gapless.traces.report.threshold import Threshold
+from gapless.traces.report.threshold import Threshold, portable
 from gapless.traces.report.values import Finding, Report, SourceRow
 
 
 def junit(report: Report, threshold: Threshold) -> str:
     """The text of the file."""
-    report = wording.cleaned(report)
+    report = portable(report)
     root = ET.Element("testsuites", name="gapless")
     for source in report.sources:
         root.append(_suite(report, source, threshold))

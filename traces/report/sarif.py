@@ -17,7 +17,7 @@ from urllib.parse import quote
 from gapless.spec.catalog import SPECS
 from gapless.traces.events.files import is_event_file, is_parquet
 from gapless.traces.report import wording
-from gapless.traces.report.threshold import Threshold, fingerprint, most_important_first, relative
+from gapless.traces.report.threshold import Threshold, fingerprint, most_important_first, portable, relative
 from gapless.traces.report.values import Finding, Report, Severity
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 def sarif(report: Report, threshold: Threshold) -> str:
     """The text of the file."""
-    report = wording.cleaned(report)
+    report = portable(report)
     every = most_important_first(report.findings)
     told = every[:RESULTS]
     rules = sorted({finding.rule for finding in told})

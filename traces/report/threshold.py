@@ -8,6 +8,7 @@ story changes it. A baseline is a file of findings that are known; one that stan
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, Report, Severity, VerdictName, worst
-from gapless.traces.report.wording import plural
+from gapless.traces.report.wording import cleaned, plural
 
 ALSO: tuple[Severity, ...] = ("hazard", "anomaly")
 """What fails a check if it is asked for; a violation always does."""
@@ -101,6 +102,37 @@ def relative(source: str) -> str:
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
     return path.as_posix()
+
+
+def portable(report: Report) -> Report:
+    """The report with names that can be shown, and paths below the working directory as they are from there.
+
+    So the same is written wherever it is checked, and by whichever engine: Spark's workers need absolute paths.
+    """
+    report = cleaned(report)
+    sources = [
+        source.model_copy(
+            update={
+                "path": relative(source.path),
+                "reasons": [reason.replace(source.path, relative(source.path)) for reason in source.reasons],
+            }
+        )
+        for source in report.sources
+    ]
+    findings = [
+        finding.model_copy(
+            update={"source": relative(finding.source), "story": [_portable(line, finding) for line in finding.story]}
+        )
+        for finding in report.findings
+    ]
+    return report.model_copy(update={"sources": sources, "findings": findings})
+
+
+def _portable(line: str, finding: Finding) -> str:
+    """The line of a story that says how to see it again, with the path as it is from here."""
+    if not line.startswith("Again: "):
+        return line
+    return line.replace(shlex.quote(finding.source), shlex.quote(relative(finding.source)))
 
 
 def fingerprint(finding: Finding) -> str:
