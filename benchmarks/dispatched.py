@@ -64,20 +64,20 @@ def _batches(groups: int) -> Iterator[pa.RecordBatch]:
     steps = [code[name] for _ in range(GROUP) for name in ("scan", "take", "write")] + [code["commit"], code["flush"]]
     number = np.append(np.repeat(np.arange(GROUP), 3), [0, 0])
     to = np.append(np.zeros(3 * GROUP, np.int64), [GROUP, GROUP])
-    for low in range(0, groups, AT_ONCE):
-        count = min(AT_ONCE, groups - low)
-        group = np.repeat(np.arange(low, low + count), STEPS)
-        ends = np.tile(to, count)
-        one = {
-            "number": np.tile(number, count) + np.where(ends == 0, group * GROUP, 0),
-            "to": np.where(ends > 0, ends + group * GROUP, 0),
+    for low in range(0, groups, AT_ONCE):  # the queues take turns, a group each
+        group = np.repeat(np.arange(low, min(low + AT_ONCE, groups)), QUEUES)
+        begins = np.repeat(group, STEPS) * GROUP
+        turns = len(group)
+        ends = np.tile(to, turns)
+        values = {
+            "number": np.where(ends == 0, np.tile(number, turns) + begins, 0),
+            "to": np.where(ends > 0, ends + begins, 0),
         }
-        length = count * STEPS
         yield batch(
-            np.repeat(every, length),
-            np.tile(np.arange(1 + low * STEPS, 1 + low * STEPS + length), QUEUES),
-            np.tile(np.array(steps, np.int8), count * QUEUES),
-            arguments(length * QUEUES, {name: np.tile(value, QUEUES) for name, value in one.items()}),
+            np.repeat(np.tile(every, turns // QUEUES), STEPS),
+            (1 + np.repeat(group, STEPS) * STEPS) + np.tile(np.arange(STEPS), turns),
+            np.tile(np.array(steps, np.int8), turns),
+            arguments(turns * STEPS, values),
         )
 
 

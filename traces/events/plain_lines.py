@@ -21,6 +21,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from numba import uint64
 
 from gapless.traces.events.coded import Given
 from gapless.traces.native import njit
@@ -150,7 +151,10 @@ class PlainLines:
         data = np.frombuffer(block, np.uint8)
         values, ends = np.zeros((len(self._kinds), room), np.int64), np.zeros((self._own, room), np.int64)
         there = np.zeros((len(self._kinds), room), np.uint8)
-        beyond = _read(data, self._outer, self._inner, self._kinds, self._own, self._strange, values, ends, there)
+        follows = np.full(len(self._kinds) + 1, -1, np.int64)
+        beyond = _read(
+            data, self._outer, self._inner, self._kinds, self._own, self._strange, follows, values, ends, there
+        )
         return None if beyond < 0 else PlainBlock(data, block, values, ends, there, ascii=not beyond)
 
 
@@ -180,20 +184,33 @@ NOT_PLAIN = -1
 
 @njit(nogil=True, cache=True)
 def _read(
-    data: Any, outer: Any, inner: Any, kinds: Any, own: int, strange: bool, values: Any, ends: Any, there: Any
+    data: Any,
+    outer: Any,
+    inner: Any,
+    kinds: Any,
+    own: int,
+    strange: bool,
+    follows: Any,
+    values: Any,
+    ends: Any,
+    there: Any,
 ) -> int:
-    """Read every line; -1 where one is not plain, or else whether any byte is none of ASCII."""
+    """Read every line; -1 where one is not plain, or else whether any byte is none of ASCII.
+
+    `follows`: which key came last behind each, and behind none: one recorder writes them in one order.
+    """
     at = 0
     high = 0
     for line in range(values.shape[1]):
         at = _spaces(data, at)
-        if data[at] != OPENED:
+        if data[uint64(at)] != OPENED:
             return NOT_PLAIN
         inside = NOT_PLAIN  # the key whose object we are in
+        last = NOT_PLAIN
         at = _spaces(data, at + 1)
         begun = True  # an object has just been opened: it may end, and no comma comes first
         while True:
-            byte = data[at]
+            byte = data[uint64(at)]
             if byte == CLOSED:
                 at = _spaces(data, at + 1)
                 if inside < 0:
@@ -205,26 +222,35 @@ def _read(
                     return NOT_PLAIN
                 at = _spaces(data, at + 1)
             begun = False
-            if data[at] != QUOTE:
+            if data[uint64(at)] != QUOTE:
                 return NOT_PLAIN
-            if inside < 0:
+            key = follows[last + 1]
+            if key >= 0 and (key < own) == (inside < 0):
+                end = _is_key(data, at + 1, outer, key) if inside < 0 else _is_key(data, at + 1, inner, key - own)
+            else:
+                end = NOT_PLAIN
+            if end >= 0:
+                at = end
+            elif inside < 0:
                 key, at = _key(data, at + 1, outer)
             else:
                 key, at = _key(data, at + 1, inner)
                 key = key + own if key >= 0 else key
+            follows[last + 1] = key
+            last = key
             if at < 0 or (key < 0 and (not strange or inside >= 0)):
                 return NOT_PLAIN
             at = _spaces(data, at)
-            if data[at] != COLON:
+            if data[uint64(at)] != COLON:
                 return NOT_PLAIN
             at = _spaces(data, at + 1)
             if key >= 0 and there[key, line] != ABSENT:
                 return NOT_PLAIN
-            byte = data[at]
+            byte = data[uint64(at)]
             kind = kinds[key] if key >= 0 else _kind_of(byte)
             value, end = 0, 0
             if byte == AN_N:
-                if data[at + 1] != 117 or data[at + 2] != 108 or data[at + 3] != 108:
+                if data[uint64(at + 1)] != 117 or data[uint64(at + 2)] != 108 or data[uint64(at + 3)] != 108:
                     return NOT_PLAIN
                 at += 4
                 if key >= 0:
@@ -259,9 +285,9 @@ def _read(
                 if key < own:
                     ends[key, line] = end
             at = _spaces(data, at)
-        if data[at] == RETURN:
+        if data[uint64(at)] == RETURN:
             at += 1
-        if data[at] != NEWLINE:
+        if data[uint64(at)] != NEWLINE:
             return NOT_PLAIN
         at += 1
     return 1 if high >= 128 else 0
@@ -270,9 +296,20 @@ def _read(
 @njit(nogil=True, cache=True)
 def _spaces(data: Any, at: int) -> int:
     """The first byte from `at` on that is no space: there is one, for a newline ends the data."""
-    while data[at] == SPACE or data[at] == TAB:
+    while data[uint64(at)] == SPACE or data[uint64(at)] == TAB:
         at += 1
     return at
+
+
+@njit(nogil=True, cache=True)
+def _is_key(data: Any, at: int, keys: Any, number: int) -> int:
+    """What is behind the quote of this key, which begins at `at`; -1 if it is another."""
+    _, letters, bounds = keys
+    for place in range(bounds[number], bounds[number + 1]):
+        if data[uint64(at)] != letters[uint64(place)]:
+            return -1
+        at += 1
+    return at + 1 if data[uint64(at)] == QUOTE else -1
 
 
 @njit(nogil=True, cache=True)
@@ -280,10 +317,10 @@ def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
     """The number of the key that begins at `at`, -1 if it is none, and what is behind its quote, -1 if it has none."""
     table, letters, bounds = keys
     low, place = at, 0
-    while data[at] != QUOTE:
-        if data[at] < SPACE or data[at] == BACKSLASH or data[at] >= 128:
+    while data[uint64(at)] != QUOTE:
+        if data[uint64(at)] < SPACE or data[uint64(at)] == BACKSLASH or data[uint64(at)] >= 128:
             return -1, -1
-        place = (place * SPREAD + data[at]) & LOW
+        place = (place * SPREAD + data[uint64(at)]) & LOW
         at += 1
     while True:
         number = table[place & (len(table) - 1)]
@@ -292,7 +329,7 @@ def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
         begin = bounds[number]
         if bounds[number + 1] - begin == at - low:
             same = 0
-            while same < at - low and data[low + same] == letters[begin + same]:
+            while same < at - low and data[uint64(low + same)] == letters[begin + same]:
                 same += 1
             if same == at - low:
                 return number, at + 1
@@ -302,10 +339,10 @@ def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
 @njit(nogil=True, cache=True)
 def _text(data: Any, at: int, high: int) -> tuple[int, int]:
     """Where the text ends that begins at `at`, -1 if it is not plain; and the bits of its bytes, added to `high`."""
-    while data[at] != QUOTE:
-        if data[at] < SPACE or data[at] == BACKSLASH:
+    while data[uint64(at)] != QUOTE:
+        if data[uint64(at)] < SPACE or data[uint64(at)] == BACKSLASH:
             return -1, high
-        high |= data[at]
+        high |= data[uint64(at)]
         at += 1
     return at, high
 
@@ -314,18 +351,18 @@ def _text(data: Any, at: int, high: int) -> tuple[int, int]:
 def _integer(data: Any, at: int) -> tuple[int, int]:
     """The integer at `at`, and what is behind it, -1 if it is not plain."""
     sign = 1
-    if data[at] == MINUS:
+    if data[uint64(at)] == MINUS:
         sign = -1
         at += 1
-        if data[at] == ZERO:
+        if data[uint64(at)] == ZERO:
             return 0, -1
     low, value = at, 0
-    while ZERO <= data[at] <= NINE:
-        value = value * 10 + (data[at] - ZERO)
+    while ZERO <= data[uint64(at)] <= NINE:
+        value = value * 10 + (data[uint64(at)] - ZERO)
         at += 1
         if at - low > DIGITS:
             return 0, -1
-    if at == low or (data[low] == ZERO and at - low > 1):
+    if at == low or (data[uint64(low)] == ZERO and at - low > 1):
         return 0, -1
     return sign * value, at
 
@@ -333,9 +370,18 @@ def _integer(data: Any, at: int) -> tuple[int, int]:
 @njit(nogil=True, cache=True)
 def _truth(data: Any, at: int) -> int:
     """What is behind `true` or `false`, -1 if it is neither."""
-    if data[at] == A_TRUE:
-        return at + 4 if data[at + 1] == 114 and data[at + 2] == 117 and data[at + 3] == 101 else -1
-    if data[at + 1] == 97 and data[at + 2] == 108 and data[at + 3] == 115 and data[at + 4] == 101:
+    if data[uint64(at)] == A_TRUE:
+        return (
+            at + 4
+            if data[uint64(at + 1)] == 114 and data[uint64(at + 2)] == 117 and data[uint64(at + 3)] == 101
+            else -1
+        )
+    if (
+        data[uint64(at + 1)] == 97
+        and data[uint64(at + 2)] == 108
+        and data[uint64(at + 3)] == 115
+        and data[uint64(at + 4)] == 101
+    ):
         return at + 5
     return -1
 
@@ -351,23 +397,23 @@ def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
     """What is behind an object of integers or nulls, of which the first key begins at `at`; -1 if it is not plain."""
     at = _spaces(data, at)
     begun = True
-    while data[at] != CLOSED:
+    while data[uint64(at)] != CLOSED:
         if not begun:
-            if data[at] != COMMA:
+            if data[uint64(at)] != COMMA:
                 return -1, high
             at = _spaces(data, at + 1)
         begun = False
-        if data[at] != QUOTE:
+        if data[uint64(at)] != QUOTE:
             return -1, high
         end, high = _text(data, at + 1, high)
         if end < 0:
             return -1, high
         at = _spaces(data, end + 1)
-        if data[at] != COLON:
+        if data[uint64(at)] != COLON:
             return -1, high
         at = _spaces(data, at + 1)
-        if data[at] == AN_N:
-            if data[at + 1] != 117 or data[at + 2] != 108 or data[at + 3] != 108:
+        if data[uint64(at)] == AN_N:
+            if data[uint64(at + 1)] != 117 or data[uint64(at + 2)] != 108 or data[uint64(at + 3)] != 108:
                 return -1, high
             at += 4
         else:
@@ -428,7 +474,7 @@ def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> bool:
         return False
     low, high = begins[one], begins[other]
     for at in range(length - 1, -1, -1):  # names differ at their ends
-        if data[low + at] != data[high + at]:
+        if data[uint64(low + at)] != data[uint64(high + at)]:
             return False
     return True
 
@@ -439,4 +485,4 @@ def _copied(data: Any, begins: Any, bounds: Any, letters: Any) -> None:
     for number in range(len(begins)):
         begin = begins[number]
         for at in range(bounds[number], bounds[number + 1]):
-            letters[at] = data[begin + at - bounds[number]]
+            letters[at] = data[uint64(begin + at - bounds[number])]
