@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,14 @@ def test_kernels_are_given_what_may_be_written(tmp_path: Path) -> None:
         assert batch.args.flags.c_contiguous
         assert batch.action.tolist() == [SPECS["queue"].codes["append"]] * 5
         assert batch.args[SPECS["queue"].arguments.index("size")].tolist() == [340] * 5
+
+
+def test_keys_may_come_in_another_order_in_every_line() -> None:
+    """Keys are guessed from the line before; these have one length, and differ at their ends or their beginnings."""
+    lines = PlainLines({"one": ValueKind.INTEGER, "onf": ValueKind.INTEGER, "tne": ValueKind.INTEGER})
+    orders = [*permutations(("one", "onf", "tne")), *permutations(("one", "tne"))]
+    said = [dict(zip(names, range(9 * row, 9 * row + 9), strict=False)) for row, names in enumerate(orders)]
+    block = lines.read("".join(f"{json.dumps(line)}\n" for line in said).encode(), len(said))
+    assert block is not None
+    for name, row in lines.number.items():
+        assert block.values[row].tolist() == [line.get(str(name), 0) for line in said]
