@@ -26,6 +26,7 @@ from gapless.impl.store.backup import StoreCopy
 from gapless.impl.store.core import Settings
 from gapless.impl.store.store import Store
 from gapless.properties.simulation.simulated_disk import SimulatedDisk
+from tests.support.night import by_day
 from tests.support.rocketmq.recordings import LAB, recording
 
 SMALL = Settings(file_size=8192, queue_file_size=400, pre_allocate=False)
@@ -291,7 +292,7 @@ def test_a_store_that_closes_ends_the_copy(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("files", [1, 4, 12])
+@pytest.mark.parametrize("files", by_day([1, 4, 12]))
 def test_an_interrupted_backup_leaves_nothing_and_the_store_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:
