@@ -138,8 +138,12 @@ class Spec:
 
     @property
     def files(self) -> tuple[ModuleType, ...]:
-        """The modules that state it, and those of the specs that it is made of."""
-        made_of = {value for value in vars(self.module).values() if isinstance(value, ModuleType)}
+        """The modules that state it, and those of the specs that it is made of.
+
+        Pytest gives modules of its own to those whose asserts it rewrites, under names that are no identifiers.
+        """
+        named = vars(self.module).items()
+        made_of = {value for name, value in named if isinstance(value, ModuleType) and name.isidentifier()}
         own = (self.module, self.deviating) if self.deviating else (self.module,)
         return (*own, *sorted(made_of, key=lambda module: module.__name__))
 

@@ -1,5 +1,6 @@
 """The model itself: random walks keep what the invariants say, and every step can happen."""
 
+import builtins
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from inspect import signature
@@ -291,3 +292,11 @@ def test_specs_are_found_by_what_they_state() -> None:
     assert spec_from(ring) == SPECS["ring"]
     with pytest.raises(ValueError, match=r"language is no spec: it has no INITIAL and no ACTIONS and no INVARIANTS"):
         spec_from(language)
+
+
+def test_a_spec_is_not_made_of_what_pytest_puts_into_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = SPECS["broker"]
+    files = spec.files
+    monkeypatch.setitem(vars(spec.module), "@py_builtins", builtins)
+    assert spec.files == files
+    assert len(files) > 1
