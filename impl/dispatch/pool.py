@@ -49,6 +49,7 @@ class Pool:
         self.dispatch = dispatch
         self.lock = threading.Lock()
         self.asleep = 0
+        self._attentive = 0  # of these, those that look again within `ATTENTION` by themselves
         self.trouble: DiskFull | None = None
         self._limit = limit
         self._changed = threading.Condition(self.lock)  # for who pauses
@@ -75,8 +76,12 @@ class Pool:
             self._news.put(None)
 
     def nudge(self) -> None:
-        """The log has grown: a worker that sleeps looks at once. Takes no lock, and costs nothing where none sleeps."""
-        if self.asleep:
+        """The log has grown: a worker that sleeps looks at once. Takes no lock, and costs nothing where none sleeps.
+
+        One that is attentive is woken only where somebody waits: under load, each wake-up is a turn of the
+        interpreter's lock that those who append do not have.
+        """
+        if self.asleep and (self._turns or not self._attentive):
             self._news.put(None)
 
     def wait(self, until: Callable[[], bool], timeout: float | None = None) -> bool:
@@ -171,7 +176,7 @@ class Pool:
 
     def _next(self) -> DispatchBatch | None:
         """The batch that is to be built next; waits for one. None where there will be none."""
-        patience = ATTENTION
+        attentive = 1
         while True:
             with self.lock:
                 self.asleep += 1  # before it looks, so that no nudge is lost between looking and sleeping
@@ -183,11 +188,13 @@ class Pool:
                     self.asleep -= 1
                     self._building += 1
                     return batch
+                self._attentive += attentive
             with suppress(Empty):
-                self._news.get(timeout=patience)
-            patience = PATIENCE
+                self._news.get(timeout=ATTENTION if attentive else PATIENCE)
             with self.lock:
                 self.asleep -= 1
+                self._attentive -= attentive
+            attentive = 0
 
     def _taken(self) -> DispatchBatch | None:
         return self.dispatch.take() or self._scanned()

@@ -152,10 +152,11 @@ class MappedFile:
         if self.is_closed:
             raise OSError(errno.EBADF, "the file was closed")
         with self._opened() as descriptor:
-            if not os.fstat(descriptor).st_nlink:  # a broker that starts deletes it before it asks for the lock
-                raise OSError(errno.ENOENT, "somebody has deleted the file")
             yield descriptor
-            self._require_whole(os.fstat(descriptor))  # last: what was cut off meanwhile is not promised either
+            status = os.fstat(descriptor)  # last: what was cut off or deleted meanwhile is not promised either
+            if not status.st_nlink:  # a broker that starts deletes it before it asks for the lock
+                raise OSError(errno.ENOENT, "somebody has deleted the file")
+            self._require_whole(status)
 
     @contextmanager
     def _opened(self) -> Iterator[int]:

@@ -338,7 +338,8 @@ class Core:
 
     def _flushed(self, end: int, newest: int) -> None:
         """The log is on disk up to `end`, where the newest record is of `newest` ms."""
-        self._know_safe(log=newest)
+        if newest > self.checkpoint.log:
+            self._know_safe(log=newest)
         self._marks.append((end, newest))
 
     def _know_safe(self, **known: int) -> None:

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import os
 from _thread import start_new_thread
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from threading import Lock
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 from weakref import WeakSet
 
-from gapless.impl.dispatch.pool import Pool, Turn
+from gapless.impl.dispatch.pool import Pool
 from gapless.impl.environment.memory import MemoryDisk
 from gapless.impl.environment.native_code import NativeCode
 from gapless.impl.environment.real import Clock, Disk, RealDisk, wall_clock
@@ -31,6 +29,7 @@ from gapless.impl.files.queues import ConsumeQueue
 from gapless.impl.records.errors import Refused, Stopped, StoreError
 from gapless.impl.records.record import Ints, Listed, Messages, properties_bytes
 from gapless.impl.store.core import Core, Settings
+from gapless.impl.store.group_commit import THE_LAST, GroupCommit
 from gapless.impl.store.groups import Group, GroupCursors
 from gapless.impl.store.housekeeping import Housekeeper
 from gapless.impl.store.placed import Appended
@@ -66,12 +65,11 @@ class Store(Transacting):
         self.clock = clock
         self._appending = Lock()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
-        self._wanted: SimpleQueue[None] = SimpleQueue()  # somebody waits for a flush, or the store closes
-        self._waiting: deque[Turn] = deque()  # who waits: each for its lock to be released
+        self._commit = GroupCommit(self._flush_once)
         self._acknowledging = Lock()
         self._nudged = 0  # ms, when dispatch was last told that the log has grown
         self._closing = self._abandoning = False
-        self._ended = self._kept = False  # nobody flushes any more; nobody does errands
+        self._kept = False  # nobody does errands any more
         self._closed = False  # no file is used any more
         self._is_forked = False  # this is a copy, in a child process
         self._error: BaseException | None = None
@@ -126,7 +124,7 @@ class Store(Transacting):
         """This is a child of the process that has the store open. It has no threads, and the store is not its own."""
         self._appending, self._is_forked = Lock(), True  # another thread may have held it
         self._error, self._closing = Stopped("the store is open in the parent process"), True
-        self._ended = self._kept = self._closed = True
+        self._commit.ended = self._kept = self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -213,26 +211,11 @@ class Store(Transacting):
             self._raise_stopped()
         if position > log.end:
             raise Refused(f"position {position} is beyond the log's end, {log.end}")
-        self._wait_until(lambda: log.flushed >= position or self._ended)
+        self._commit.wait(lambda: log.flushed >= position or self._commit.ended, position)
         if log.flushed < position:
             self._raise_stopped()
         with self._acknowledging:
             self.core.acknowledge(position)
-
-    def _wait_until(self, done: Callable[[], bool]) -> None:
-        """Returns when the store's threads have seen to that. Who waits has a lock of its own: Ctrl-C harms none."""
-        while not done():
-            turn = Lock()
-            turn.acquire()
-            self._waiting.append(turn)
-            self._wanted.put(None)
-            if not done():
-                turn.acquire()
-
-    def _answer(self) -> None:
-        """All who wait look again."""
-        while self._waiting:
-            self._waiting.popleft().release()
 
     def flush(self) -> int:
         """All that was appended is on disk; returns how far the log is. Raises Stopped."""
@@ -251,26 +234,25 @@ class Store(Transacting):
         try:
             self._keep_flushing()
             if not self._abandoning:
-                self._flush_once()
+                self._commit.flush()
         except BaseException as error:  # noqa: BLE001 - a thread that ends in silence would leave everybody waiting
             self._error = error
-        self._ended = True
-        self._answer()
+        self._commit.end()
         while not (self._closing and self._kept):
             self._house.call()
-            self._wanted.get()
+            self._commit.sleep()
         self._finish()
-        self._answer()
+        self._commit.answer_all()
 
     def _keep_flushing(self) -> None:
         """The log is flushed at once where somebody waits, else as the settings say."""
         flushed = monotonic()
         while not self._closing:
-            asked, now = self._is_asked(), monotonic()
+            asked, now = self._commit.sleep(self.core.settings.flush_interval / 1000), monotonic()
             if self._abandoning:
                 break
             if asked or self._is_due(1000 * (now - flushed)):
-                self._flush_once()
+                self._commit.flush()
                 flushed = now
 
     def _keep_house(self) -> None:
@@ -281,7 +263,7 @@ class Store(Transacting):
             self._error = error
         self._kept = True
         self._house.end_errands()
-        self._wanted.put(None)
+        self._commit.call()
 
     def _finish(self) -> None:
         """All is let go, after a clean stop if that is wanted and can be had."""
@@ -307,15 +289,6 @@ class Store(Transacting):
     def _is_over(self) -> bool:
         return self._closing or self._error is not None
 
-    def _is_asked(self) -> bool:
-        """Whether somebody waits for a flush; returns at once then, and else after a while."""
-        try:
-            self._wanted.get(timeout=self.core.settings.flush_interval / 1000)
-            while True:
-                self._wanted.get_nowait()  # one flush is for all of them
-        except Empty:
-            return bool(self._waiting)
-
     def _is_due(self, since: float) -> bool:
         """Whether the log is to be flushed, so many ms after the last time, though nobody waits."""
         waiting, settings = self.core.log.end - self.core.log.flushed, self.core.settings
@@ -328,18 +301,18 @@ class Store(Transacting):
             self.core.log.settle()
             return self.core.log.end, self.core.log.newest
 
-    def _flush_once(self) -> None:
-        """One flush for all who wait: whoever appended before it began is served by it."""
+    def _flush_once(self) -> int:
+        """All that is appended before it begins is on disk after it; returns how far. One thread at a time does it."""
         log = self.core.log
         end, newest = self._end()
         before, began = log.flushed, monotonic()
         self.core.flush_up_to(end, newest)
         if log.flushed > before:
             self._meter.flushed(1000 * (monotonic() - began))
-        self._answer()
         self._pool.nudge()
         if log.is_filling:
             self._house.call()
+        return log.flushed
 
     # -- read --------------------------------------------------------------------------------------------------------
 
@@ -390,7 +363,7 @@ class Store(Transacting):
         with self._appending:
             if not self._closing:
                 self._closing, self._abandoning = True, abandon
-        self._wait_until(lambda: self._closed)
+        self._commit.wait(lambda: self._closed, THE_LAST)
 
 
 _STORES: WeakSet[Store] = WeakSet()

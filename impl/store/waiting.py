@@ -6,16 +6,15 @@ Whoever waits in a thread has a lock that another thread releases. Here a future
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from queue import SimpleQueue
 from time import monotonic
 from typing import Any
 
-from gapless.impl.dispatch.pool import Pool, Turn
+from gapless.impl.dispatch.pool import Pool
 from gapless.impl.records.record import Ints, Listed, Messages, Record
 from gapless.impl.store.core import Core
+from gapless.impl.store.group_commit import GroupCommit
 from gapless.impl.store.placed import Appended
 from gapless.impl.store.reading import QueueReading
 
@@ -45,9 +44,7 @@ class Waiting(QueueReading):
 
     core: Core
     _pool: Pool
-    _waiting: deque[Turn]
-    _wanted: SimpleQueue[None]
-    _ended: bool
+    _commit: GroupCommit
 
     def append(
         self,
@@ -89,11 +86,10 @@ class Waiting(QueueReading):
     async def wait_async(self, position: int) -> None:
         """Returns when all before `position` is on disk: `wait`."""
         log = self.core.log
-        while position <= log.end and log.flushed < position and not self._ended:
+        while position <= log.end and log.flushed < position and not self._commit.ended:
             turn = FutureTurn()
-            self._waiting.append(turn)
-            self._wanted.put(None)
-            if log.flushed < position and not self._ended:
+            self._commit.line_up(position, turn)
+            if log.flushed < position and not self._commit.ended:
                 await turn.came
         self.wait(position)  # at once; or it raises
 
