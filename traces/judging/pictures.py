@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from gapless.spec.catalog import waiving
+from gapless.spec import dispatch
+from gapless.spec.catalog import SPECS, waiving
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, StoryStep, became_of, call, departed, named
 from gapless.traces.replay.notation import changes
@@ -59,7 +60,7 @@ def swimlane_of(departure: Departure, axis: Axis, around: Sequence[StoryStep] = 
 
     `around`: the whole life of its subject up to the departure, where that is known; otherwise the story's steps.
     """
-    if departure.spec not in LANES:
+    if departure.spec not in LANES or departure.of is not SPECS[departure.spec]:  # a user's may have any name
         return None
     return _swimlane(departure, axis, around or departure.steps)
 
@@ -102,9 +103,9 @@ def bitmap_of(departure: Departure) -> Bitmap | None:
 
     None where the spec knows of no bitmap. It wants the state, which does not travel with a departure.
     """
-    if departure.spec != "dispatch":
-        return None
     state, args = departure.state, named(departure.of, departure.event)
+    if not isinstance(state, dispatch.State):
+        return None
     committed, scanned = int(state.committed), int(state.scanned)
     asked = args.get("number", args.get("to"))
     first = max(int(state.start), committed - BEFORE)
