@@ -28,11 +28,12 @@ KEYS = {
     "fail-on": TEXTS,
     "baseline": PATH,
     "github": FLAG,
+    "redact": FLAG,
     "verbose": FLAG,
     **{form.option: PATH for form in FORMATS},
 }
 """The keys, as the options of `gapless check` are called, and what each holds."""
-OTHERS = {"explain": ("profile", "config", "client", "spec"), "trace": ("config",), "rules": ("spec",)}
+OTHERS = {"explain": ("profile", "config", "client", "spec", "redact"), "trace": ("config",), "rules": ("spec",)}
 """The commands beside `check` that take some of them."""
 
 

@@ -105,7 +105,12 @@ class Looker:
         """What axe-core complains of: contrast, names that are missing, landmarks, tables without heads."""
         found: Any = Axe().run(page, options={"runOnly": RULES}).response
         return [
-            f"{one['id']}: {one['help']} ({len(one['nodes'])} places): {node['html'][:80]}; {node['failureSummary'][:160]}"
+            f"{one['id']}: {one['help']}, {len(one['nodes'])} places: {node['html'][:70]}; {_said(node)}"
             for one in found["violations"]
             for node in one["nodes"][:1]
         ]
+
+
+def _said(node: Any) -> str:
+    """What axe-core says of one place."""
+    return " ".join(str(node["failureSummary"]).split())[:120]
