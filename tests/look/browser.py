@@ -84,11 +84,11 @@ class Looker:
             viewport={"width": width, "height": HEIGHT}, color_scheme=scheme, offline=True, java_script_enabled=True
         )
         found: list[str] = []
+        uri = path.resolve().as_uri()
         page = context.new_page()
         page.on("console", lambda message: found.append(f"the console says: {message.text}"))
         page.on("pageerror", lambda error: found.append(f"the page fails: {error}"))
-        page.on("request", lambda request: found.append(f"asks for {request.url}") if request.url != uri else None)
-        uri = path.resolve().as_uri()
+        page.on("request", lambda request: found.extend(f"asks for {url}" for url in [request.url] if url != uri))
         page.goto(uri)
         page.evaluate("() => document.querySelectorAll('details').forEach(e => e.open = true)")
         page.screenshot(path=self.room / f"{path.stem}-{width}-{scheme}.png", full_page=True)

@@ -214,3 +214,18 @@ def test_what_needs_names_is_refused(tmp_path: Path) -> None:
     assert (found.exit_code, "give --redact-key" in found.stderr) == (2, True)
     found = gapless("check", path, "--redact", "--redact-key", "k", "--baseline", tmp_path / "known.json")
     assert found.exit_code == 0
+
+
+def test_what_the_page_tells_to_run_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`docs/ci.md`, from its own text."""
+    page = (Path(__file__).parents[2] / "docs/ci.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"## Without names\n\n```sh\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traces").mkdir()
+    more: dict[str, Any] = {"trace": "orders/1"}
+    write(tmp_path / "traces/a.ndjson", [opened(**more), append(0, 0, **more), index(0, 9, **more)])
+    for line in block.splitlines():
+        found = gapless(*line.split()[1:])
+        assert found.exit_code == 1, "it departs"
+        assert "orders" not in found.stdout
+    assert "orders" not in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gapless.spec import dispatch
 from gapless.spec.catalog import SPECS, waiving
+from gapless.spec.language import Number
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, StoryStep, became_of, call, departed, named
 from gapless.traces.replay.notation import changes
@@ -110,8 +111,9 @@ def bitmap_of(departure: Departure) -> Bitmap | None:
     asked = args.get("number", args.get("to"))
     first = max(int(state.start), committed - BEFORE)
     cells = "".join(_cell(departure, number) for number in range(first, first + CELLS))
-    unwritten = next((n for n in range(committed, scanned) if not state.bits[n]), None)
-    behind = unwritten is not None and any(state.bits[n] for n in range(unwritten + 1, min(scanned, first + CELLS)))
+    unwritten = next((n for n in range(committed, scanned) if not state.bits[Number(n)]), None)
+    near = range(unwritten + 1, min(scanned, first + CELLS)) if unwritten is not None else ()
+    behind = any(state.bits[Number(n)] for n in near)
     beyond = unwritten is not None and departure.event[0] == "commit" and args["to"] > unwritten
     return Bitmap(
         first=first,

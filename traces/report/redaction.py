@@ -189,7 +189,7 @@ def vocabulary() -> frozenset[str]:
     """Every word of our own texts, small: what specs, sources and reports say, without docstrings."""
     rooms = [Path(__file__).parents[1], *(Path(spec.module.__file__ or "").parent for spec in SPECS.values())]
     files = sorted({path for room in dict.fromkeys(rooms) for path in room.rglob("*.py")})
-    steps = {f"{spec.name}.{action}" for spec in SPECS.values() for action in spec.actions}
+    steps = frozenset(f"{spec.name}.{action}" for spec in SPECS.values() for action in spec.actions)
     return steps | frozenset(word.lower() for path in files for text in _texts(path) for word in TOKEN.findall(text))
 
 
