@@ -74,7 +74,12 @@ def _switching() -> Iterator[None]:
 
 def in_threads(count: int, log: Log, appends: int) -> None:
     """All of them are served in the end: a thread that nobody wakes fails this, rather than to hang."""
-    threads = [Thread(target=lambda: [log.append() for _ in range(appends)], daemon=True) for _ in range(count)]
+
+    def append() -> None:
+        for _ in range(appends):
+            log.append()
+
+    threads = [Thread(target=append, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     deadline = monotonic() + PATIENCE
