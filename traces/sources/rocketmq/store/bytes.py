@@ -199,6 +199,15 @@ def digests(data: Bytes, offsets: Ints) -> Ints:
     return found
 
 
+@native(lambda _data, begins, _ends: len(begins), arrays=True)
+def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
+    """The digest of each text `data[begins[i] : ends[i]]`."""
+    found = np.empty(len(begins), np.int64)
+    for i in range(len(found)):
+        found[i] = digest(data, begins[i], ends[i])
+    return found
+
+
 @njit(inline="always")
 def is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     """Whether the bytes `p:e` are `name`."""
