@@ -56,7 +56,7 @@ class Native(Generic[P, R]):
     `compiled`: what native code calls instead.
     """
 
-    few: ClassVar[int] = 100_000  # rows, such as records or events
+    few: ClassVar[int] = 25_000  # rows, such as records: of a hundred thousand events or so
 
     def __init__(self, compiled: Callable[P, R], work: Callable[P, int]) -> None:
         self.compiled = compiled

@@ -162,7 +162,7 @@ def _never(count: int) -> int:
 
 def test_a_small_store_compiles_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Native, "_is_kept", lambda _self: False)
-    monkeypatch.setattr(Native, "few", 100_000)
+    monkeypatch.setattr(Native, "few", 25_000)
     monkeypatch.setattr(Loop, "few", 1 << 60)
     for module in (scan, records, rows):
         for one in vars(module).values():
