@@ -80,6 +80,12 @@ def test_a_bitmap_of_a_long_queue_shows_what_is_near(tmp_path: Path) -> None:
     assert shown.cells[shown.gap - shown.first] == "g" if shown.gap else False
 
 
+def test_a_number_far_behind_what_is_visible_is_on_the_picture(tmp_path: Path) -> None:
+    shown = bitmap(queue_of(tmp_path, given=100, written=range(100), then=("take", 100), visible=0))
+    assert (shown.first, shown.asked, shown.gap) == (100 - pictures.BEFORE, 100, None)
+    assert shown.cells == "w" * pictures.BEFORE + ".."
+
+
 @given(
     st.integers(0, 1 << 60),
     st.text("wtg.", min_size=1, max_size=pictures.CELLS + 1),

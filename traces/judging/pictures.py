@@ -100,7 +100,7 @@ def lived(departure: Departure, events: Iterable[Event], options: Options) -> tu
 
 
 def bitmap_of(departure: Departure) -> Bitmap | None:
-    """The numbers around the first that consumers do not see.
+    """The numbers around the first that consumers do not see, or around the gap or the number that the step names.
 
     None where the spec knows of no bitmap. It wants the state, which does not travel with a departure.
     """
@@ -109,12 +109,15 @@ def bitmap_of(departure: Departure) -> Bitmap | None:
         return None
     committed, scanned = int(state.committed), int(state.scanned)
     asked = args.get("number", args.get("to"))
-    first = max(int(state.start), committed - BEFORE)
-    cells = "".join(_cell(departure, number) for number in range(first, first + CELLS))
     unwritten = next((n for n in range(committed, scanned) if not state.bits[Number(n)]), None)
+    beyond = unwritten is not None and departure.event[0] == "commit" and args["to"] > unwritten
+    first = max(int(state.start), committed - BEFORE)
+    about = unwritten if beyond else asked
+    if about is not None and about >= first + CELLS - 2:  # too far behind what is visible: show where it is
+        first = about - BEFORE
+    cells = "".join(_cell(departure, number) for number in range(first, first + CELLS))
     near = range(unwritten + 1, min(scanned, first + CELLS)) if unwritten is not None else ()
     behind = any(state.bits[Number(n)] for n in near)
-    beyond = unwritten is not None and departure.event[0] == "commit" and args["to"] > unwritten
     return Bitmap(
         first=first,
         cells=cells[: max(scanned - first, asked - first + 1 if asked is not None else 0, 1) + 1],
