@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]  # of axe-core: contrast, names, landmarks, …
 SHOWN = 6  # complaints of one kind
 HEIGHT = 900
+PAPER: ViewportSize = {"width": 718, "height": 1047}  # A4 at 96 dots an inch, within its margins
 
 # Elements that are wider than the page, or than the box that they stand in; what scrolls in its own box is meant to.
 RUNS_OVER = """() => {
@@ -77,6 +78,18 @@ class Looker:
             for width in widths:
                 for line in self._look(path, width, "dark" if scheme == "dark" else "light", whole=width == widths[0]):
                     yield f"{width} px, {scheme}: {line}"
+        yield from (f"printed: {line}" for line in self._printed(path))
+
+    def _printed(self, path: Path) -> list[str]:
+        """As it is on paper, from a dark screen and without scripts: what runs over cannot be scrolled there."""
+        context = self.browser.new_context(viewport=PAPER, color_scheme="dark", offline=True)
+        page = context.new_page()
+        page.goto(path.resolve().as_uri())
+        page.emulate_media(media="print")
+        page.screenshot(path=self.room / f"{path.stem}-printed.png", full_page=True)
+        found = self._few(page.evaluate(RUNS_OVER))
+        context.close()
+        return found
 
     def _look(self, path: Path, width: int, scheme: Literal["dark", "light"], *, whole: bool) -> list[str]:
         """One look; a `whole` one asks axe-core, too: what it asks for is the same at every width."""

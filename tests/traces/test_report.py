@@ -619,6 +619,87 @@ def test_a_page_tells_every_story_and_marks_the_step_that_departs() -> None:
     assert page.count('<span class="departs"><b>  2. index(') == 50
 
 
+def test_the_first_screen_answers() -> None:
+    """Verdict in one sentence, what was judged, what was not, and the first story; the rest comes behind it."""
+    first = finding()
+    counts = Counts(events=14_710, rules=41, traces=3, queues=2)
+    text = Page(pages.html(report(findings=[first, anomaly()], counts=counts))).text
+    order = [
+        "✗ departs",
+        f"The broker broke its contract 12 times; the first: {first.message}.",
+        "Judged",
+        "14,710 events held against 41 rules",
+        "Steps met at least once: log 1 of 2",
+        "Not judged",
+        "2 rules or steps for which there is no evidence here",
+        "3 anomalies, which the rocketmq profile allows",
+        "Findings",
+        first.story[0],
+        "Numbers",
+        "The log",
+        "Coverage",
+        "Words",
+    ]
+    places = [text.index(words, text.index("✗ departs")) for words in order[:1]]
+    for words in order[1:]:
+        places.append(text.index(words, places[-1]))
+    assert "nothing was left out" not in text
+    quiet = conforming(not_exercised=[], counts=counts)
+    assert "nothing was left out" in Page(pages.html(quiet)).text
+
+
+def test_a_page_can_be_walked_without_seeing_it() -> None:
+    for told in (report(), conforming(), transactional(), big_report()):
+        page = Page(pages.html(told))
+        tags = [tag for tag, _ in page.elements]
+        for landmark in ("header", "main", "nav", "footer"):
+            assert tags.count(landmark) == 1, landmark
+        assert tags.count("table") == tags.count("caption")
+        assert all(attributes.get("scope") in ("col", "row") for tag, attributes in page.elements if tag == "th")
+        assert tags.count("h1") == 1
+        scrolled = [a for _, a in page.elements if "wide" in (a.get("class") or "").split()]
+        assert all(a.get("tabindex") == "0" and a.get("role") == "region" and a.get("aria-label") for a in scrolled)
+        named = {attributes["id"]: tag for tag, attributes in page.elements if "id" in attributes}
+        for attributes in (a for _, a in page.elements if a.get("role") == "img"):
+            assert [named[name] for name in (attributes["aria-labelledby"] or "").split()] == ["title", "desc"]
+        assert not {"script", "link", "iframe"} & set(tags)
+
+
+def test_words_that_not_everybody_knows_are_explained_where_they_stand_and_at_the_end() -> None:
+    page = Page(pages.html(transactional()))
+    marked = {attributes["title"] for tag, attributes in page.elements if tag == "abbr"}
+    meaning = "a message of a transaction that is not decided: no consumer sees it"
+    assert meaning in marked
+    end = page.text.rindex("Words as this page uses them")
+    assert all(told in page.text[end:] for told in marked if told), "each of them is at the end, too"
+    assert meaning not in Page(pages.html(conforming())).text, "nothing is explained that is not said"
+
+
+def test_a_long_effect_is_whole_and_beside_its_step() -> None:
+    long = "  1. begin(number=1)   " + ", ".join(f"field[{n}] 0 → {n}" for n in range(40))
+    told = report(findings=[finding(story=["queue departs at x.", "", long])])
+    page = pages.html(told)
+    assert f"<b>  1. begin(number=1)   </b><i>{long[23:]}\n</i>" in page
+    assert 'style="--call:23ch"' in page
+
+
+def test_coverage_tells_the_steps_that_were_never_taken() -> None:
+    told = conforming(coverage={"log.append": 4897, "log.flush": 0, "ring.put": 0, "ring.take": 0})
+    page = Page(pages.html(told)).text
+    assert "log 1 of 2 steps append 4,897 flush never" in page
+    assert "No step of ring." in page
+
+
+def test_queues_that_lag_are_drawn_and_those_that_depart_are_not() -> None:
+    queues = [row(0, end=400), row(1, end=310), row(2), row(3, end=999, verdict="departs")]
+    page = Page(pages.html(report(queues=queues))).text
+    assert "Queue lag messages without an entry yet" in page
+    assert "98messages" in page
+    assert "orders/094 · 96% orders/14 · 4.1%" in page
+    assert "store: 98 messages without an entry yet, in 2 queues" in piped(report(queues=queues))
+    assert "Queue lag" not in Page(pages.html(report())).text
+
+
 def test_a_page_is_the_same_twice() -> None:
     assert pages.html(report()) == pages.html(report())
 
