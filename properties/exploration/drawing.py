@@ -18,7 +18,8 @@ from gapless.properties.exploration.placement import Node, around, curve, lay_ou
 from gapless.properties.exploration.search import Explored
 from gapless.properties.exploration.summary import called, differing, outcome, story
 
-DRAWN = 60  # states, those beyond the bound last; those on the path to a broken property come on top
+DRAWN = 60  # states; of more, only those on the shortest ways to each step are drawn
+SCANNED = 100_000  # states, the first that were met, in which steps are looked for
 LETTER = 6.7  # px: the widest
 LINE = 15.0  # px
 LEFT, TOP, BOTTOM = 28.0, 112.0, 60.0  # px around the states
@@ -110,9 +111,7 @@ def _templates() -> Environment:
 
 def picture(one: Explored) -> Drawing:
     """The first states of an exploration, laid out."""
-    known = len(one.graph.states)
-    inner_first = sorted(range(known), key=one.graph.beyond.__contains__)
-    shown = sorted({*inner_first[:DRAWN], *(one.broken.way if one.broken else ())})
+    shown, left_out = _shown(one)
     boxes = {number: _box(one, number) for number in shown}
     between = _between(one, boxes)
     lay_out({number: box.node for number, box in boxes.items()}, between, LEFT, TOP)
@@ -122,7 +121,7 @@ def picture(one: Explored) -> Drawing:
         spec=one.spec.name,
         counts=_counts(one),
         bound=one.bound.says,
-        left_out=_left_out(len(shown), known),
+        left_out=left_out,
         result=outcome(one),
         result_kind=one.result,
         boxes=list(boxes.values()),
@@ -138,13 +137,32 @@ def _counts(one: Explored) -> str:
     return f"{one.states:,} states, {one.transitions:,} transitions{deviations}"
 
 
-def _left_out(drawn: int, known: int) -> str:
-    if drawn == known:
-        return ""
-    return (
-        f"Too large to draw: these are the first {drawn:,} of {known:,} states met; {known - drawn:,} are left out, "
-        "and those beyond the bound before others."
-    )
+def _shown(one: Explored) -> tuple[list[int], str]:
+    """The states to draw; and, where they are not all, what is left out.
+
+    Of a graph that is too large, these are on the shortest ways to each step that changes something, and to what is
+    broken.
+    """
+    known = len(one.graph.states)
+    if known <= DRAWN:
+        return [*range(known)], ""
+    shown, crowded, seen = set(one.broken.way if one.broken else (0,)), [], set()
+    for source in range(min(one.graph.explored, SCANNED)):
+        for call, target in one.graph.leaving(source):
+            name = call.deviation or call.action
+            if name in seen or source == target:  # where it changes nothing, a step shows nothing
+                continue
+            seen.add(name)
+            way = {*one.graph.way(source), target}
+            if len(shown | way) > DRAWN:
+                crowded.append(name)
+            else:
+                shown |= way
+    without = f"; there is no room for those to {', '.join(crowded)}" if crowded else ""
+    count = f"of {known:,} states met, these {len(shown):,}"
+    return sorted(
+        shown
+    ), f"Too large to draw: {count} are on the shortest ways to each step that changes something{without}."
 
 
 # -- states --------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from gapless.properties.exploration import drawing, summary
 from gapless.properties.exploration.bounds import Bound, NoBound, arguments, bound_of
+from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.search import Explored, explore
 from gapless.spec import language
 from gapless.spec.catalog import SPECS, Spec
@@ -524,13 +525,35 @@ def test_a_small_graph_is_drawn_whole() -> None:
 
 def test_a_large_graph_says_what_is_left_out(explored: dict[str, Explored]) -> None:
     drawn = ET.fromstring(drawing.svg(explored["log"]))  # noqa: S314
-    assert "Too large to draw: these are the first 60 of 187 states met; 127 are left out, and those" in texts(drawn)
-    assert [g for g in drawn.iter(f"{SVG}g") if g.get("class") == "state beyond"] == []
     boxes = [box for box in drawn.iter(f"{SVG}rect") if box.get("rx")]
-    assert len(boxes) == drawing.DRAWN
+    assert 1 < len(boxes) <= drawing.DRAWN
+    assert f"Too large to draw: of 187 states met, these {len(boxes)} are on the shortest ways to each" in texts(drawn)
     places = [tuple(float(box.get(side) or 0) for side in ("x", "y", "width", "height")) for box in boxes]
     for (x, y, width, height), (u, v, *_) in product(places, repeat=2):
         assert (x, y) == (u, v) or x + width <= u or u < x or y + height <= v or v < y, "two states overlap"
+
+
+def _is(name: str, call: Call) -> bool:
+    return (call.deviation or call.action) == name
+
+
+def test_of_a_large_graph_the_shortest_way_to_each_step_is_drawn(explored: dict[str, Explored]) -> None:
+    for found in explored.values():
+        graph = found.graph
+        if len(graph.states) <= drawing.DRAWN or len(graph.states) > 10_000:
+            continue
+        drawn = {box.number for box in drawing.picture(found).boxes}
+        depth = dict[str, int]()
+        for source in range(graph.explored):
+            for call, target in graph.leaving(source):
+                if source != target:
+                    name = call.deviation or call.action
+                    depth[name] = min(depth.get(name, 1 << 30), graph.depths[source])
+        told = drawing.picture(found).left_out
+        for name, nearest in depth.items():
+            at = [n for n in drawn if any(_is(name, c) and t in drawn and t != n for c, t in graph.leaving(n))]
+            assert name in told or min(graph.depths[n] for n in at) == nearest, (found.spec.name, name)
+        assert all(origin is None or origin[0] in drawn for origin in (graph.met[n] for n in drawn)), "no way has a gap"
 
 
 def test_the_way_to_what_is_broken_is_drawn() -> None:
