@@ -162,6 +162,16 @@ def test_a_name_that_only_prose_knows_is_replaced() -> None:
     assert re.fullmatch(r"log\.flush: topic n[0-9a-f]{10} was made anew, on n[0-9a-f]{10}:10911", line)
 
 
+def test_the_words_of_a_spec_of_yours_stay() -> None:
+    examples = Path(__file__).parents[2] / "examples"
+    plain = check([examples / "lease.ndjson"], specs=[examples / "lease.py"])
+    (finding,) = plain.violations
+    (hidden,) = redacted(plain, "a key").violations
+    about = finding.message.removeprefix(f"{finding.trace}: ")
+    assert hidden.message == f"{hidden.trace}: {about}"
+    assert hidden.trace != finding.trace
+
+
 WORDS = st.text(st.characters(categories=["L", "N"], include_characters="-_.@/ %"), min_size=1, max_size=20)
 
 

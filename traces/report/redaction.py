@@ -1,6 +1,6 @@
 """A report without names: topics, groups, keys, hosts and client ids become keyed hashes, everywhere.
 
-A word stays if it is one of our own, which is known from the texts of the specs and of what judges; a number stays; so
+A word stays if it is one of our own, which is known from the texts of what judges and of every spec; a number stays; so
 does what a story says in its own notation, for steps hold integers alone. Every other word is replaced, whether it is
 known for a name or not, so that a text which is added later cannot let a name through. What a report has as a name is
 replaced though it be a word of ours.
@@ -54,6 +54,7 @@ class Redactor:
         self.names = {
             token for name in (*_names(report), *more) for token in (*TOKEN.findall(name), name) if _is_secret(token)
         }
+        self.words = frozenset(_words_of_specs(report))
         self.odd = sorted((n for n in self.names if not TOKEN.fullmatch(n) and "/" not in n), key=len, reverse=True)
         words = "|".join(map(re.escape, {*SPECS, *(finding.spec for finding in report.findings)}))
         before = OF_A_NAME.replace("{specs}", words)
@@ -92,7 +93,7 @@ class Redactor:
         token = found[0]
         if token in self.names and not (NUMBER.fullmatch(token) and len(token) < LONG):
             return self._replaced(token)
-        known = NUMBER.fullmatch(token) or _is_ours(token) or token in self.given.coverage or self._is_hash(token)
+        known = NUMBER.fullmatch(token) or _is_ours(token) or token.lower() in self.words or self._is_hash(token)
         return token if known else self._replaced(token)
 
     def _replaced(self, token: str) -> str:
@@ -171,6 +172,14 @@ def _names(report: Report) -> Iterator[str]:
                 value = getattr(row, name)
                 if name not in ("source", "path", "verdict") and isinstance(value, str):
                     yield value
+
+
+def _words_of_specs(report: Report) -> Iterator[str]:
+    """The words of the specs that judged, a user's among them: their steps, and what findings say that they need."""
+    for step in report.coverage:
+        yield from (step.lower(), *step.lower().split("."))
+    for finding in report.findings:
+        yield from (token.lower() for text in (finding.needs, finding.otherwise) for token in TOKEN.findall(text))
 
 
 def _is_secret(name: str) -> bool:
