@@ -104,7 +104,7 @@ def _judged(report: Report, steps: list[tuple[str, list[tuple[str, int]]]]) -> l
     rules = f" held against {wording.plural(report.counts.rules, 'rule')}" if report.counts.rules else " judged"
     met = [(spec, sum(count > 0 for _, count in actions), len(actions)) for spec, actions in steps]
     some = [f"{spec} {taken} of {all_of}" for spec, taken, all_of in met if taken]
-    more = f", and {len(some) - 4} more specs" if len(some) > 4 else ""
+    more = f", and {wording.plural(len(some) - 4, 'more spec')}" if len(some) > 4 else ""
     lines = [f"{events}{rules}"]
     return lines + ([f"Steps met at least once: {', '.join(some[:4])}{more}"] if some else [])
 
