@@ -43,8 +43,12 @@ def test_only_what_is_new_fails() -> None:
         "queue/entry-points-at-its-message", "bad.ndjson: bad.ndjson+4", 1,
     )  # fmt: skip
     again = gapless("check", "bad.ndjson", "--baseline", "known.json")
-    assert (again.exit_code, again.stderr) == (0, "gapless: 1 finding known from the baseline, and not counted\n")
-    assert again.stdout.splitlines()[-1].startswith("departs: "), "the text says what is there all the same"
+    assert (again.exit_code, again.stderr) == (0, "")
+    last = again.stdout.splitlines()[-1]
+    assert last.startswith("departs: 1 violation; "), "the text says what is there all the same"
+    assert last.endswith("(strict profile); exit code 0: 1 finding known from the baseline, and not counted")
+    piped = gapless("check", "bad.ndjson", "--baseline", "known.json", "--json", "-")
+    assert (piped.exit_code, piped.stderr) == (0, "gapless: 1 finding known from the baseline, and not counted\n")
     departing("a/0", "b/0")
     assert gapless("check", "bad.ndjson", "--baseline", "known.json").exit_code == 1, "one more like it is new"
     assert gapless("check", "bad.ndjson", "--baseline", "known.json", "--update-baseline").exit_code == 0
@@ -95,7 +99,9 @@ def test_anomalies_fail_where_that_is_asked_for() -> None:
     lax = gapless("check", "odd.ndjson", "--profile", "rocketmq")
     assert (lax.exit_code, "allowed by the rocketmq profile" in lax.stdout) == (0, True)
     strict = gapless("check", "odd.ndjson", "--profile", "rocketmq", "--fail-on", "anomaly")
-    assert (strict.exit_code, strict.stderr) == (1, "gapless: fails on 1 anomaly\n")
+    assert (strict.exit_code, strict.stderr) == (1, "")
+    assert strict.stdout.splitlines()[-1].startswith("conforms: ")
+    assert strict.stdout.splitlines()[-1].endswith("(rocketmq profile); exit code 1: fails on 1 anomaly")
     assert gapless("check", "odd.ndjson", "--profile", "rocketmq", "--fail-on", "hazard").exit_code == 0
     assert gapless("check", "odd.ndjson", "--fail-on", "violation").exit_code == 2
 
@@ -126,8 +132,8 @@ def test_pyproject_says_what_the_command_line_does_not(folder: Path, monkeypatch
     )
     done = gapless("check", "bad.ndjson")
     assert done.exit_code == 0
-    assert done.stdout.splitlines()[-1].endswith("(rocketmq profile)")
-    assert gapless("check", "bad.ndjson", "--profile", "strict").stdout.splitlines()[-1].endswith("(strict profile)")
+    assert "(rocketmq profile); exit code 0: " in done.stdout.splitlines()[-1]
+    assert gapless("check", "bad.ndjson", "--profile", "strict").stdout.splitlines()[-1].count("(strict profile); ")
     below = folder / "below"
     below.mkdir()
     monkeypatch.chdir(below)
