@@ -77,7 +77,7 @@ class RecordingFolder(pytest.Directory):
 
 def _tests_of(recording: pytest.File | pytest.Directory) -> Iterator[pytest.Item]:
     """A test for each trace that was judged; one for all if they are many, or if something else is wrong."""
-    report, judged = _checked(recording.path, recording.config)
+    report, judged = _checked(_from_here(recording.path), recording.config)
     told = {finding.trace for finding in report.violations}
     departing = {shown(one.trace) for one in judged if one.verdict == "departs"}
     if not judged or len(judged) > recording.config.getoption("gapless_traces"):
@@ -89,6 +89,11 @@ def _tests_of(recording: pytest.File | pytest.Directory) -> Iterator[pytest.Item
     for one in judged:
         name = one.trace if names[one.trace] == 1 else f"{one.spec} {one.trace}"
         yield TraceItem.from_parent(recording, name=shown(name), report=report, judged=one)
+
+
+def _from_here(path: Path) -> Path:
+    """A path below the working directory as people type it, so that stories read alike on any machine."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _checked(path: Path, config: pytest.Config) -> tuple[Report, list[TraceVerdict]]:
@@ -165,7 +170,7 @@ class TraceItem(pytest.Item):
 
     def _by_itself(self) -> list[Finding]:
         """What is wrong with the trace where another stands for it in the report."""
-        again = check(self.path, trace=self.judged.trace, **options(self.config))
+        again = check(_from_here(self.path), trace=self.judged.trace, **options(self.config))
         mine = shown(self.judged.trace)
         if found := [one for one in again.violations if one.trace == mine]:
             return found

@@ -108,7 +108,7 @@ def progress_bar() -> Iterator[Progress]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a whole file or none; `-` is standard output."""
+    """Write a whole file or none, into a folder that is made if need be; `-` is standard output."""
     if str(path) == "-":
         sys.stdout.write(text)
         return
@@ -117,6 +117,7 @@ def write(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
             path.write_text(text, encoding="utf-8")
             return
+        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
             "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
         ) as file:

@@ -206,7 +206,10 @@ def test_the_events_of_a_store_come_to_the_verdict_of_the_store(damaged: Path, t
 def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> None:
     assert gapless("trace", damaged, "--out", tmp_path / "events.csv").exit_code == 2
     assert gapless("trace", tmp_path / "nowhere", "--out", tmp_path / "events.parquet").exit_code == 2
-    assert gapless("check", damaged, "--report", tmp_path / "no/such/folder.html").exit_code == 2
+    (tmp_path / "file").touch()
+    assert gapless("check", damaged, "--report", tmp_path / "file/folder.html").exit_code == 2
+    assert gapless("check", damaged, "--report", tmp_path / "new/folder.html").exit_code == 1, "folders are made"
+    assert (tmp_path / "new/folder.html").is_file()
     assert not list(tmp_path.glob("*events*"))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import jsonschema
 import pytest
 import typer
+from markdown_it import MarkdownIt
 
 from gapless import check
 from gapless.commands.outcome import update
@@ -185,3 +187,41 @@ def test_steps_are_told_with_units_and_needs() -> None:
     assert "status: a number · 0 ABSENT, 1 OPEN" in gapless("steps", "coordinator").stdout
     assert "grant(worker, token)" in gapless("steps", ROOT / "examples/lease.py").stdout
     assert gapless("steps", "nothing").exit_code == 2
+
+
+def blocks(kind: str) -> list[str]:
+    """What stands in the fenced blocks of docs/ci.md of that kind."""
+    tokens = MarkdownIt().parse((ROOT / "docs/ci.md").read_text("utf-8"))
+    return [token.content for token in tokens if token.type == "fence" and token.info == kind]
+
+
+def test_what_is_to_be_copied_is_what_the_page_shows() -> None:
+    assert blocks("yaml") == [(ROOT / "examples/ci/conformance.yml").read_text("utf-8")]
+    assert blocks("dockerfile") == [(ROOT / "examples/ci/Dockerfile").read_text("utf-8")]
+
+
+def test_the_commands_of_the_page_run() -> None:
+    """Those of `gapless`, one after the other in one folder, and the one of the workflow; pytest has tests of its own."""
+    Path("traces").mkdir()
+    write(
+        Path("traces/a.ndjson"),
+        [opened(trace="orders/1"), append(0, 0, trace="orders/1"), index(0, 7, trace="orders/1")],
+    )
+    shell = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("gapless ")]
+    shell += [
+        line.removeprefix("- run: ")
+        for line in map(str.strip, blocks("yaml")[0].splitlines())
+        if "gapless check" in line
+    ]
+    assert len(shell) == 2
+    for command in shell:
+        done = gapless(*shlex.split(command)[1:])
+        assert done.exit_code == 1, f"{command}\n{done.output}"
+    for name in ("junit.xml", "gapless.xml", "gapless.sarif", "report.json", "report.html"):
+        assert Path(name).is_file()
+    saved = gapless("explain", "traces/a.ndjson", "--trace", "orders/1", "--save", "tests/stories/wrong-entry.story")
+    assert (saved.exit_code, Path("tests/stories/wrong-entry.story").is_file()) == (1, True)
+    (toml,) = blocks("toml")
+    Path("pyproject.toml").write_text(toml)
+    assert gapless("check", "traces/", "--update-baseline").exit_code == 0
+    assert Path("build/gapless.xml").is_file()

@@ -115,7 +115,16 @@ def test_the_class_is_held_beside_its_spec(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(FEW, encoding="utf-8")
     (told,) = (content for info, content in blocks() if info == "text")
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_lease.py", "test_faulty.py"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "--hypothesis-show-statistics",
+            "test_lease.py",
+            "test_faulty.py",
+        ],
         cwd=tmp_path,
         env={
             **os.environ,
@@ -127,6 +136,7 @@ def test_the_class_is_held_beside_its_spec(tmp_path: Path) -> None:
         check=False,
     ).stdout
     assert "1 failed, 1 passed" in ran
+    assert "lease.grant taken" in ran, "it is known to be a test of Hypothesis"
     command, _, expected = told.partition("\n")
     assert command == "$ pytest test_faulty.py"
     output = "\n".join(line.removeprefix("E") for line in ran.splitlines())

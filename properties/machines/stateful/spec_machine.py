@@ -96,6 +96,10 @@ class _Case:
                     raise
                 kind.require_health()
 
+            # So that Hypothesis' plugin of pytest knows it, and shows its statistics; as in hypothesis.stateful.
+            runTest.is_hypothesis_test = True  # type: ignore[attr-defined]
+            runTest._hypothesis_state_machine_class = kind  # type: ignore[attr-defined] # noqa: SLF001
+
         TestCase.__name__ = TestCase.__qualname__ = kind.__name__
         return TestCase
 
