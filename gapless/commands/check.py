@@ -67,7 +67,7 @@ def check(
         str | None, typer.Option(help="The Spark cluster; default: local[*].", show_default=False)
     ] = None,
     verdicts: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="Make a directory of Parquet files: the verdict of every trace.", show_default=False),
     ] = None,
     fail_on: Annotated[
@@ -135,6 +135,6 @@ def check(
             for form, path in wanted:
                 if form.announced:
                     print(f"{form.option}: {path}")
-            if verdicts and verdicts.is_dir():
+            if verdicts and Path(verdicts).is_dir():
                 print(f"verdicts: {verdicts}")
     raise typer.Exit(code)
