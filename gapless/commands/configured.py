@@ -9,35 +9,8 @@ from typing import Any
 
 from gapless.commands.terminal import failed
 
-<<<<<<< HEAD
-FILE = "pyproject.toml"
-TEXT, PATH, TEXTS, PATHS, COUNT, FLAG = "a text", "a path", "a list of texts", "a list of paths", "a number", "a flag"
-KEYS = {
-    "profile": TEXT,
-    "config": PATH,
-    "client": PATH,
-    "spec": PATHS,
-    "topic": TEXT,
-    "only": TEXTS,
-    "ignore": TEXTS,
-    "jobs": COUNT,
-    "engine": TEXT,
-    "master": TEXT,
-    "verdicts": PATH,
-    "fail-on": TEXTS,
-    "baseline": PATH,
-    "github": FLAG,
-    "redact": FLAG,
-    "verbose": FLAG,
-    **{form.option: PATH for form in FORMATS},
-}
-"""The keys, as the options of `gapless check` are called, and what each holds."""
 OTHERS = {"explain": ("profile", "config", "client", "spec", "redact"), "trace": ("config",), "rules": ("spec",)}
-"""The commands beside `check` that take some of them."""
-=======
-OTHERS = {"explain": ("profile", "config", "client", "spec"), "trace": ("config",), "rules": ("spec",)}
 """The commands beside `check` that take some of the settings."""
->>>>>>> hands
 
 
 def defaults() -> dict[str, dict[str, Any]]:
