@@ -67,7 +67,7 @@ def check(
         str | None, typer.Option(help="The Spark cluster; default: local[*].", show_default=False)
     ] = None,
     verdicts: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="Make a directory of Parquet files: the verdict of every trace.", show_default=False),
     ] = None,
     fail_on: Annotated[
@@ -127,13 +127,14 @@ def check(
             write(path, form.written(report, threshold))
         if github:
             tell_github(report, threshold, sys.stderr if Path("-") in files.values() else sys.stdout)
-        if Path("-") not in files.values():
-            text(report, Terminal(highlight=False, soft_wrap=True), verbose=verbose)
+        if Path("-") in files.values():
+            for line in threshold.told(report):
+                typer.echo(f"gapless: {line}", err=True)
+        else:
+            text(report, Terminal(highlight=False, soft_wrap=True), verbose=verbose, outcome=threshold.outcome(report))
             for form, path in wanted:
                 if form.announced:
                     print(f"{form.option}: {path}")
-            if verdicts and verdicts.is_dir():
+            if verdicts and Path(verdicts).is_dir():
                 print(f"verdicts: {verdicts}")
-        for line in threshold.told(report):
-            typer.echo(f"gapless: {line}", err=True)
     raise typer.Exit(code)

@@ -42,6 +42,7 @@ def explain(
     """Tell the shortest story of one trace: where it departs and why, or that it does not."""
     from gapless.traces.check import check
     from gapless.traces.problems import UsageError, shown
+    from gapless.traces.remote import path_of
     from gapless.traces.report.text import explained
 
     name, own = profile and profile.value, spec or ()
@@ -60,7 +61,7 @@ def explain(
         for line in lines:
             print(line)
     if save is not None:
-        _save(save, path, trace, report, list(own), config, names)
+        _save(save, path_of(path), trace, report, list(own), config, names)
     raise typer.Exit(code)
 
 

@@ -25,7 +25,7 @@ class AlsoFails(StrEnum):
     anomaly = "anomaly"
 
 
-def refuse_what_names(*, redact: bool, key: str | None, verdicts: Path | None, baseline: Path | None) -> None:
+def refuse_what_names(*, redact: bool, key: str | None, verdicts: object, baseline: Path | None) -> None:
     """Exit with 2 where names are to be left out, and something asked for needs them."""
     if redact and verdicts:
         raise failed("--redact: the table of --verdicts names every trace; leave out one of them")

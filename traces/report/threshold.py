@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.remote import path_of
 from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, Report, Severity, VerdictName, worst
 from gapless.traces.report.wording import cleaned, plural
 
@@ -86,6 +87,11 @@ class Threshold:
             if found := sum(self.fails(finding) for finding in report.findings if finding.severity == severity):
                 yield f"fails on {plural(found, severity, 'anomalies' if severity == 'anomaly' else '')}"
 
+    def outcome(self, report: Report) -> str:
+        """The same behind the exit code, in one line; nothing where the report's verdict says it all."""
+        told = ", ".join(self.told(report))
+        return told and f"exit code {self.exit_code(report)}: {told}"
+
     def exit_code(self, report: Report) -> int:
         """0 conforms, 1 departs, 2 unreadable, 3 inconclusive; 130 interrupted, whatever was found until then."""
         return INTERRUPTED if report.interrupted else EXIT_CODES[self.verdict(report)]
@@ -98,7 +104,7 @@ def place(finding: Finding) -> str:
 
 def relative(source: str) -> str:
     """A path as it is below the working directory, if it lies there: runs on two machines say the same."""
-    path = Path(source)
+    path = path_of(source)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
     return path.as_posix()
