@@ -47,7 +47,7 @@ class Csv:
         """As `Source` says."""
         return path if path.suffix == ".csv" and path.is_file() else None
 
-    def prepare(self, options: Options) -> None:
+    def prepare(self, found: Path, options: Options) -> None:
         """As `Source` says."""
 
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: object) -> CsvFile:  # noqa: ARG002 - as `Source` says
