@@ -201,7 +201,7 @@ def test_what_is_to_be_copied_is_what_the_page_shows() -> None:
 
 
 def test_the_commands_of_the_page_run() -> None:
-    """Those of `gapless`, one after the other in one folder, and the one of the workflow; pytest has tests of its own."""
+    """Those of `gapless`, one after the other in one folder, and that of the workflow; pytest has tests of its own."""
     Path("traces").mkdir()
     write(
         Path("traces/a.ndjson"),
