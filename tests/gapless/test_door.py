@@ -112,7 +112,7 @@ def test_where_nothing_can_be_kept_numba_keeps_it_for_the_run(tmp_path: Path, mo
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     compiled.find_room()
     assert "NUMBA_CACHE_DIR" not in os.environ, "there is room beside the package"
-    monkeypatch.setattr(compiled.os, "access", lambda path, _mode: Path(path) == tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) == tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     compiled.find_room()
     assert "NUMBA_CACHE_DIR" not in os.environ, "the user's cache can be made"
