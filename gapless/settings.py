@@ -27,6 +27,7 @@ KEYS = {
     "fail-on": TEXTS,
     "baseline": PATH,
     "github": FLAG,
+    "redact": FLAG,
     "verbose": FLAG,
     **{form.option: PATH for form in FORMATS},
 }

@@ -19,6 +19,7 @@ from gapless.traces.engines import engine as engine_named
 from gapless.traces.engines.engine import Engine, Progress
 from gapless.traces.options import Options
 from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, shown
+from gapless.traces.remote import RemotePath, path_of
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.sections import together
@@ -56,7 +57,8 @@ def check(
 ) -> Report:
     """Hold recordings against the specs, and report.
 
-    `paths`: store directories, or folders that hold a `store/`, recordings of coordinators, files of events ·
+    `paths`: store directories, or folders that hold a `store/`, recordings of coordinators, files of events, here or
+    at an address such as `s3://bucket/traces/` ·
     `profile`: whose deviations count as anomalies; default: chosen by the kind of source, or said by a file of events
     · `config`: a broker.conf, for what a store does not say · `client`: a client log, for what producers were
     promised; without them, those beside a store are used · `topic`: judge only this topic's queues · `trace`: judge
@@ -80,7 +82,7 @@ def check(
         split=split,
         specs=own,
     )
-    inputs = [one for path in paths for one in named(Path(path))]
+    inputs = [one for path in paths for one in named(path_of(path))]
     if client is not None and sum(one.source is None or "client" in one.source.beside for one in inputs) > 1:
         raise UsageError(
             "client: one client log is of one store; check stores one by one, or leave each log beside its own"
@@ -119,9 +121,12 @@ def _table(folder: str | os.PathLike[str] | None) -> AbstractContextManager[Tabl
         return nullcontext()
     from gapless.traces.report import verdict_table  # noqa: PLC0415 - see above
 
-    if refusal := verdict_table.refusal(Path(folder)):
+    path = path_of(folder)
+    if isinstance(path, RemotePath):
+        raise UsageError(f"{shown(path)}: verdicts are written to a disk; name a directory there, and copy it")
+    if refusal := verdict_table.refusal(path):
         raise UsageError(refusal)
-    return verdict_table.written(Path(folder))
+    return verdict_table.written(path)
 
 
 def own_specs(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...]:
@@ -173,15 +178,27 @@ class Input:
 
 def named(path: Path) -> list[Input]:
     """What a path names: one input, or every file that fits a pattern, or those of a folder that sources know."""
+    try:
+        return _named(path)
+    except OSError as error:
+        return [Input(path, path, None, _told(error))]
+
+
+def _named(path: Path) -> list[Input]:
     if has_magic(str(path)) and not path.exists():
-        matching = sorted(map(Path, glob(str(path), recursive=True)))  # noqa: PTH207 - it may begin at the root
-        return [_recognised(found) for found in matching] or [_recognised(path)]
+        return [_recognised(found) for found in _matching(path)] or [_recognised(path)]
     one = _recognised(path)
     if one.source is not None or one.problem or not path.is_dir():
         return [one]
     inside = sorted(found for found in path.iterdir() if found.name[0] not in "._")  # what others write beside
     files = [_recognised(found) for found in inside] if all(found.is_file() for found in inside) else []
     return [found for found in files if found.source is not None] or [one]
+
+
+def _matching(pattern: Path) -> Sequence[Path]:
+    if isinstance(pattern, RemotePath):
+        return pattern.matching()
+    return sorted(map(Path, glob(str(pattern), recursive=True)))  # noqa: PTH207 - it may begin at the root
 
 
 def _recognised(path: Path) -> Input:
@@ -194,7 +211,9 @@ def _recognised(path: Path) -> Input:
 
 
 def _unknown(path: Path) -> tuple[VerdictName, str]:
-    """What to say of a path that no source knows."""
+    """What to say of a path that no source knows. Raises OSError where one elsewhere cannot be looked at."""
+    if isinstance(path, RemotePath):
+        return "unreadable", path.refused()
     if not path.exists():
         return "unreadable", "no such file or directory"
     if path.is_dir() and not any(path.iterdir()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gapless.traces.engines.engine import Progress
@@ -9,11 +10,14 @@ from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_event_file
 from gapless.traces.events.writing import coming_from
 from gapless.traces.problems import Unreadable, UsageError, shown
+from gapless.traces.remote import path_of
 from gapless.traces.sources.registry import expected, recognised
 from gapless.traces.sources.source import Beside
 
 
-def export(path: Path, out: Path, *, config: Path | None = None, progress: Progress | None = None) -> int:
+def export(
+    path: str | os.PathLike[str], out: Path, *, config: Path | None = None, progress: Progress | None = None
+) -> int:
     """Write the very events that a check of `path` judges to `out`, and say how many.
 
     The file says which kind of source they come from, and which profile judges them; a file of events becomes one of
@@ -22,6 +26,7 @@ def export(path: Path, out: Path, *, config: Path | None = None, progress: Progr
     """
     if not is_event_file(out):
         raise UsageError(f"{out}: a file that ends in .parquet or .ndjson was expected")
+    path = path_of(path)
     known = recognised(path)
     if known is None:
         raise Unreadable(f"{shown(path)}: {expected(path)}")

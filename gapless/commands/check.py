@@ -10,8 +10,16 @@ from typing import Annotated
 
 import typer
 
-from gapless.commands.options import ClientOption, ConfigOption, Paths, ProfileOption, SpecOption
-from gapless.commands.outcome import AlsoFails, tell_github, threshold_of, update
+from gapless.commands.options import (
+    ClientOption,
+    ConfigOption,
+    Paths,
+    ProfileOption,
+    RedactKeyOption,
+    RedactOption,
+    SpecOption,
+)
+from gapless.commands.outcome import AlsoFails, refuse_what_names, tell_github, threshold_of, update, without_names
 from gapless.commands.terminal import Terminal, failed, printing, progress_bar, telling, write
 from gapless.traces.engines import EngineName
 from gapless.traces.report.formats import FORMATS
@@ -59,7 +67,7 @@ def check(
         str | None, typer.Option(help="The Spark cluster; default: local[*].", show_default=False)
     ] = None,
     verdicts: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="Make a directory of Parquet files: the verdict of every trace.", show_default=False),
     ] = None,
     fail_on: Annotated[
@@ -76,6 +84,8 @@ def check(
     github: Annotated[  # noqa: FBT002 - as above
         bool, typer.Option("--github", help="Print annotations of GitHub Actions, and write the step's summary.")
     ] = False,
+    redact: RedactOption = False,  # noqa: FBT002 - as above
+    redact_key: RedactKeyOption = None,
     verbose: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--verbose", "-v", help="Show every queue and rule.")
     ] = False,
@@ -86,6 +96,7 @@ def check(
     from gapless.traces.problems import UsageError
     from gapless.traces.report.text import text
 
+    refuse_what_names(redact=redact, key=redact_key, verdicts=verdicts, baseline=baseline)
     threshold = threshold_of(baseline, fail_on or (), update=update_baseline)
     try:
         with telling(), progress_bar() as progress:
@@ -106,6 +117,7 @@ def check(
             )
     except UsageError as error:
         raise failed(str(error)) from None
+    report = without_names(report, redact=redact, key=redact_key)
     if baseline is not None and update_baseline:
         threshold = update(baseline, report, threshold)
     code = threshold.exit_code(report)
@@ -123,6 +135,6 @@ def check(
             for form, path in wanted:
                 if form.announced:
                     print(f"{form.option}: {path}")
-            if verdicts and verdicts.is_dir():
+            if verdicts and Path(verdicts).is_dir():
                 print(f"verdicts: {verdicts}")
     raise typer.Exit(code)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gapless.commands.terminal import failed
 
-OTHERS = {"explain": ("profile", "config", "client", "spec"), "trace": ("config",), "rules": ("spec",)}
+OTHERS = {"explain": ("profile", "config", "client", "spec", "redact"), "trace": ("config",), "rules": ("spec",)}
 """The commands beside `check` that take some of the settings."""
 
 

@@ -13,15 +13,16 @@ from gapless.spec.catalog import PROFILES
 Profile = StrEnum("Profile", list(PROFILES))  # type: ignore[misc] # its members are known where the specs are
 
 Paths = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
         help="Store directories, folders that hold a store/ or a Pulsar recording, or files of events (.parquet, "
-        ".ndjson, .ndjson.gz, .ndjson.zst), folders of them, or - for standard input.",
+        ".ndjson, .ndjson.gz, .ndjson.zst), folders and patterns of them, here or at s3://, hdfs://, abfs:// or gs://; "
+        "- is standard input.",
         show_default=False,
     ),
 ]
 OnePath = Annotated[
-    Path,
+    str,
     typer.Argument(
         help="A store directory, a folder that holds a store/ or a Pulsar recording, or a file of events.",
         show_default=False,
@@ -52,6 +53,21 @@ SpecOption = Annotated[
     list[str] | None,
     typer.Option(
         help="A file or a module with a spec of yours, to which events may belong (repeatable).", show_default=False
+    ),
+]
+RedactOption = Annotated[
+    bool,
+    typer.Option(
+        "--redact", help="Replace topics, groups, keys, hosts and client ids by keyed hashes in all that is written."
+    ),
+]
+RedactKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="GAPLESS_REDACT_KEY",
+        help="The key of --redact: the same names have the same hashes; default: a new one each time.",
+        show_default=False,
+        show_envvar=True,
     ),
 ]
 JsonOption = Annotated[

@@ -213,7 +213,7 @@ def test_the_commands_of_the_page_run() -> None:
         for line in map(str.strip, blocks("yaml")[0].splitlines())
         if "gapless check" in line
     ]
-    assert len(shell) == 2
+    assert len(shell) == 4
     for command in shell:
         done = gapless(*shlex.split(command)[1:])
         assert done.exit_code == 1, f"{command}\n{done.output}"

@@ -53,7 +53,7 @@ STARTS_NO_THREAD = {"threading.RLock"}
 """What others may take, too: a simulated disk is used by stores that have threads."""
 
 
-WAITS_IN_A_THREAD = {"gapless.traces.engines.patience", "gapless.traces.engines.spark_connect"}
+WAITS_IN_A_THREAD = {"gapless.traces.patience", "gapless.traces.engines.spark_connect"}
 """The client of Spark Connect has no other way of having two operations under way, or of not waiting for ever. No task
 runs in such a thread."""
 

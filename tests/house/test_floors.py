@@ -13,7 +13,19 @@ FLOORS = {
         *("transactions", "store", "subject", "workloads", "warm"),
     ),
     "traces": (
-        *("native", "specs", "problems", "options", "events", "replay", "rules", "steps", "report"),
+        *(
+            "native",
+            "specs",
+            "problems",
+            "options",
+            "patience",
+            "remote",
+            "events",
+            "replay",
+            "rules",
+            "steps",
+            "report",
+        ),
         *("judging", "engines", "sources", "check", "export", "stories", "schemas", "spark", "warm"),
     ),
     "properties": (

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gapless.traces import remote
 from gapless.traces.engines.engine import Answer, Item, P, Progress
 from gapless.traces.problems import Unreadable, UsageError, shown
 
@@ -111,5 +112,5 @@ class _Worker:
 
 def _context() -> multiprocessing.context.BaseContext:
     """A forked worker has the kernels already; a process with threads of its own starts fresh ones instead."""
-    alone = len(sys._current_frames()) == 1  # noqa: SLF001 - documented, and counts Python's threads
+    alone = len(sys._current_frames()) == 1 and not remote.spoken_to()  # noqa: SLF001 - documented: Python's threads
     return multiprocessing.get_context("fork" if alone and hasattr(os, "fork") else "spawn")

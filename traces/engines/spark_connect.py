@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Generic
 from uuid import uuid4
 
 from gapless.traces.engines.engine import Answer, Item, P, Progress
-from gapless.traces.engines.patience import answered
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.engines.spark_tasks import InGroups, Job, handed_on, joined, run, told_by
+from gapless.traces.patience import answered
 from gapless.traces.problems import Unreadable, UsageError, shown
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 
 from gapless.traces.engines import spark, spark_connect
 from gapless.traces.engines.engine import Engine, Progress
-from gapless.traces.engines.patience import answered
+from gapless.traces.patience import answered
 from gapless.traces.problems import UsageError, shown
 
 WAITS = 5.0  # seconds for a machine to answer, its name looked up, before nobody is there

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from gapless.traces.engines.patience import at_the_latest
 from gapless.traces.engines.spark_tasks import told_by
+from gapless.traces.patience import at_the_latest
 from gapless.traces.problems import UsageError, shown
 
 if TYPE_CHECKING:

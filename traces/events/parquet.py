@@ -14,6 +14,7 @@ from pyarrow import parquet
 from gapless.traces.events.coded import is_text
 from gapless.traces.events.event import NAME, ROWS, VERSION, NoEvent, Origin, Vocabulary
 from gapless.traces.problems import Unreadable, shown
+from gapless.traces.remote import RemotePath, told
 
 ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the keys of the metadata that say it
 
@@ -92,7 +93,7 @@ def read(
     Raises Unreadable; NoEvent with the number of the row in the file.
     """
     with _explained(path):
-        source = _in_dictionaries(file, _opened(path, file))
+        source = _in_dictionaries(path, file, _opened(path, file))
         rows = [source.metadata.row_group(number).num_rows for number in range(source.num_row_groups)]
         if sum(rows) != source.metadata.num_rows:
             raise ValueError(f"it should have {source.metadata.num_rows} rows, and its row groups have {sum(rows)}")
@@ -108,11 +109,20 @@ def read(
             raise ValueError(f"it should have {behind} rows up to here, and {before} could be read")
 
 
-def _in_dictionaries(file: BinaryIO, source: parquet.ParquetFile) -> parquet.ParquetFile:
-    """The same file, its columns of text read as dictionaries; what is no text keeps the type that is told of it."""
+def _in_dictionaries(path: Path, file: BinaryIO, source: parquet.ParquetFile) -> parquet.ParquetFile:
+    """The same file, its columns of text read as dictionaries; what is no text keeps the type that is told of it.
+
+    Elsewhere, all that is needed of some row groups is asked for at once: each answer takes its time.
+    """
     texts = [name for name in DICTIONARIES if name in source.schema_arrow.names]
     texts = [name for name in texts if is_text(source.schema_arrow.field(name).type)]
-    return parquet.ParquetFile(file, metadata=source.metadata, read_dictionary=texts, page_checksum_verification=True)
+    return parquet.ParquetFile(
+        file,
+        metadata=source.metadata,
+        read_dictionary=texts,
+        pre_buffer=isinstance(path, RemotePath),
+        page_checksum_verification=True,
+    )
 
 
 @contextmanager
@@ -121,6 +131,8 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:  # pyarrow tells of torn pages by an OSError
+        if why := told(error, path):
+            raise Unreadable(f"{shown(path)}: cannot be read ({why})") from error
         raise Unreadable(
             f"{shown(path)}: {shown(error)}; expected a Parquet file of {NAME} (traces/README.md): copy it again, "
             "record it again, or name it .ndjson if it is that"

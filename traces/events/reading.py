@@ -20,6 +20,7 @@ from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.events.schema import OURS, Event, EventSchema
 from gapless.traces.problems import Unreadable, shown
+from gapless.traces.remote import RemotePath, told
 
 Events = TypeVar("Events")
 PACKED = 16  # times fewer bytes are in a compressed file, or thereabouts
@@ -129,12 +130,14 @@ def _read(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
+    ranges = isinstance(path, RemotePath) and is_parquet(path)  # which arrow knows better than a buffer
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) if ranges else path.open("rb") as file:
             codec = codec_of(path)
             yield file if codec is None else decompressed(path, codec)
     except OSError as error:
-        raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
+        why = told(error, path) or error.strerror or error
+        raise Unreadable(f"{shown(path)}: cannot be read ({why})") from error
 
 
 def place(path: Path, row: int) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.events.files import is_event_file, is_parquet
+from gapless.traces.remote import RemotePath, path_of
 from gapless.traces.report import wording
 from gapless.traces.report.threshold import Threshold, fingerprint, most_important_first, portable, relative
 from gapless.traces.report.values import Finding, Report, Severity
@@ -132,7 +133,7 @@ def _place(finding: Finding, at: int | None) -> Json:
 
     Code hosts show a result at a line, so what has none is shown at the first.
     """
-    file, source = Path(finding.where.file), Path(relative(finding.source))
+    file, source = Path(finding.where.file), path_of(relative(finding.source))
     path = source if source.name == file.name else source / file
     place: Json = {"artifactLocation": {"uri": _uri(path)}}
     if at is None:
@@ -143,5 +144,7 @@ def _place(finding: Finding, at: int | None) -> Json:
 
 
 def _uri(path: Path) -> str:
-    """A relative path as it is, an absolute one as a URI of a file."""
+    """A relative path as it is, an absolute one as a URI of a file, an address as it is."""
+    if isinstance(path, RemotePath):
+        return quote(str(path), safe="/:@")
     return ("file://" if path.is_absolute() else "") + quote(path.as_posix())

@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.remote import path_of
 from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, Report, Severity, VerdictName, worst
 from gapless.traces.report.wording import cleaned, plural
 
@@ -103,7 +104,7 @@ def place(finding: Finding) -> str:
 
 def relative(source: str) -> str:
     """A path as it is below the working directory, if it lies there: runs on two machines say the same."""
-    path = Path(source)
+    path = path_of(source)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
     return path.as_posix()

@@ -6,10 +6,12 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from gapless.traces.remote import RemotePath
 from gapless.traces.report.sections import PRESENTATIONS
 from gapless.traces.sources.source import Source
 
 GROUP = "gapless.sources"
+EVENTS = "event-trace"  # the kind of files of events
 OURS = (  # in the order in which they are asked whether a path is theirs
     EntryPoint("rocketmq", "gapless.traces.sources.rocketmq.source:SOURCE", GROUP),
     EntryPoint("pulsar", "gapless.traces.sources.pulsar.source:SOURCE", GROUP),
@@ -49,8 +51,13 @@ def expected(path: Path) -> str:
 
 
 def recognised(path: Path) -> tuple[Source, Path] | None:
-    """The source that knows the path, and what it opens; None where nobody does. Raises OSError."""
+    """The source that knows the path, and what it opens; None where nobody does. Raises OSError.
+
+    Others than files of events are read from a disk, and not asked of what lies elsewhere.
+    """
     for source in sources():
+        if isinstance(path, RemotePath) and source.kind != EVENTS:
+            continue
         if (found := source.recognise(path)) is not None:
             return source, found
     return None

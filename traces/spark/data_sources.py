@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from gapless.traces.engines.spark_archive import archive
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.remote import path_of
 from gapless.traces.spark.conditions import Condition, kept, understood
 from gapless.traces.spark.tables import SparkTable, TablePart, event_table, store_table
 
@@ -59,7 +60,7 @@ class _Source(DataSource):
         several = json.loads(self.options.get("paths", "[]"))
         if not (found := [*several, *filter(None, [self.options.get("path")])]):
             raise UsageError(f"{self.name()}: say what to read: load(PATH)")
-        return [Path(path.removeprefix("file:")) for path in found]
+        return [path_of(path if "://" in path else path.removeprefix("file:")) for path in found]
 
     def split(self) -> int | None:
         """Bytes that one task reads, if a user names them. Raises UsageError."""

@@ -31,6 +31,7 @@ from gapless.traces.judging.columns import Packed, gathered, hashed, packed, unp
 from gapless.traces.judging.going_on import Going, rows
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, UsageError, shown
+from gapless.traces.remote import RemotePath, path_of
 from gapless.traces.report.verdict_table import SCHEMA
 from gapless.traces.sources.event_files.file import profile_of
 from gapless.traces.spark.tables import STRETCH
@@ -73,6 +74,10 @@ def judged(
         raise UsageError("a stream of event files needs a classic session of Spark: batches are judged on its cluster")
     if profile is not None and profile not in PROFILES:
         raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
+    if isinstance(path_of(checkpoint), RemotePath):
+        raise UsageError(
+            f"{shown(checkpoint)}: what is known of traces is kept on a disk; name a folder that all share"
+        )
     own = own_specs(specs)
     options = Options(profile=profile or "", ignored=ignored_rules(only, ignore, own), specs=own)
     kept = KeptTraces(Path(checkpoint).absolute() / KEPT, str(folder))
@@ -102,7 +107,10 @@ def verdicts(checkpoint: str | os.PathLike[str]) -> pa.Table:
 
 def _path(name: str) -> Path:
     """The path of a file as Spark names it."""
-    return Path(unquote(urlparse(name).path))
+    found = urlparse(name)
+    return (
+        path_of(f"{found.scheme}://{found.netloc}{unquote(found.path)}") if found.netloc else Path(unquote(found.path))
+    )
 
 
 # -- what is kept --------------------------------------------------------------------------------------------------

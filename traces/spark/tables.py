@@ -17,6 +17,7 @@ from gapless.traces.events.event import utf8
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import EventSchema, with_specs
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.remote import path_of
 from gapless.traces.sources.rocketmq.segments.splits import Columns, Split, SplitReader, splits
 from gapless.traces.sources.rocketmq.source import SOURCE
 from gapless.traces.sources.rocketmq.store import scan
@@ -75,7 +76,7 @@ class EventTable:
     def read(self, part: TablePart, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         """As `SparkTable` says."""
         stretch = EventStretch(0, part.low, part.high, 0, first=False, last=False)
-        return reading.selected(Path(part.path), columns, stretch, self.events)
+        return reading.selected(path_of(part.path), columns, stretch, self.events)
 
 
 def event_table(paths: Sequence[Path], specs: Sequence[str] = (), split: int | None = None) -> EventTable:

@@ -1,0 +1,290 @@
+"""Files of events in an object store are judged as those on a disk; what goes wrong there is told in a sentence.
+
+No output has the keys of the store.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import shlex
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gapless import UsageError, check
+from gapless.traces import remote
+from gapless.traces.check import named
+from gapless.traces.engines import local
+from gapless.traces.events import parquet, reading
+from gapless.traces.problems import Unreadable
+from gapless.traces.remote import RemotePath, path_of, told, why
+from gapless.traces.report.formats import FORMATS
+from gapless.traces.report.threshold import Threshold
+from gapless.traces.spark.data_sources import GaplessEvents
+from tests.support.command_line import ROOT, gapless
+from tests.support.event_files import ODD, cut, told_of, write
+from tests.support.night import NIGHT
+from tests.support.object_store import KEY, SECRET, environment, object_store
+
+NAMES = ("a.ndjson", "b.parquet", "c.ndjson.gz", "d.ndjson.zst")
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that is served as a bucket of that name."""
+    folder = tmp_path_factory.mktemp("store") / "bucket"
+    told = told_of([*range(len(ODD))] * 4, mingled=3)
+    for name in NAMES:
+        path = folder / "traces" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, told)
+        if path.suffix == ".parquet":
+            cut(path, 20)
+    shutil.copytree(folder / "traces", folder / "day=1")
+    shutil.copy(ROOT / "examples/lease.ndjson", folder)
+    (folder / "broker" / "commitlog").mkdir(parents=True)
+    (folder / "broker" / "commitlog" / "00000000000000000000").write_bytes(bytes(100))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(bucket: Path) -> Iterator[dict[str, str]]:
+    """The environment in which the store is found."""
+    with object_store(bucket.parent) as found:
+        yield found
+
+
+@pytest.fixture
+def keys(served: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process knows the store, and its keys."""
+    known(served, monkeypatch)
+
+
+def known(given: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    remote._file_system.cache_clear()
+
+
+def said(*arguments: object) -> tuple[int, str]:
+    """The exit code and all output, which has no keys."""
+    found = gapless(*arguments)
+    assert KEY not in found.output
+    assert SECRET not in found.output
+    return found.exit_code, found.output
+
+
+# -- what is judged ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize("name", NAMES)
+def test_reports_are_those_of_the_same_file_on_a_disk(name: str, bucket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(path: str) -> list[str]:
+        report = check(path, split=2000, jobs=1).model_copy(update={"seconds": 0.0})
+        pages = [form.written(report, Threshold(frozenset({"violation"}), {})) for form in FORMATS]
+        said = [report.model_dump_json(), str(report), *pages]
+        return [re.sub("[0-9a-f]{32}", "", page) for page in said]  # fingerprints are of the path, too
+
+    monkeypatch.chdir(bucket)
+    there = written(f"s3://bucket/traces/{name}")
+    assert '"departs"' in there[0]
+    assert [page.replace("s3://bucket/", "") for page in there] == written(f"traces/{name}")
+
+
+@pytest.mark.usefixtures("keys")
+def test_folders_and_patterns_are_those_of_a_disk(bucket: Path) -> None:
+    for asked in ("traces", "traces/*.ndjson", "**/*.ndjson*", "day=*/?.ndjson", "*/*.gz", "**/traces/[ab].*"):
+        here = [str(one.path) for one in named(bucket / asked) if one.source]
+        there = [str(one.path) for one in named(path_of(f"s3a://bucket/{asked}")) if one.source]
+        assert here
+        assert there == [path.replace(str(bucket), "s3a://bucket") for path in here], asked
+
+
+@pytest.mark.usefixtures("keys")
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "traces/README.md").read_text(encoding="utf-8")
+    (command,) = [line for line in page.splitlines() if line.startswith("gapless check s3://")]
+    shutil.copy(ROOT / "examples/lease.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    code, output = said(*shlex.split(command)[1:])
+    assert (code, "s3://bucket/lease.ndjson: event trace" in output) == (1, True)
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_trace_is_explained_and_written_here(tmp_path: Path) -> None:
+    code, output = said("explain", "s3://bucket/traces/b.parquet", "--trace", "T/1")
+    assert (code, "the entry points at its message" in output) == (1, True)
+    assert said("trace", "s3://bucket/traces/a.ndjson", "--out", tmp_path / "out.parquet")[0] == 0
+    assert check(tmp_path / "out.parquet").verdict == "departs"
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_data_source_of_spark_reads_it_by_parts(bucket: Path) -> None:
+    def rows(path: str) -> list[Any]:
+        source: Any = GaplessEvents({"path": path, "split": "1"})
+        reader = source.reader(source.schema())
+        return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+
+    assert rows("s3://bucket/traces/b.parquet") == rows(f"{bucket}/traces/b.parquet")
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_part_of_a_file_is_read_alone() -> None:
+    """Arrow asks for the bytes of a row group; lines are read a block at a time."""
+    for name in ("a.ndjson", "b.parquet"):
+        path = path_of(f"s3://bucket/traces/{name}")
+        parts = reading.stretches(path, 1 if name == "b.parquet" else 2000)
+        assert len(parts) > 3
+        alone = [row for batch in reading.read(path, parts[2]) for row in batch.to_pylist()]
+        every = [row for batch in reading.read(path) for row in batch.to_pylist()]
+        assert 0 < len(alone) < len(every) / 2
+        assert any(every[at : at + len(alone)] == alone for at in range(len(every)))
+
+
+@pytest.mark.usefixtures("keys")
+def test_workers_are_not_forked_from_a_process_that_has_spoken_to_a_store() -> None:
+    assert check("s3://bucket/traces/a.ndjson", jobs=1).verdict == "departs"
+    assert local._context().get_start_method() == "spawn"
+    if NIGHT:
+        assert check("s3://bucket/traces/a.ndjson", jobs=2, split=5000).verdict == "departs"
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.skipif(not NIGHT, reason="Spark takes its time to start")
+@pytest.mark.xdist_group("spark")
+def test_workers_of_spark_read_it_themselves(bucket: Path) -> None:
+    for name in ("a.ndjson", "b.parquet"):
+        here, there = (
+            check(f"{where}/traces/{name}", engine="spark", master="local[2]", split=2000)
+            for where in (bucket, "s3://bucket")
+        )
+        assert there.counts == here.counts
+        assert [found.story[:-1] for found in there.findings] == [found.story[:-1] for found in here.findings]
+
+
+# -- what goes wrong -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("s3://bucket/none.ndjson", "no such file or directory"),
+        ("s3://bucket/none/*.ndjson", "no such file or directory"),
+        ("s3://none/a.ndjson", "there is no s3://none"),
+        ("s3://none/traces/", "there is no s3://none"),
+        ("s3://none/*.parquet", "there is no s3://none"),
+        ("s3://bucket/broker", "a store directory or a Pulsar recording is read from a disk: copy it to one"),
+        ("hdfs://nowhere/a.ndjson", "Hadoop's libraries are not found: set JAVA_HOME, HADOOP_HOME and CLASSPATH"),
+    ],
+)
+def test_what_is_not_there_is_unreadable(address: str, reason: str) -> None:
+    code, output = said("check", address)
+    assert code == 2
+    assert [line for line in output.splitlines() if "reason: " in line and reason in line], output
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/traces/a.ndjson", "s3://bucket/traces/", "s3://bucket/traces/*"])
+@pytest.mark.parametrize(
+    ("key", "secret", "reason"),
+    [
+        ("", "", "access is denied: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"),
+        (KEY, "wrong", "access is denied: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"),
+        (KEY, SECRET, "nobody answers there"),
+    ],
+)
+def test_who_is_refused_or_finds_nobody_is_told_so(
+    address: str, key: str, secret: str, reason: str, served: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = "http://127.0.0.1:1" if secret == SECRET else served["AWS_ENDPOINT_URL"]
+    known(environment(endpoint, key, secret), monkeypatch)
+    code, output = said("check", address)
+    assert (code, [line for line in output.splitlines() if "reason: " in line]) == (2, [f"  reason: {reason}"])
+
+
+def test_a_store_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "WAITS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        known(environment(f"http://127.0.0.1:{silent.getsockname()[1]}", KEY, SECRET), monkeypatch)
+        code, output = said("check", "s3://bucket/a.ndjson")
+    assert (code, "nobody answers there within 1 seconds" in output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"s3://{KEY}:{SECRET}@bucket/a.ndjson",
+        f"s3://{KEY}@bucket/a.ndjson",
+        f"s3://bucket/a.ndjson?secret_key={SECRET}",
+        f"hdfs://{KEY}:{SECRET}@host/a.ndjson",
+        f"abfs://container:{SECRET}@account.dfs.core.windows.net/a.ndjson",
+        f"abfs://container@account.dfs.core.windows.net/a.ndjson?sv=2024&sig={SECRET}",
+        f"https://host/a.ndjson?X-Amz-Signature={SECRET}",
+    ],
+)
+def test_an_address_with_credentials_is_refused_and_not_repeated(address: str) -> None:
+    for command in (("check", address), ("explain", address, "--trace", "T"), ("trace", address, "--out", "a.ndjson")):
+        code, output = said(*command)
+        assert (code, len(output.splitlines())) == (2, 1)
+        assert output.startswith("gapless: ")
+
+
+def test_what_a_store_says_is_repeated_without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AZURE_STORAGE_KEY", KEY)
+    assert why(OSError(f"odd: {KEY} and {SECRET}, odd"), "s3") == "odd: … and …, odd"
+    cut_off = OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 56")
+    path = path_of("s3://bucket/a.parquet")
+    assert told(cut_off, path) == "nobody answers there"
+    assert told(OSError("Invalid: the page is torn"), path) == ""
+    sentence = r"^s3://bucket/a.parquet: cannot be read \(nobody answers there\)$"
+    with pytest.raises(Unreadable, match=sentence), parquet._explained(path):
+        raise cut_off
+
+
+def test_verdicts_and_what_a_stream_keeps_are_written_to_a_disk() -> None:
+    assert said("check", "a.ndjson", "--verdicts", "s3://bucket/v") == (
+        2,
+        "gapless: s3://bucket/v: verdicts are written to a disk; name a directory there, and copy it\n",
+    )
+
+
+# -- addresses -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/a b/c.ndjson", "abfs://c@a.dfs.core.windows.net/x", "hdfs:///x/y"])
+def test_an_address_is_a_path_like_others(address: str) -> None:
+    path = path_of(address)
+    assert isinstance(path, RemotePath)
+    assert str(path) == str(path.absolute()) == str(path_of(path)) == address
+    assert pickle.loads(pickle.dumps(path)) == path  # noqa: S301 - our own
+    assert str(path / "z.parquet") == f"{address}/z.parquet"
+    assert not isinstance(path_of("here/s3:/x"), RemotePath)
+    assert path_of("file:///here/x") == Path("/here/x")
+
+
+def test_the_endpoint_is_the_one_that_is_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config"
+    config.write_text("[default]\nendpoint_url = http://one\n[profile two]\nendpoint_url = http://two\n")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    assert remote._endpoint() == "http://one"
+    monkeypatch.setenv("AWS_PROFILE", "two")
+    assert remote._endpoint() == "http://two"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://three")
+    assert remote._endpoint() == "http://three"
+    config.write_text("no such form")
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    assert remote._endpoint() == ""
+
+
+def test_an_address_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(UsageError, match="ftp://: nothing is read there, only at s3://"):
+        check("ftp://host/a.ndjson")

@@ -1,0 +1,268 @@
+"""Files in object stores and in Hadoop, by their address: paths whose bytes the file systems of pyarrow read.
+
+Whoever reads finds the credentials in its own environment, as the tools of each store do. They are part of no address,
+travel to no worker, and are left out of whatever a store says.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import stat
+from collections.abc import Callable, Generator, Sequence
+from configparser import ConfigParser
+from configparser import Error as ConfigError
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from functools import cache
+from glob import has_magic
+from pathlib import Path, PosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gapless.traces.patience import answered
+from gapless.traces.problems import UsageError, shown
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
+
+WAITS = 15.0  # seconds for a store to answer, before nobody is there
+BUFFER = 1 << 17  # bytes that are asked for at once where fewer are needed
+
+# By scheme: what stands between `//` and the next `/`, what that is, and where credentials come from instead.
+AWS = r"[\w.-]+", "a bucket", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+GOOGLE = r"[\w.-]+", "a bucket", "set GOOGLE_APPLICATION_CREDENTIALS"
+AZURE = r"[\w.-]+(@[\w.-]+)?", "container@account", "log in with az login, or set AZURE_CLIENT_ID and its kin"
+HADOOP = r"([\w.-]+@)?[\w.-]*(:\d+)?", "a host", "log in with kinit, or set HADOOP_USER_NAME"
+SCHEMES = {
+    **dict.fromkeys(("s3", "s3a"), AWS),
+    **dict.fromkeys(("gs", "gcs"), GOOGLE),
+    **dict.fromkeys(("abfs", "abfss"), AZURE),
+    **dict.fromkeys(("hdfs", "viewfs"), HADOOP),
+}
+DEFAULT = "default"  # the host of `hdfs:///…`, as Hadoop calls the one that is configured
+
+Answer = TypeVar("Answer")
+
+
+def path_of(text: str | os.PathLike[str]) -> Path:
+    """The path that a text names, here or elsewhere. Raises UsageError, which repeats no credentials."""
+    if isinstance(text, Path):
+        return text
+    match = re.fullmatch(r"([a-z][a-z0-9]+)://([^/]*)(.*)", os.fspath(text), re.DOTALL)
+    if match is None or match[1] == "file":
+        return Path(os.fspath(text).removeprefix("file://"))
+    scheme, place, rest = match.groups()
+    if scheme not in SCHEMES:
+        raise UsageError(f"{scheme}://: nothing is read there, only at {', '.join(f'{name}://' for name in SCHEMES)}")
+    form, what, credentials = SCHEMES[scheme]
+    if not re.fullmatch(form, place, re.ASCII):
+        raise UsageError(f"{scheme}://: {what} was expected behind it, and nothing else: for access, {credentials}")
+    if option := re.search(r"[?&]([\w-]+)=", rest):
+        raise UsageError(
+            f"{scheme}://{place}: no option {option[1]} is taken from an address: for access, {credentials}"
+        )
+    return RemotePath(f"{scheme}://{place or DEFAULT}{rest}")
+
+
+class RemotePath(PosixPath):
+    """A file or a folder elsewhere, or a pattern of files: `s3://bucket/traces/events.parquet`.
+
+    What a path is asked for here raises OSError as it does there, with a sentence, and within half a minute.
+    """
+
+    def __str__(self) -> str:
+        scheme, place, *rest = self.parts
+        return "/".join([f"{scheme}//{'' if place == DEFAULT else place}", *rest])
+
+    def absolute(self) -> RemotePath:
+        """It is: no working directory lies there."""
+        return self
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002 - as `Path` has it
+        """Size, time, and whether it is a file or a folder."""
+        found = self._asked(_info)
+        kind = {"File": stat.S_IFREG, "Directory": stat.S_IFDIR}.get(str(found.type.name))
+        if kind is None:
+            place = RemotePath(*self.parts[:2])
+            why = f"there is no {place}" if place != self and not place.exists() else "no such file or directory"
+            raise FileNotFoundError(errno.ENOENT, why)
+        time = (found.mtime_ns or 0) // 10**9
+        return os.stat_result((kind, 0, 0, 1, 0, 0, found.size or 0, time, time, time))
+
+    def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as `Path` has it
+        """Whether there is such a file or folder."""
+        return self._kind() != 0
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as `Path` has it
+        """Whether it is a file."""
+        return self._kind() == stat.S_IFREG
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as `Path` has it
+        """Whether it is a folder: where a store has none, whether the names of files begin like that."""
+        return self._kind() == stat.S_IFDIR
+
+    def _kind(self) -> int:
+        try:
+            return stat.S_IFMT(self.stat().st_mode)
+        except FileNotFoundError:
+            return 0
+
+    def iterdir(self) -> Generator[RemotePath, None, None]:
+        """What is in the folder."""
+        yield from self._below(recursive=False)
+
+    def matching(self) -> list[RemotePath]:
+        """The files and folders that fit this pattern, as `glob` has them: `**` is any number of folders."""
+        plain = next(at for at, part in enumerate(self.parts) if has_magic(part))
+        base, pattern = RemotePath(*self.parts[:plain]), self.parts[plain:]
+        below = base._below(recursive=len(pattern) > 1 or "**" in pattern)
+        return sorted(path for path in below if _fits(path.parts[plain:], pattern))
+
+    def _below(self, *, recursive: bool) -> list[RemotePath]:
+        from pyarrow.fs import FileSelector  # noqa: PLC0415 - few inputs lie elsewhere
+
+        def ask(files: FileSystem, name: str) -> list[str]:
+            selected = FileSelector(name, allow_not_found=True, recursive=recursive)
+            return [info.path.removeprefix(name).strip("/") for info in files.get_file_info(selected)]
+
+        return [self / name for name in self._asked(ask)]
+
+    def open(self, mode: str = "r", buffering: int = -1, *_: Any, **__: Any) -> Any:
+        """The file, to be read as bytes; unbuffered it is arrow's own, which reads ranges."""
+        if mode != "rb":
+            raise OSError(errno.EROFS, "files elsewhere are read, and never written")
+        file: Any = self._asked(lambda files, name: files.open_input_file(name), patient=True)
+        return file if buffering == 0 else io.BufferedReader(file, BUFFER)
+
+    def refused(self) -> str:
+        """Why it can be no input. Raises OSError where it is not even there."""
+        self.stat()
+        return (
+            "neither a file of events nor a folder of such; a store directory or a Pulsar recording is read from a "
+            "disk: copy it to one"
+        )
+
+    def _asked(self, ask: Callable[[FileSystem, str], Answer], *, patient: bool = False) -> Answer:
+        """What its file system answers, given the name by which it knows this path. Raises OSError.
+
+        `patient`: what is begun here may be asked for again a few times, for it was there a moment ago.
+        """
+        scheme, place = self.parts[0].removesuffix(":"), self.parts[1]
+
+        def wait() -> Answer:
+            files, base = _file_system(scheme, place, _endpoint() if SCHEMES[scheme] is AWS else "", patient)
+            return ask(files, "/".join([base, *self.parts[2:]]))
+
+        try:
+            return answered(wait, WAITS)
+        except TimeoutError:
+            raise OSError(errno.ETIMEDOUT, f"nobody answers there within {WAITS:.0f} seconds") from None
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, "no such file or directory") from None
+        except Exception as error:  # noqa: BLE001 - pyarrow has many kinds, and each store its own
+            raise OSError(errno.EIO, why(error, scheme)) from None
+
+
+def _info(files: FileSystem, name: str) -> FileInfo:
+    found: FileInfo = files.get_file_info(name)
+    return found
+
+
+def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether folders and a file one in another fit a pattern; hidden ones do only where it says so."""
+    if not names or not pattern:
+        return not names and all(part == "**" for part in pattern)
+    hidden = names[0].startswith(".")
+    if pattern[0] == "**":
+        return _fits(names, pattern[1:]) or (not hidden and _fits(names[1:], pattern))
+    if hidden and not pattern[0].startswith("."):
+        return False
+    return fnmatchcase(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
+
+
+# -- file systems --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _file_system(scheme: str, place: str, endpoint: str, patient: bool) -> tuple[FileSystem, str]:  # noqa: FBT001 - for the cache
+    """The file system of a scheme, and what it calls the place. Raises what pyarrow raises."""
+    from pyarrow import fs  # noqa: PLC0415 - few inputs lie elsewhere
+
+    if SCHEMES[scheme] is AWS:
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        if not (region or endpoint):
+            region = fs.resolve_s3_region(place)
+        found: FileSystem = fs.S3FileSystem(
+            region=region or "us-east-1",
+            endpoint_override=endpoint or None,
+            connect_timeout=5,
+            request_timeout=10 if patient else 5,
+            retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=5 if patient else 2),
+        )
+        return found, place
+    if SCHEMES[scheme] is GOOGLE:
+        return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=60 if patient else 10)), place
+    if SCHEMES[scheme] is AZURE:
+        found, base = fs.FileSystem.from_uri(f"{scheme}://{place}/")
+        return found, base.rstrip("/")
+    user, _, host = place.rpartition("@")
+    name, _, port = host.partition(":")
+    where = name if name == DEFAULT else f"{scheme}://{name}"
+    return fs.HadoopFileSystem(where, int(port or 0), user=user or None), ""
+
+
+def spoken_to() -> bool:
+    """Whether this process has spoken to a store: it has threads then that no forked process would have."""
+    return _file_system.cache_info().currsize > 0
+
+
+def _endpoint() -> str:
+    """Where S3 is, if the environment or the configuration of AWS names another place than Amazon's."""
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        if given := os.environ.get(name):
+            return given
+    config, profile = ConfigParser(interpolation=None), os.environ.get("AWS_PROFILE", "default")
+    try:
+        config.read(os.environ.get("AWS_CONFIG_FILE") or Path.home() / ".aws" / "config", encoding="utf-8")
+    except (ConfigError, UnicodeDecodeError):
+        return ""
+    section = profile if profile == "default" else f"profile {profile}"
+    return config.get(section, "endpoint_url", fallback="")
+
+
+# -- what a store says when it says no -----------------------------------------------------------------------------
+
+SECRET = re.compile("KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|SIGNATURE|CONNECTION_STRING", re.IGNORECASE)
+"""Of the names of variables whose values nobody is to see."""
+MEANT = (
+    (r"NO_SUCH_BUCKET|BucketNotFound|ContainerNotFound|specified bucket does not exist", "there is no such bucket"),
+    (r"NETWORK_CONNECTION|curlCode|[Cc]ould(n.t| not) (connect|resolve)|[Cc]onnection refused", "nobody answers there"),
+    (r"configured region|HTTP status 301", "the bucket is in another region: set AWS_REGION"),
+    (r"libjvm|libhdfs", "Hadoop's libraries are not found: set JAVA_HOME, HADOOP_HOME and CLASSPATH, or copy it here"),
+)
+DENIED = (
+    r"ACCESS_DENIED|SIGNATURE|ACCESS_KEY|TOKEN|HTTP status 40[013]|[Uu]nauthenticated|PermissionDenied|[Cc]redential"
+)
+
+
+def told(error: Exception, path: Path) -> str:
+    """What a store's error means while a file is read; empty where it is none of a store's."""
+    said = isinstance(error, OSError) and not isinstance(error, FileNotFoundError) and isinstance(path, RemotePath)
+    meant = any(re.search(pattern, str(error)) for pattern in (*(pattern for pattern, _ in MEANT), "AWS Error"))
+    return why(error, path.parts[0].removesuffix(":")) if said and meant else ""
+
+
+def why(error: Exception, scheme: str) -> str:
+    """What a store's error means, in a sentence without credentials."""
+    text = str(error)
+    for pattern, meaning in MEANT:
+        if re.search(pattern, text):
+            return meaning
+    if re.search(DENIED, text):
+        return f"access is denied: {SCHEMES[scheme][2]}"
+    for name, value in os.environ.items():
+        if SECRET.search(name) and value:
+            text = text.replace(value, "…")
+    return shown((text.splitlines() or ["it does not say why"])[0])
