@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo quick test look bench peers night interop lock clean
+.PHONY: help setup demo quick test look bench mutants peers night interop lock clean
 
 # The first Python of at least 3.11; `make setup PYTHON=/usr/bin/python3.12` takes another.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
@@ -27,6 +27,7 @@ help:
 	@echo 'make look    screenshots of reports in Chromium at three widths, light and dark; nothing may run over or be pale'
 	@echo 'make setup   build .venv (demo, test, bench, peers, night and interop do so by themselves)'
 	@echo 'make bench   how fast the checker is, on a store of a million records'
+	@echo 'make mutants documented defects of brokers, planted: which check caught each, how fast, with how long a story'
 	@echo 'make peers   exploration beside Stateright, on the same model (wants cargo)'
 	@echo 'make night   the tests with ten thousand mutations and longer runs; proofs by two Z3s and ten seeds'
 	@echo 'make interop a real RocketMQ broker opens what our implementation wrote, and back (wants Java 17 and Maven)'
@@ -53,6 +54,9 @@ look: .venv/ready
 
 bench: .venv/ready
 	$(VENV) -m benchmarks
+
+mutants: .venv/ready
+	$(VENV) -m gapless.properties.faults.zoo --jobs $(JOBS) --write
 
 peers: .venv/ready
 	$(VENV) -m benchmarks.peers

@@ -1,10 +1,10 @@
-"""What transactions cost, swept over their rate, as a table and a plot of the README.
+"""What transactions cost, swept over their rate, as a table and a plot of docs/figures.md.
 
 python -m benchmarks.transactions           # print the tables
-python -m benchmarks.transactions --write   # and put them into README.md and docs/transactions.svg
+python -m benchmarks.transactions --write   # and put them into docs/figures.md and docs/transactions.svg
 
 Halves per op, bytes and hit rates are counted in virtual time, so they are the same on every machine, and a test holds
-the README to them. How soon a committed message is visible is measured.
+the page to them. How soon a committed message is visible is measured.
 """
 
 from __future__ import annotations
@@ -272,22 +272,24 @@ def plot(found: Sequence[Batching]) -> str:
 
 
 def section(found: Sequence[Batching], measured: str) -> str:
-    """The part of the README."""
-    picture = "![halves per op, and bytes of ops, by rate](docs/transactions.svg)"
+    """The part of docs/figures.md."""
+    picture = "![halves per op, and bytes of ops, by rate](transactions.svg)"
     return "\n\n".join([BEGIN, batching_table(found), picture, cache_table(), measured, END])
 
 
 def main() -> None:
     """Measure, and print or write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="rewrite the part of README.md, and docs/transactions.svg")
+    parser.add_argument(
+        "--write", action="store_true", help="rewrite the part of docs/figures.md, and docs/transactions.svg"
+    )
     asked = parser.parse_args()
     found = [batching(rate) for rate in RATES]
     text = section(found, visible_line())
     if not asked.write:
         print(text)
         return
-    page = ROOT / "README.md"
+    page = ROOT / "docs" / "figures.md"
     before, _, rest = page.read_text().partition(BEGIN)
     page.write_text(f"{before}{text}{rest.partition(END)[2]}")
     (ROOT / "docs" / "transactions.svg").write_text(plot(found))

@@ -316,7 +316,7 @@ def main() -> int:
     """Audit every spec that has changed since the page was made, and tell what is not needed."""
     parser = argparse.ArgumentParser(prog="python -m gapless.properties.faults.guard_audit", description=main.__doc__)
     parser.add_argument(
-        "--write", action="store_true", help="write properties/faults/guards.md and the table of README.md"
+        "--write", action="store_true", help="write properties/faults/guards.md and the table of properties/README.md"
     )
     parser.add_argument("--fresh", action="store_true", help="audit the specs that have not changed too")
     asked = parser.parse_args()
@@ -326,7 +326,7 @@ def main() -> int:
         new = dict(zip(stale, pool.map(_audited, stale), strict=True))
     found = {name: new.get(name) or old[name] for name in SPECS}
     if asked.write:
-        readme = ROOT / "README.md"
+        readme = ROOT / "properties" / "README.md"
         (ROOT / PAGE).write_text(page(found), encoding="utf-8")
         readme.write_text(between_marks(readme.read_text(encoding="utf-8"), summary(found)), encoding="utf-8")
     unneeded = [g for audited in found.values() for g in audited.guards if g.why == "unneeded"]

@@ -10,6 +10,7 @@ cases it was found; `--write` keeps the table in `implementation.md`. It exits w
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -51,6 +52,8 @@ MACHINES: dict[str, tuple[Faults, tuple[FirstFailure, ...]]] = {
 CASES = 600
 """Within so many cases each fault must be found; they are the same on every machine, every time."""
 
+MISFIT = re.compile(r"^TypeError: .* (positional|keyword|required) .*argument")
+
 TABLE = Path(__file__).with_name("implementation.md")
 
 
@@ -66,7 +69,7 @@ class Detection(NamedTuple):
 
 
 def search(machine: str, name: str, cases: int = CASES) -> Detection:
-    """Plant a fault, and let the machines look for it."""
+    """Plant a fault, and let the machines look for it. Raises TypeError where what is planted is called otherwise."""
     faults, machines = MACHINES[machine]
     fault = next(fault for fault in faults if fault.name == name)
     after, wrong = 0, ""
@@ -74,6 +77,8 @@ def search(machine: str, name: str, cases: int = CASES) -> Detection:
         for tried, first_failure in enumerate(machines):
             found = first_failure(OurStore, cases)
             if found is not None:
+                if MISFIT.search(found[1]):  # it breaks at once, and shows nothing
+                    raise TypeError(f"{name}: {found[1]}: give it the arguments of what it stands in for")
                 after, wrong = tried * cases + found[0], found[1]
                 break
     return Detection(machine, name, fault.breaks, fault.like or "", after, " ".join(wrong.split()))

@@ -127,28 +127,30 @@ def _number_lost(log: CommitLog, queue: ConsumeQueue, *message: Any, **more: Any
 
 
 @fault("recovery trusts the size", kernels, "scan", "C02")
-def _by_size_only(b: Any, _base: int, at: int, _doubted: int, _tables: object) -> tuple[int, int, int, int]:
+def _by_size_only(
+    b: Any, _base: int, at: int, _doubted: int, _tables: object, _sealed: int, _safe: int
+) -> tuple[int, int, int, int, int]:
     """Torn records are taken for whole ones."""
     count, newest = 0, 0
     while at + 8 <= len(b):
         size, magic = (int.from_bytes(b[at + low : at + low + 4].tobytes(), "big") for low in (0, 4))
         if magic == MAGIC_BLANK and size == len(b) - at:
-            return at, kernels.AT_BLANK, count, newest
+            return at, kernels.AT_BLANK, count, newest, at
         if size < FIXED or at + size > len(b) or magic not in {MAGIC_V1, MAGIC_V2}:
-            return at, kernels.AT_OTHER, count, newest
+            return at, kernels.AT_OTHER, count, newest, at
         newest = max(newest, int.from_bytes(b[at + 56 : at + 64].tobytes(), "big"))
         count, at = count + 1, at + size
-    return at, kernels.AT_END, count, newest
+    return at, kernels.AT_END, count, newest, at
 
 
 @fault("recovery trusts names and properties", CommitLog, "recover", "C02")
-def _trust(log: CommitLog, position: int, _doubted: int) -> int:
+def _trust(log: CommitLog, position: int, _doubted: int, *_sealed_and_safe: int) -> int:
     """Records are taken for whole ones whose topic or properties are torn."""
     return _recover(log, position, NEVER)
 
 
 @fault("the checkpoint's own moment is trusted", CommitLog, "recover")
-def _trust_the_last_moment(log: CommitLog, position: int, doubted: int) -> int:
+def _trust_the_last_moment(log: CommitLog, position: int, doubted: int, *_sealed_and_safe: int) -> int:
     """Of the records of one millisecond, those are trusted that were not on disk."""
     return _recover(log, position, doubted + 1)
 

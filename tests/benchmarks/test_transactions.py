@@ -1,4 +1,4 @@
-"""What the README says that transactions cost is what they cost."""
+"""What docs/figures.md says that transactions cost is what they cost."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import pytest
 from benchmarks import transactions
 from tests.house.project import ROOT
 
-README = (ROOT / "README.md").read_text()
+PAGE = (ROOT / "docs/figures.md").read_text()
 
 
 @pytest.mark.parametrize("rate", [1, 30, 10_000])
-def test_ops_are_as_the_readme_says(rate: int) -> None:
+def test_ops_are_as_the_page_says(rate: int) -> None:
     found = transactions.batching(rate)
-    assert transactions.batching_row(found) in README.splitlines()
+    assert transactions.batching_row(found) in PAGE.splitlines()
     assert rate < 100 or found.halves_per_op >= 100
 
 
-def test_hits_are_as_the_readme_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hits_are_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "CAPACITY", 200)
     for times in (1, 2):
-        shown = next(line for line in README.splitlines() if line.startswith(f"| {times} × |"))
+        shown = next(line for line in PAGE.splitlines() if line.startswith(f"| {times} × |"))
         any_order, eldest = (int(cell.strip(" %")) for cell in shown.split("|")[2:4])
         assert transactions.hit_rate(times, "eldest") == eldest / 100
         assert abs(transactions.hit_rate(times, "any") - any_order / 100) < 0.1

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gapless import UsageError, check
+from gapless import UsageError, check, compiled
 from gapless import __version__ as version
 from gapless.cli import app
 from gapless.commands import terminal
@@ -104,6 +104,21 @@ def test_long_work_says_in_a_pipe_how_far_it_is(damaged: Path, tmp_path: Path, m
     assert "gapless: 50 of 50 messages sent\n" in recorded
     explored = gapless("explore", ROOT / "examples/lease.py").stderr
     assert re.search(r"gapless: lease: .* of .* states explored\n", explored)
+
+
+def test_where_nothing_can_be_kept_numba_keeps_it_for_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container whose files are root's, say, and whose user has no home: numba raises where it finds no room."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    compiled.find_room()
+    assert "NUMBA_CACHE_DIR" not in os.environ, "there is room beside the package"
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) == tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    compiled.find_room()
+    assert "NUMBA_CACHE_DIR" not in os.environ, "the user's cache can be made"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/nonexistent/cache")
+    compiled.find_room()
+    assert Path(os.environ["NUMBA_CACHE_DIR"]).is_dir()
 
 
 @pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from _pytest.pytester import SysModulesSnapshot
 
 from gapless import DoesNotConform, assert_conforms, check, collecting
 from tests.support.command_line import ROOT, gapless
@@ -15,6 +16,17 @@ from tests.support.event_files import QUEUE, append, in_log, index, opened, step
 
 pytest_plugins = ["pytester"]
 PLUGIN = ("-p", "gapless.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=")
+
+
+@pytest.fixture(autouse=True)
+def _modules_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pytester drops the modules that its runs have imported, and numba cannot be loaded twice in one process."""
+    kept = {"gapless", "numba", "llvmlite"}
+    monkeypatch.setattr(
+        pytest.Pytester,
+        "_Pytester__take_sys_modules_snapshot",
+        lambda _self: SysModulesSnapshot(preserve=lambda name: name.partition(".")[0] in kept),
+    )
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.properties.faults import operators, spec_mutants
+from gapless.properties.faults import implementation, operators, spec_mutants, zoo
 from gapless.properties.faults.documented import DEFECTS, NOBODY_NOTICED, Defect, planted
 from gapless.properties.proof.counterexamples import settled
 from gapless.spec.catalog import SPECS, Spec
@@ -51,3 +51,29 @@ def test_faults_that_nobody_noticed_are_noticed_together(spec: str) -> None:
     mine = [defect for defect in NOBODY_NOTICED if defect.spec == spec]
     mutant = planted(*mine)
     assert all(broken(defect, mutant) for defect in mine)
+
+
+def test_the_table_of_planted_defects_is_of_those_that_there_are() -> None:
+    """`make mutants` writes it; each defect and each fault of the implementation has its row, and was caught."""
+    rows = [line for line in zoo.PAGE.read_text("utf-8").splitlines() if line.startswith("| ")][1:]
+    where = {(cells[1].partition("]")[0].strip(" ["), cells[2].strip()) for cells in (row.split("|") for row in rows)}
+    assert {(defect.code, f"{defect.spec}.{defect.step}") for defect in DEFECTS} <= where, "run `make mutants`"
+    faults = sum(len(some) for some, _ in implementation.MACHINES.values())
+    assert len(rows) == len(DEFECTS) + faults, "run `make mutants`"
+    assert not [row for row in rows if "| nothing |" in row]
+
+
+def test_what_is_not_caught_is_told() -> None:
+    missed = zoo.Caught("T10", "transaction.commit", "a | b", "a_final_is_seen_once", 0, 3, 0.0, 0)
+    caught = zoo.Caught("", "crashes", "a disk that lies", "crashes, case 1", 1, 1, 0.4, 0)
+    page = zoo.page([missed, caught])
+    assert "1 of 2 planted faults are caught, by every seed (50.0%)." in page
+    assert "| [T10](../../docs/defects.md#t10) | transaction.commit | a \\| b | nothing | 0/3 | 0.0 |  |" in page
+    assert "They stand for 1 of 100 documented defects" in page
+
+
+def test_a_fault_that_does_not_fit_is_no_fault() -> None:
+    """Three of them once broke by their arguments alone, and counted as found."""
+    assert implementation.MISFIT.search("TypeError: _trust() takes 3 positional arguments but 5 were given")
+    assert implementation.MISFIT.search("TypeError: f() missing 1 required positional argument: 'x'")
+    assert not implementation.MISFIT.search("TypeError: 'NoneType' object is not subscriptable")

@@ -41,7 +41,7 @@ def test_the_page_is_of_the_specs_as_they_are(found: dict[str, Audited]) -> None
 
 
 def test_the_readme_sums_it_up(found: dict[str, Audited]) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "properties/README.md").read_text(encoding="utf-8")
     assert summary(found) == readme.partition(BEGIN)[2].partition(END)[0].strip("\n") + "\n", AGAIN
 
 

@@ -154,10 +154,10 @@ def test_exported_events_of_what_departs_get_the_same_findings(tmp_path: Path, n
     assert again.coverage == direct.coverage
 
 
-def test_the_readme_tells_the_real_story() -> None:
+def test_the_page_tells_the_real_story() -> None:
     story = departure(check(recording("broker-restart-batch"))).story
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-    assert "\n".join(story[:-1]) in readme
+    page = (Path(__file__).parents[3] / "docs/found.md").read_text(encoding="utf-8")
+    assert "\n".join(story[:-1]) in page
 
 
 # -- the door ------------------------------------------------------------------------------------------------------

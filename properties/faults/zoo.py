@@ -1,0 +1,151 @@
+"""The documented defects of brokers, planted: which check caught each, how fast, and with how long a story.
+
+`python -m gapless.properties.faults.zoo` (`make mutants`) plants every defect of `documented.py` in its spec, and every
+fault of `implementation.py` in our implementation. A defect of a spec is looked for by Z3, with three seeds; one of the
+implementation by its machine, whose cases are the same every time. `--write` keeps the table in `zoo.md`. It exits with
+1 where one is not caught, by one seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+
+from gapless.properties.faults import implementation, operators, spec_mutants
+from gapless.properties.faults.documented import DEFECTS
+from gapless.properties.processes import workers
+from gapless.properties.proof.counterexamples import settled, story
+from gapless.spec.catalog import SPECS
+
+SEEDS = range(3)
+PAGE = Path(__file__).with_name("zoo.md")
+DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "defects.md"
+
+
+@dataclass(frozen=True)
+class Caught:
+    """What became of a defect.
+
+    `like`: its code, if it is documented · `times`: by how many tries of `tries` it was caught · `seconds`: the median
+    of these · `lines`: of the story, 0 where the machine has a sentence instead.
+    """
+
+    like: str
+    where: str
+    what: str
+    by: str
+    times: int
+    tries: int
+    seconds: float
+    lines: int
+
+
+def in_a_spec(number: int) -> Caught:
+    """Plant a documented defect in its spec, and let Z3 look for the property that it breaks."""
+    defect = DEFECTS[number]
+    names = operators.behind_steps(SPECS[defect.spec])[defect.step]
+    asked = [one for one in spec_mutants.obligations(defect.planted(), names) if one.invariant == defect.noticed_by]
+    seconds, lines = [], 0
+    for seed in SEEDS:
+        began = time.perf_counter()
+        found = next((r for r in (settled(one, seed=seed) for one in asked) if r.verdict == "refuted"), None)
+        if found is not None:
+            seconds.append(time.perf_counter() - began)
+            lines = len(story(found))
+    what = f"without {defect.written}" if defect.instead is None else f"{defect.written} → {defect.instead}"
+    where = f"{defect.spec}.{defect.step}"
+    return Caught(
+        defect.code, where, what, defect.noticed_by, len(seconds), len(SEEDS), median(seconds or [0.0]), lines
+    )
+
+
+def in_the_implementation(machine: str, name: str) -> Caught:
+    """Plant a fault in the implementation, and let its machine look for it."""
+    began = time.perf_counter()
+    found = implementation.search(machine, name)
+    by = f"{machine}, case {found.after}"
+    return Caught(found.like, machine, name, by, int(found.after > 0), 1, time.perf_counter() - began, 0)
+
+
+def every(jobs: int) -> Iterator[Caught]:
+    """All of them."""
+    planted = [(machine, fault.name) for machine, (faults, _) in implementation.MACHINES.items() for fault in faults]
+    with workers(jobs) as pool:
+        yield from pool.map(in_a_spec, range(len(DEFECTS)))
+        yield from pool.map(in_the_implementation, *zip(*planted, strict=True))
+
+
+def codes() -> list[str]:
+    """The documented defects, in the order of their page."""
+    return [code.upper() for code in re.findall(r'<a id="([a-z]\d\d)">', DOCUMENTED.read_text("utf-8"))]
+
+
+def summary(found: Sequence[Caught]) -> list[str]:
+    """How many there are, how many were caught, and which documented defects are planted nowhere."""
+    caught = sum(one.times == one.tries for one in found)
+    planted = {one.like for one in found if one.like}
+    nowhere = [code for code in codes() if code not in planted]
+    return [
+        f"{caught} of {len(found)} planted faults are caught, by every seed ({caught / len(found):.1%}).",
+        f"They stand for {len(planted)} of {len(codes())} documented defects; planted nowhere: {', '.join(nowhere)}.",
+    ]
+
+
+def page(found: Sequence[Caught]) -> str:
+    """The page that is kept. Seconds are those of one machine, and are left out where they say nothing."""
+    lines = [
+        "# Documented defects, planted, and what caught each",
+        "",
+        "Made by `make mutants`. *like*: a [documented defect](../../docs/defects.md) · *seeds*: of Z3, for",
+        "specs; the cases of a machine are the same every time · *story*: its lines.",
+        "",
+        *summary(found),
+        "",
+        "| like | where | planted | caught by | seeds | seconds | story |",
+        "|---|---|---|---|--:|--:|--:|",
+        *(_row(one) for one in found),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(one: Caught) -> str:
+    like = one.like and f"[{one.like}](../../docs/defects.md#{one.like.lower()})"
+    what = one.what.replace("|", "\\|").replace("\n", " ")
+    by = one.by.replace("_", " ") if one.times else "nothing"
+    return (
+        f"| {like} | {one.where} | {' '.join(what.split())} | {by} | {one.times}/{one.tries} "
+        f"| {one.seconds:.1f} | {one.lines or ''} |"
+    )
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    """Plant all; 1 where one is not caught."""
+    parser = argparse.ArgumentParser(
+        prog="python -m gapless.properties.faults.zoo", description=str(__doc__).split("\n", maxsplit=1)[0]
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--write", action="store_true", help="write properties/faults/zoo.md")
+    chosen = parser.parse_args(None if arguments is None else list(arguments))
+    console, found = Console(soft_wrap=True, highlight=False), []
+    for one in every(chosen.jobs):
+        found.append(one)
+        seen = f"{one.times}/{one.tries} in {one.seconds:5.1f} s" if one.times else "NOT CAUGHT"
+        told = f", a story of {one.lines} lines" if one.lines else ""
+        console.print(f"{one.like:4} {one.where}: {' '.join(one.what.split())}: {one.by}: {seen}{told}", markup=False)
+    for line in summary(found):
+        console.print(line, markup=False)
+    if chosen.write:
+        PAGE.write_text(page(found), encoding="utf-8")
+    return int(any(one.times < one.tries for one in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
