@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo quick test bench peers night interop lock clean
+.PHONY: help setup demo quick test look bench peers night interop lock clean
 
 # The first Python of at least 3.11; `make setup PYTHON=/usr/bin/python3.12` takes another.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
@@ -24,6 +24,7 @@ help:
 	@echo 'make demo    check a real broker store, whole and damaged; writes an HTML report'
 	@echo 'make quick   style, types and the tests of the rooms that differ from HEAD, or of ROOM=impl, but for the slow ones'
 	@echo 'make test    style, types and tests'
+	@echo 'make look    screenshots of reports in Chromium at three widths, light and dark; nothing may run over or be pale'
 	@echo 'make setup   build .venv (demo, test, bench, peers, night and interop do so by themselves)'
 	@echo 'make bench   how fast the checker is, on a store of a million records'
 	@echo 'make peers   exploration beside Stateright, on the same model (wants cargo)'
@@ -45,6 +46,10 @@ quick: .venv/ready
 test: .venv/ready
 	$(STYLE)
 	$(call TYPES_AND,$(PYTEST))
+
+look: .venv/ready
+	$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[look]'
+	$(VENV) -m tests.look
 
 bench: .venv/ready
 	$(VENV) -m benchmarks
@@ -111,7 +116,7 @@ lock:
 	$(NEED_PYTHON)
 	'$(PYTHON)' -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip --disable-pip-version-check install --quiet --dry-run --ignore-installed \
-		--report .venv-lock/report.json '.[dev,spark]'
+		--report .venv-lock/report.json '.[dev,spark,look]'
 	.venv-lock/bin/python -c "$$LOCK" < .venv-lock/report.json > constraints.txt.new
 	mv constraints.txt.new constraints.txt
 	rm -rf .venv-lock build *.egg-info

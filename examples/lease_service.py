@@ -1,9 +1,5 @@
 """A service that gives leases with fencing tokens, held beside the spec in lease.py (docs/own-system.md)."""
 
-from pathlib import Path
-
-from gapless import machine_for
-
 
 class Refused(Exception):  # noqa: N818 - it names an outcome
     """What was asked for is not done, and nothing has changed."""
@@ -42,6 +38,3 @@ class LeaseService:
     def as_spec(self) -> dict[str, int | dict[int, int]]:
         """What it means in the spec: every field of its State."""
         return {"held": self.holder is not None, "last": self.newest, "tokens": self.given, "seen": self.written}
-
-
-TestLease = machine_for(str(Path(__file__).with_name("lease.py")), LeaseService).TestCase

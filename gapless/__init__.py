@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from gapless.conformance import DoesNotConform, assert_conforms
     from gapless.impl.records.errors import StoreError
     from gapless.impl.store.core import Settings
@@ -43,6 +44,13 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        try:
+            return metadata.version("gapless")
+        except metadata.PackageNotFoundError:  # a source tree that is on the path and not installed
+            return "unknown"
     if name not in __all__:
         raise AttributeError(f"module 'gapless' has no attribute {name!r}")
     return getattr(import_module(f"gapless.{_HOMES[name]}"), name)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from gapless.configuration import options, threshold
 from gapless.conformance import DoesNotConform
 from gapless.traces.check import check
 from gapless.traces.events.files import is_event_file
@@ -27,11 +28,6 @@ WHOLE = "whole"
 
 class Failing(AssertionError):  # noqa: N818 - it names an outcome.
     """A test fails; the message is all that is to be shown of it."""
-
-
-def _options(config: pytest.Config) -> dict[str, Any]:
-    """What pytest was asked for, as `check` takes it."""
-    return {"profile": config.getoption("gapless_profile"), "specs": tuple(config.getoption("gapless_spec"))}
 
 
 # -- recordings ----------------------------------------------------------------------------------------------------
@@ -81,7 +77,7 @@ class RecordingFolder(pytest.Directory):
 
 def _tests_of(recording: pytest.File | pytest.Directory) -> Iterator[pytest.Item]:
     """A test for each trace that was judged; one for all if they are many, or if something else is wrong."""
-    report, judged = _checked(recording.path, recording.config)
+    report, judged = _checked(_from_here(recording.path), recording.config)
     told = {finding.trace for finding in report.violations}
     departing = {shown(one.trace) for one in judged if one.verdict == "departs"}
     if not judged or len(judged) > recording.config.getoption("gapless_traces"):
@@ -95,12 +91,17 @@ def _tests_of(recording: pytest.File | pytest.Directory) -> Iterator[pytest.Item
         yield TraceItem.from_parent(recording, name=shown(name), report=report, judged=one)
 
 
+def _from_here(path: Path) -> Path:
+    """A path below the working directory as people type it, so that stories read alike on any machine."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
 def _checked(path: Path, config: pytest.Config) -> tuple[Report, list[TraceVerdict]]:
     """The report of a recording, and the verdict of every trace in its order. Raises CollectError."""
     with tempfile.TemporaryDirectory(prefix="gapless-") as folder:
         table = Path(folder) / "verdicts"
         try:
-            report = check(path, verdicts=table, **_options(config))
+            report = check(path, verdicts=table, **options(config))
         except UsageError as error:
             raise pytest.Collector.CollectError(str(error)) from None
         rows = [row for file in sorted(table.glob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
@@ -119,9 +120,12 @@ class RecordingItem(pytest.Item):
         self.report = report
 
     def runtest(self) -> None:
-        """Fail unless it conforms."""
-        if self.report.verdict != "conforms":
+        """Fail unless it conforms, but for what is known."""
+        limit = threshold(self.config)
+        if limit.verdict(self.report) != "conforms":
             raise DoesNotConform(self.report)
+        if self.report.verdict != "conforms":
+            pytest.skip(", ".join(limit.told(self.report)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The report alone."""
@@ -141,24 +145,36 @@ class TraceItem(pytest.Item):
         self.judged = judged
 
     def runtest(self) -> None:
-        """Fail with the trace's story unless it conforms."""
-        if self.judged.verdict == "conforms":
-            return
-        if self.judged.verdict != "departs":
+        """Fail with the trace's story unless it conforms, or what is wrong with it is known."""
+        if self.judged.verdict not in ("conforms", "departs"):
             reasons = [reason for source in self.report.sources for reason in source.reasons]
             raise Failing("\n".join([f"{shown(self.judged.trace)} is {self.judged.verdict}.", *reasons]))
-        raise Failing("\n\n".join("\n".join(finding.story or [finding.message]) for finding in self._findings()))
+        limit = threshold(self.config)
+        found = [one for one in self.report.findings if self._is_mine(one)]
+        told = [one for one in found if limit.fails(one)]
+        if self.judged.verdict == "departs" and not told:
+            if any(map(limit.is_known, found or self._standing_for_it())):
+                pytest.skip("known from the baseline")
+            told = self._by_itself()
+        if told:
+            raise Failing("\n\n".join("\n".join(finding.story or [finding.message]) for finding in told))
 
-    def _findings(self) -> list[Finding]:
-        """What is wrong with the trace. Where another stands for it in the report, it is checked by itself."""
+    def _is_mine(self, finding: Finding) -> bool:
+        """Whether it is told of this trace."""
+        return (finding.spec, finding.trace) == (self.judged.spec, shown(self.judged.trace))
+
+    def _standing_for_it(self) -> list[Finding]:
+        """Findings of other traces that are told in place of this one's."""
+        mine = (self.judged.spec, self.judged.rule)
+        return [one for one in self.report.violations if (one.spec, one.rule) == mine]
+
+    def _by_itself(self) -> list[Finding]:
+        """What is wrong with the trace where another stands for it in the report."""
+        again = check(_from_here(self.path), trace=self.judged.trace, **options(self.config))
         mine = shown(self.judged.trace)
-        found = [one for one in self.report.violations if (one.spec, one.trace) == (self.judged.spec, mine)]
-        if not found:
-            again = check(self.path, trace=self.judged.trace, **_options(self.config))
-            found = [one for one in again.violations if one.trace == mine]
-        if not found:
-            raise Failing(f"{mine} departs: {self.judged.rule}")
-        return found
+        if found := [one for one in again.violations if one.trace == mine]:
+            return found
+        raise Failing(f"{mine} departs: {self.judged.rule}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The stories alone."""

@@ -37,14 +37,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """With `--gapless` what `[tool.gapless]` says wrongly is told before anything is collected."""
+    if config.getoption("gapless"):
+        from gapless.configuration import options, threshold
+
+        options(config)
+        threshold(config)
+
+
 @pytest.fixture
 def assert_conforms(pytestconfig: pytest.Config) -> Callable[..., Report]:
-    """`gapless.assert_conforms`, with the profile and the specs that pytest was called with."""
+    """`gapless.assert_conforms`, as pytest was called and `[tool.gapless]` says, where a call does not."""
+    from gapless.configuration import options
     from gapless.conformance import assert_conforms as by_hand
 
-    specs = tuple(pytestconfig.getoption("gapless_spec"))
-    profile = pytestconfig.getoption("gapless_profile")
-    return partial(by_hand, profile=profile, **({"specs": specs} if specs else {}))
+    return partial(by_hand, **options(pytestconfig))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
+from gapless.commands.terminal import now_and_then
 from gapless.impl.recorder.recorder import Recorder
 from gapless.impl.store.core import Settings
 from gapless.impl.workloads.producers import SETTINGS
@@ -166,7 +167,7 @@ def _summary(trial: Trial, folder: Path, traces: Path) -> list[str]:
 
 @contextmanager
 def _going_on(messages: int) -> Iterator[Callable[[int], bool]]:
-    """Shows on a terminal how far it is, and tells the run to stop in order at the first Ctrl-C."""
+    """Shows how far it is, and tells the run to stop in order at the first Ctrl-C."""
     interrupted = False
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
@@ -177,7 +178,13 @@ def _going_on(messages: int) -> Iterator[Callable[[int], bool]]:
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         if not sys.stderr.isatty():
-            yield lambda _sent: not interrupted
+            tell = now_and_then(lambda sent, all_of_them: f"{sent:,} of {all_of_them:,} messages sent")
+
+            def goes_on_and_tells(sent: int) -> bool:
+                tell(sent, messages)
+                return not interrupted
+
+            yield goes_on_and_tells
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 

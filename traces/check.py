@@ -147,6 +147,8 @@ def own_specs(specs: Sequence[str | os.PathLike[str] | Spec]) -> tuple[Spec, ...
 
 def ignored_rules(only: Sequence[str], ignore: Sequence[str], more: tuple[Spec, ...] = ()) -> frozenset[str]:
     """The ids of the rules that do not count. Raises UsageError for a rule that does not exist."""
+    if not only and not ignore:
+        return frozenset()
     everything = {rule.id for rule in rules(more)}
 
     def chosen(names: Sequence[str]) -> set[str]:
@@ -238,7 +240,7 @@ class InputCheck:
     def prepare(self) -> None:
         """Load what is needed whatever the input holds."""
         if self.given.source:
-            self.given.source.prepare(self.options)
+            self.given.source.prepare(self.given.found, self.options)
 
     def skip(self) -> None:
         """Nobody waits for it any more."""

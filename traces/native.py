@@ -1,13 +1,146 @@
-"""The decorator of native code that makes no array, and therefore counts no references to any.
+"""Native code, and when it is worth compiling.
 
-numba counts them at every call that is given an array, which costs more than most of what is called here. Who makes an
-array takes `numba.njit`, and may call what is here; not the other way round, as the compiler says.
+To compile all that reads and judges a store takes most of a minute; Python judges a small store in a second. So what
+Python calls is `native`: its text is run by Python as it stands while there is little to do, and compiled once there is
+more. The text is the same, and so are the answers. What was compiled before is used from the first call on.
+
+`njit` is for what only native code calls. It makes no array, and therefore counts no references to any: numba counts
+them at every call that is given an array, which costs more than most of what is called here. Who makes an array takes
+`numba.njit`, and may call what is here; not the other way round, as the compiler says.
 """
 
 from __future__ import annotations
 
-from functools import partial
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, partial
+from pathlib import Path
+from types import FunctionType
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LOG = logging.getLogger("gapless")
 
 njit = partial(numba.njit, _nrt=False)
+
+_EXPECTED: ContextVar[int] = ContextVar("_EXPECTED", default=0)
+_BY_LIBRARY: dict[Any, Callable[..., Any]] = {}
+
+
+@contextmanager
+def expecting(work: int) -> Iterator[None]:
+    """Whoever is called meanwhile has so much work ahead: it is compiled at once, or loaded, if that is worth it."""
+    before = _EXPECTED.set(work)
+    try:
+        yield
+    finally:
+        _EXPECTED.reset(before)
+
+
+def expected() -> int:
+    """How much work is ahead of what is called now."""
+    return _EXPECTED.get()
+
+
+class Native(Generic[P, R]):
+    """A function that Python calls: by Python as it stands for the first `few` rows, and compiled once there are more.
+
+    `compiled`: what native code calls instead.
+    """
+
+    few: ClassVar[int] = 25_000  # rows, such as records: of a hundred thousand events or so
+
+    def __init__(self, compiled: Callable[P, R], work: Callable[P, int]) -> None:
+        self.compiled = compiled
+        self._work = work
+        self._seen = 0
+        self._is_ready = False
+
+    def __call__(self, *args: P.args, **named: P.kwargs) -> R:
+        """What the function says. It is given nothing by name but flags."""
+        if not self._is_ready:
+            self._seen += max(self._work(*args, **named), 0)
+            if not self._is_kept():
+                if max(self._seen, expected()) <= self.few:
+                    return self.by_python(*args, **named)
+                _tell()
+            self._is_ready = True
+        return self.compiled(*args, **named)
+
+    def by_python(self, *args: P.args, **named: P.kwargs) -> R:
+        """The same, by Python."""
+        with np.errstate(over="ignore"):
+            return cast("R", by_python(self.compiled)(*map(_plain, args), **named))
+
+    def _is_kept(self) -> bool:
+        """Whether machine code of this very text was kept on disk."""
+        compiled: Any = self.compiled
+        try:
+            return bool(compiled._cache._cache_file._load_index())  # noqa: SLF001 - numba has no other word for it
+        except AttributeError:  # another version of it
+            name = compiled.py_func.__qualname__
+            return any(Path(compiled.stats.cache_path).glob(f"*.{name}-*.nbi"))
+
+
+@cache
+def _tell() -> None:
+    LOG.info("compiling native code, once: more than %s records or events", f"{Native.few:,}")
+
+
+def native(work: Callable[P, int], *, arrays: bool = False) -> Callable[[Callable[P, R]], Native[P, R]]:
+    """The decorator of what Python calls. `work`: how many rows a call is about · `arrays`: it makes arrays."""
+
+    def decorated(function: Callable[P, R]) -> Native[P, R]:
+        return Native(numba.njit(nogil=True, cache=True, _nrt=arrays)(function), work)
+
+    return decorated
+
+
+def by_library(compiled: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The decorator of what Python calls in place of native code: a library's function for the same."""
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        _BY_LIBRARY[compiled] = function
+        return function
+
+    return decorated
+
+
+@cache
+def by_python(compiled: Any) -> Callable[..., Any]:
+    """The function that was compiled, as it stands, and all that it calls."""
+    if compiled in _BY_LIBRARY:
+        return _BY_LIBRARY[compiled]
+    function = compiled.py_func
+    names = {**function.__globals__, "uint64": _uint64, "uint32": _uint32}
+    for name in function.__code__.co_names:
+        if isinstance(names.get(name), Dispatcher):
+            names[name] = by_python(names[name])
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+
+
+def _uint64(value: Any) -> np.uint64:
+    """As numba has it: modulo 2⁶⁴."""
+    return np.uint64(int(value) & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def _uint32(value: Any) -> np.uint32:
+    """As numba has it: modulo 2³²."""
+    return np.uint32(int(value) & 0xFFFF_FFFF)
+
+
+def _plain(value: Any) -> Any:
+    """An argument as Python reads it fast. Bytes become whole numbers when they are read, as native code has them."""
+    if isinstance(value, np.ndarray):
+        return memoryview(cast("Any", value)) if value.dtype == np.uint8 and value.ndim == 1 else value
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(_plain, value))
+    return value

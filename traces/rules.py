@@ -16,14 +16,17 @@ def rules(more: tuple[Spec, ...] = ()) -> tuple[Rule, ...]:
 
     Needs are left out that a composed spec always meets.
     """
-    found: list[Rule] = []
-    for spec in (*SPECS.values(), *more):
-        can_fail = {reason.rule for reason in kernel(spec).reasons}
-        found += (rule for rule in spec.rules.values() if not is_a_need(rule) or rule.id in can_fail)
-        found += (
-            Rule(f"{spec.name}/{name}", OF_AN_EVENT, because, {"": otherwise}, "docs/design.md#events (outcome, saw)")
-            for name, (because, otherwise) in OF_EVENTS.items()
-        )
+    return tuple(rule for spec in (*SPECS.values(), *more) for rule in _rules_of(spec))
+
+
+@cache
+def _rules_of(spec: Spec) -> tuple[Rule, ...]:
+    can_fail = {reason.rule for reason in kernel(spec).reasons}
+    found = [rule for rule in spec.rules.values() if not is_a_need(rule) or rule.id in can_fail]
+    found += (
+        Rule(f"{spec.name}/{name}", OF_AN_EVENT, because, {"": otherwise}, "docs/design.md#events (outcome, saw)")
+        for name, (because, otherwise) in OF_EVENTS.items()
+    )
     return tuple(found)
 
 
@@ -33,10 +36,10 @@ def is_a_need(rule: Rule) -> bool:
 
 
 @cache
-def _of_steps(more: tuple[Spec, ...]) -> Mapping[str, frozenset[str]]:
-    """The ids of the needs of every step, by SPEC.STEP, as coverage has it."""
+def _of_steps(spec: Spec) -> Mapping[str, frozenset[str]]:
+    """The ids of the needs of every step of a spec, by SPEC.STEP, as coverage has it."""
     found: dict[str, set[str]] = {}
-    for rule in rules(more):
+    for rule in _rules_of(spec):
         if is_a_need(rule):
             for step in rule.otherwise:
                 found.setdefault(f"{rule.spec}.{step}", set()).add(rule.id)
@@ -52,12 +55,14 @@ def judged(
     """
     held: set[str] = set()
     unheld: dict[str, int] = {}
+    specs = {spec.name: spec for spec in (*SPECS.values(), *more)}
     for step, count in coverage.items():
-        if count and (left := _of_steps(more).get(step, frozenset()) - ignored):
+        name = step.partition(".")[0]
+        needs = _of_steps(specs[name]) if name in specs else {}
+        if count and (left := needs.get(step, frozenset()) - ignored):
             held |= left
         else:
-            spec = step.partition(".")[0]
-            unheld[spec] = unheld.get(spec, 0) + count
+            unheld[name] = unheld.get(name, 0) + count
     return frozenset(held), unheld
 
 

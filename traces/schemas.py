@@ -16,6 +16,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import LINE
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 INT64 = {"$ref": "#/$defs/int64"}
+NUMBER = {"$ref": "#/$defs/number"}  # of an argument or a field of the state: true and false are 1 and 0
 
 Schema = dict[str, Any]
 
@@ -79,6 +80,7 @@ def events_schema(specs: Mapping[str, Spec] = SPECS) -> Schema:
             "header": header,
             "event": event,
             "int64": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+            "number": {"type": ["integer", "boolean"], "minimum": -(2**63), "maximum": 2**63 - 1},
             **{f"seen_of_{name}": _seen(spec) for name, spec in specs.items()},
         },
     }
@@ -89,7 +91,9 @@ def _step(spec: Spec, action: str) -> Schema:
     arguments = spec.parameters[action]
     args = {
         "type": "object" if arguments else ["object", "null"],
-        "properties": {name: {"enum": [0, 1]} if name in spec.flags[action] else INT64 for name in arguments},
+        "properties": {
+            name: {"enum": [0, 1, False, True]} if name in spec.flags[action] else NUMBER for name in arguments
+        },
         "required": list(arguments),
         "additionalProperties": {"type": "null"},
     }
@@ -103,7 +107,7 @@ def _step(spec: Spec, action: str) -> Schema:
 def _seen(spec: Spec) -> Schema:
     """Fields of a spec that were seen."""
     return {
-        "properties": {name: {"anyOf": [INT64, {"type": "null"}]} for name in spec.scalars},
+        "properties": {name: {"anyOf": [NUMBER, {"type": "null"}]} for name in spec.scalars},
         "additionalProperties": {"type": "null"},
     }
 

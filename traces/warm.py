@@ -11,6 +11,7 @@ from pathlib import Path
 from gapless.spec.catalog import SPECS, text_of
 from gapless.traces.check import check
 from gapless.traces.events.schema import Event, write_events
+from gapless.traces.native import Native
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.registry import sources
 
@@ -36,12 +37,14 @@ def _warmed(spec: str) -> bool:
 def of_source(number: int) -> None:
     """Compile what a check of this source needs."""
     Loop.few = 0
+    Native.few = -1  # on nothing, too
     sources()[number].warm()
 
 
 def of_events(name: str) -> None:
     """Check events of one spec, in several stretches."""
     Loop.few = 0
+    Native.few = -1  # on nothing, too
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.ndjson"
         write_events(events, [_opened(name, "a"), _opened(name, "b")])

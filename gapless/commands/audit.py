@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gapless.commands.options import JsonOption
 from gapless.commands.specs import WHICH, chosen
-from gapless.commands.terminal import failed, printing, write
+from gapless.commands.terminal import failed, now_and_then, printing, write
 
 if TYPE_CHECKING:
     from gapless.properties.faults.audit import SpecAudit
@@ -85,10 +85,14 @@ def _faults(some: list[Judged], title: str) -> Iterator[str]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """How far the audit is, on a terminal; nothing elsewhere."""
+    """How far the audit is."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda _done, _all: None
+        yield now_and_then(_far)
         return
     with console.status("audit …") as status:
-        yield lambda done, total: status.update(f"audit: {done:,} of {total:,} needs and faults")
+        yield lambda done, total: status.update(_far(done, total))
+
+
+def _far(done: int, total: int) -> str:
+    return f"audit: {done:,} of {total:,} needs and faults"

@@ -10,8 +10,16 @@ from typing import Annotated
 
 import typer
 
-from gapless.commands.options import ClientOption, ConfigOption, Paths, ProfileOption, SpecOption
-from gapless.commands.outcome import AlsoFails, tell_github, threshold_of, update
+from gapless.commands.options import (
+    ClientOption,
+    ConfigOption,
+    Paths,
+    ProfileOption,
+    RedactKeyOption,
+    RedactOption,
+    SpecOption,
+)
+from gapless.commands.outcome import AlsoFails, refuse_what_names, tell_github, threshold_of, update, without_names
 from gapless.commands.terminal import Terminal, failed, printing, progress_bar, telling, write
 from gapless.traces.engines import EngineName
 from gapless.traces.report.formats import FORMATS
@@ -76,6 +84,8 @@ def check(
     github: Annotated[  # noqa: FBT002 - as above
         bool, typer.Option("--github", help="Print annotations of GitHub Actions, and write the step's summary.")
     ] = False,
+    redact: RedactOption = False,  # noqa: FBT002 - as above
+    redact_key: RedactKeyOption = None,
     verbose: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--verbose", "-v", help="Show every queue and rule.")
     ] = False,
@@ -86,6 +96,7 @@ def check(
     from gapless.traces.problems import UsageError
     from gapless.traces.report.text import text
 
+    refuse_what_names(redact=redact, key=redact_key, verdicts=verdicts, baseline=baseline)
     threshold = threshold_of(baseline, fail_on or (), update=update_baseline)
     try:
         with telling(), progress_bar() as progress:
@@ -106,6 +117,7 @@ def check(
             )
     except UsageError as error:
         raise failed(str(error)) from None
+    report = without_names(report, redact=redact, key=redact_key)
     if baseline is not None and update_baseline:
         threshold = update(baseline, report, threshold)
     code = threshold.exit_code(report)
@@ -115,13 +127,14 @@ def check(
             write(path, form.written(report, threshold))
         if github:
             tell_github(report, threshold, sys.stderr if Path("-") in files.values() else sys.stdout)
-        if Path("-") not in files.values():
-            text(report, Terminal(highlight=False, soft_wrap=True), verbose=verbose)
+        if Path("-") in files.values():
+            for line in threshold.told(report):
+                typer.echo(f"gapless: {line}", err=True)
+        else:
+            text(report, Terminal(highlight=False, soft_wrap=True), verbose=verbose, outcome=threshold.outcome(report))
             for form, path in wanted:
                 if form.announced:
                     print(f"{form.option}: {path}")
             if verdicts and Path(verdicts).is_dir():
                 print(f"verdicts: {verdicts}")
-        for line in threshold.told(report):
-            typer.echo(f"gapless: {line}", err=True)
     raise typer.Exit(code)

@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gapless.commands.options import ClientOption, ConfigOption, OnePath, ProfileOption, SpecOption
+from gapless.commands.options import (
+    ClientOption,
+    ConfigOption,
+    OnePath,
+    ProfileOption,
+    RedactKeyOption,
+    RedactOption,
+    SpecOption,
+)
 from gapless.commands.terminal import failed, printing, progress_bar, telling, write
 
 if TYPE_CHECKING:
+    from gapless.traces.report.redaction import Redactor
     from gapless.traces.report.values import Report
 
 
@@ -27,6 +36,8 @@ def explain(
         Path | None,
         typer.Option(help="Write the first departure as a .story file, which pytest runs.", show_default=False),
     ] = None,
+    redact: RedactOption = False,  # noqa: FBT002 - a flag is what it is
+    redact_key: RedactKeyOption = None,
 ) -> None:
     """Tell the shortest story of one trace: where it departs and why, or that it does not."""
     from gapless.traces.check import check
@@ -44,16 +55,32 @@ def explain(
             )
     except UsageError as error:
         raise failed(str(error)) from None
-    code, lines = explained(report, shown(trace))
+    names = _names(report, shown(trace), redact_key) if redact else None
+    code, lines = explained(names.report(), names.name(shown(trace))) if names else explained(report, shown(trace))
     with printing(code):
         for line in lines:
             print(line)
     if save is not None:
-        _save(save, path_of(path), trace, report, list(own), config)
+        _save(save, path_of(path), trace, report, list(own), config, names)
     raise typer.Exit(code)
 
 
-def _save(save: Path, path: Path, trace: str, report: Report, specs: list[str], config: Path | None) -> None:
+def _names(report: Report, trace: str, key: str | None) -> Redactor:
+    """What stands for the names in a report, and for the trace that was asked for."""
+    from gapless.traces.report.redaction import Redactor, new_key
+
+    return Redactor(report, key or new_key(), [trace])
+
+
+def _save(
+    save: Path,
+    path: Path,
+    trace: str,
+    report: Report,
+    specs: list[str],
+    config: Path | None,
+    names: Redactor | None,
+) -> None:
     """Write the story of what was found first; say so, or why there is none. Exits with 2 where it cannot be told."""
     from gapless.traces.options import Options
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
@@ -71,5 +98,5 @@ def _save(save: Path, path: Path, trace: str, report: Report, specs: list[str], 
         raise failed(f"{save}: not written: {error}") from None
     except OSError as error:
         raise failed(f"{save}: not written ({error.strerror})") from None
-    write(save, text)
+    write(save, "\n".join(map(names.line_of_file, text.split("\n"))) if names else text)
     print(f"story: {save}")

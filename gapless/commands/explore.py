@@ -13,7 +13,7 @@ from rich.console import Console
 
 from gapless.commands.options import JsonOption, Profile
 from gapless.commands.specs import WHICH, chosen, told_of
-from gapless.commands.terminal import Terminal, failed, printing, write
+from gapless.commands.terminal import Terminal, failed, now_and_then, printing, write
 
 if TYPE_CHECKING:
     from gapless.properties.exploration.search import Explored, How
@@ -97,11 +97,15 @@ def _tabled(found: Sequence[Explored]) -> None:
 
 
 @contextmanager
-def _exploring(name: str) -> Iterator[Callable[[int, int], None] | None]:
-    """How many states are explored, on a terminal; nothing elsewhere."""
+def _exploring(name: str) -> Iterator[Callable[[int, int], None]]:
+    """How many states are explored."""
+
+    def far(explored: int, known: int) -> str:
+        return f"{name}: {explored:,} of {known:,} states explored"
+
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield now_and_then(far)
         return
     with console.status(f"{name} …") as status:
-        yield lambda explored, known: status.update(f"{name}: {explored:,} of {known:,} states explored")
+        yield lambda explored, known: status.update(far(explored, known))

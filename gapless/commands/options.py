@@ -55,6 +55,21 @@ SpecOption = Annotated[
         help="A file or a module with a spec of yours, to which events may belong (repeatable).", show_default=False
     ),
 ]
+RedactOption = Annotated[
+    bool,
+    typer.Option(
+        "--redact", help="Replace topics, groups, keys, hosts and client ids by keyed hashes in all that is written."
+    ),
+]
+RedactKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="GAPLESS_REDACT_KEY",
+        help="The key of --redact: the same names have the same hashes; default: a new one each time.",
+        show_default=False,
+        show_envvar=True,
+    ),
+]
 JsonOption = Annotated[
     Path | None, typer.Option(help="Write the result as JSON; - for standard output.", show_default=False)
 ]

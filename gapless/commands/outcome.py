@@ -25,6 +25,21 @@ class AlsoFails(StrEnum):
     anomaly = "anomaly"
 
 
+def refuse_what_names(*, redact: bool, key: str | None, verdicts: object, baseline: Path | None) -> None:
+    """Exit with 2 where names are to be left out, and something asked for needs them."""
+    if redact and verdicts:
+        raise failed("--redact: the table of --verdicts names every trace; leave out one of them")
+    if redact and baseline and not key:
+        raise failed("--redact: a baseline knows findings by their names; give --redact-key, the same each time")
+
+
+def without_names(report: Report, *, redact: bool, key: str | None) -> Report:
+    """The report; if so asked, with keyed hashes instead of names, under this key or one that nobody knows."""
+    from gapless.traces.report.redaction import new_key, redacted
+
+    return redacted(report, key or new_key()) if redact else report
+
+
 def threshold_of(baseline: Path | None, also: Sequence[AlsoFails], *, update: bool) -> Threshold:
     """What lets the check fail. Exits with 2 where the baseline cannot be read."""
     from gapless.traces.problems import UsageError

@@ -6,7 +6,8 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,11 +62,37 @@ def telling() -> Iterator[None]:
         log.removeHandler(handler)
 
 
+EVERY = 10.0  # seconds between two lines about how far it is, where there is no terminal
+
+
+def now_and_then(sentence: Callable[[int, int], str]) -> Callable[[int, int], None]:
+    """Tells in lines on standard error how far it is: after ten seconds, and then every ten. It is given done and all.
+
+    For pipes and logs of a CI, where there is no bar: long work is told from work that hangs.
+    """
+    last = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= EVERY:
+            last = now
+            typer.echo(f"gapless: {sentence(done, total)}", err=True)
+
+    return tell
+
+
+def _read(done: int, total: int) -> str:
+    from gapless.traces.report.wording import size
+
+    return f"{size(done)} of {size(total)} read ({100 * done // max(total, 1)} %)"
+
+
 @contextmanager
-def progress_bar() -> Iterator[Progress | None]:
-    """A progress bar on a terminal, nothing elsewhere. No thread of its own: workers may be forked beside it."""
+def progress_bar() -> Iterator[Progress]:
+    """A progress bar on a terminal, lines elsewhere. No thread of its own: workers may be forked beside it."""
     if not sys.stderr.isatty():
-        yield None
+        yield now_and_then(_read)
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
@@ -81,7 +108,7 @@ def progress_bar() -> Iterator[Progress | None]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a whole file or none; `-` is standard output."""
+    """Write a whole file or none, into a folder that is made if need be; `-` is standard output."""
     if str(path) == "-":
         sys.stdout.write(text)
         return
@@ -90,6 +117,7 @@ def write(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
             path.write_text(text, encoding="utf-8")
             return
+        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
             "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
         ) as file:

@@ -12,6 +12,9 @@ from gapless.spec.language import ASSUMED, Map, Refused
 from gapless.traces.replay.exact import Event, call, named
 from gapless.traces.replay.notation import changes, column, told
 
+STORY = "gapless_story"
+"""The attribute of an exception of the implementation that holds its story; it is among its notes, too."""
+
 
 class StepMismatch(Mismatch):
     """Where they differ, as a story.
@@ -62,7 +65,9 @@ class SideBySide:
                 why = f"the spec takes it, and {self.called} refuses: {error}"
                 raise self._departs(step, why, ("refuses", name)) from error
         except Exception as error:
-            error.add_note(self._told(step, f"{self.called} raises {type(error).__name__}, which is no refusal"))
+            story = self._told(step, f"{self.called} raises {type(error).__name__}, which is no refusal")
+            setattr(error, STORY, story)
+            error.add_note(story)
             raise
         else:
             if refusal is not None:

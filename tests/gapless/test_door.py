@@ -3,9 +3,12 @@
 import json
 import logging
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
+import tomllib
 from itertools import chain
 from pathlib import Path
 
@@ -13,11 +16,13 @@ import pytest
 from typer.testing import CliRunner
 
 from gapless import UsageError, check
+from gapless import __version__ as version
 from gapless.cli import app
+from gapless.commands import terminal
 from gapless.commands.terminal import telling
 from gapless.spec.catalog import SPECS
 from gapless.traces.events import reading, schema
-from tests.support.command_line import gapless
+from tests.support.command_line import ROOT, gapless
 from tests.support.event_files import QUEUE, index
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder
@@ -44,6 +49,61 @@ def test_help_shows_examples_first() -> None:
     ran = gapless("--help")
     assert ran.exit_code == 0
     assert ran.stdout.index("Examples:") < ran.stdout.index("--help")
+
+
+def test_help_fits_into_80_columns() -> None:
+    """Of every command; and an example stands on a line of its own, to be copied."""
+    commands = [command for command in app.registered_commands if command.callback is not None]
+    names = [[command.callback.__name__] for command in commands if command.callback is not None]
+    for arguments in ([], *names, ["serve"], ["serve", "coordinator"]):
+        told = CliRunner().invoke(app, [*arguments, "--help"], terminal_width=80, env={"COLUMNS": "80"})
+        assert told.exit_code == 0
+        assert [line for line in told.stdout.splitlines() if len(line) > 80] == [], arguments
+    whole = gapless("--help").stdout
+    assert "\n  gapless check a/store b/store --report out.html\n    several stores, and a page to look at\n" in whole
+
+
+def test_the_version_is_told() -> None:
+    told = gapless("--version")
+    assert (told.exit_code, told.stdout) == (0, f"gapless {version}\n")
+    assert version in {tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"], "unknown"}
+
+
+def test_shells_complete_commands() -> None:
+    words = {"_GAPLESS_COMPLETE": "complete_bash", "COMP_WORDS": "gapless che", "COMP_CWORD": "1"}
+    told = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv = ['gapless']; from gapless.cli import main; main()"],
+        capture_output=True, text=True, check=True, env=os.environ | words, cwd=ROOT,
+    )  # fmt: skip
+    assert told.stdout.split() == ["check"]
+
+
+@pytest.mark.parametrize(("changes", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours_are_for_terminals_that_want_them(changes: dict[str, str], tmp_path: Path, *, coloured: bool) -> None:
+    schema.write_events(tmp_path / "events.ndjson", [event(at) for at, event in enumerate(QUEUE)])
+    environment = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "gapless", "check", str(tmp_path / "events.ndjson")]
+    subprocess.run(command, stdout=follower, check=True, env=environment | {"TERM": "xterm"} | changes, cwd=ROOT)
+    os.close(follower)
+    told = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    assert "conforms" in told
+    assert ("\x1b[1;32m" in told or "\x1b[32m" in told) == coloured
+
+
+def test_long_work_says_in_a_pipe_how_far_it_is(damaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every ten seconds; here at every chance."""
+    assert gapless("check", damaged).stderr == ""
+    monkeypatch.setattr(terminal, "EVERY", 0.0)
+    told = gapless("check", damaged, "--jobs", "1").stderr.splitlines()
+    assert told
+    assert all(re.fullmatch(r"gapless: .* of .* read \(\d+ %\)", line) for line in told)
+    assert told[-1].endswith("(100 %)")
+    recorded = gapless("record", tmp_path / "trial", "--messages", "50").stderr
+    assert "gapless: 50 of 50 messages sent\n" in recorded
+    explored = gapless("explore", ROOT / "examples/lease.py").stderr
+    assert re.search(r"gapless: lease: .* of .* states explored\n", explored)
 
 
 @pytest.mark.parametrize("suffix", [".ndjson", ".ndjson.gz", ".ndjson.zst", ".parquet"])
@@ -146,7 +206,10 @@ def test_the_events_of_a_store_come_to_the_verdict_of_the_store(damaged: Path, t
 def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> None:
     assert gapless("trace", damaged, "--out", tmp_path / "events.csv").exit_code == 2
     assert gapless("trace", tmp_path / "nowhere", "--out", tmp_path / "events.parquet").exit_code == 2
-    assert gapless("check", damaged, "--report", tmp_path / "no/such/folder.html").exit_code == 2
+    (tmp_path / "file").touch()
+    assert gapless("check", damaged, "--report", tmp_path / "file/folder.html").exit_code == 2
+    assert gapless("check", damaged, "--report", tmp_path / "new/folder.html").exit_code == 1, "folders are made"
+    assert (tmp_path / "new/folder.html").is_file()
     assert not list(tmp_path.glob("*events*"))
 
 

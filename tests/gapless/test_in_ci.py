@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import jsonschema
 import pytest
 import typer
+from markdown_it import MarkdownIt
 
 from gapless import check
 from gapless.commands.outcome import update
@@ -43,8 +45,12 @@ def test_only_what_is_new_fails() -> None:
         "queue/entry-points-at-its-message", "bad.ndjson: bad.ndjson+4", 1,
     )  # fmt: skip
     again = gapless("check", "bad.ndjson", "--baseline", "known.json")
-    assert (again.exit_code, again.stderr) == (0, "gapless: 1 finding known from the baseline, and not counted\n")
-    assert again.stdout.splitlines()[-1].startswith("departs: "), "the text says what is there all the same"
+    assert (again.exit_code, again.stderr) == (0, "")
+    last = again.stdout.splitlines()[-1]
+    assert last.startswith("departs: 1 violation; "), "the text says what is there all the same"
+    assert last.endswith("(strict profile); exit code 0: 1 finding known from the baseline, and not counted")
+    piped = gapless("check", "bad.ndjson", "--baseline", "known.json", "--json", "-")
+    assert (piped.exit_code, piped.stderr) == (0, "gapless: 1 finding known from the baseline, and not counted\n")
     departing("a/0", "b/0")
     assert gapless("check", "bad.ndjson", "--baseline", "known.json").exit_code == 1, "one more like it is new"
     assert gapless("check", "bad.ndjson", "--baseline", "known.json", "--update-baseline").exit_code == 0
@@ -95,7 +101,9 @@ def test_anomalies_fail_where_that_is_asked_for() -> None:
     lax = gapless("check", "odd.ndjson", "--profile", "rocketmq")
     assert (lax.exit_code, "allowed by the rocketmq profile" in lax.stdout) == (0, True)
     strict = gapless("check", "odd.ndjson", "--profile", "rocketmq", "--fail-on", "anomaly")
-    assert (strict.exit_code, strict.stderr) == (1, "gapless: fails on 1 anomaly\n")
+    assert (strict.exit_code, strict.stderr) == (1, "")
+    assert strict.stdout.splitlines()[-1].startswith("conforms: ")
+    assert strict.stdout.splitlines()[-1].endswith("(rocketmq profile); exit code 1: fails on 1 anomaly")
     assert gapless("check", "odd.ndjson", "--profile", "rocketmq", "--fail-on", "hazard").exit_code == 0
     assert gapless("check", "odd.ndjson", "--fail-on", "violation").exit_code == 2
 
@@ -126,8 +134,8 @@ def test_pyproject_says_what_the_command_line_does_not(folder: Path, monkeypatch
     )
     done = gapless("check", "bad.ndjson")
     assert done.exit_code == 0
-    assert done.stdout.splitlines()[-1].endswith("(rocketmq profile)")
-    assert gapless("check", "bad.ndjson", "--profile", "strict").stdout.splitlines()[-1].endswith("(strict profile)")
+    assert "(rocketmq profile); exit code 0: " in done.stdout.splitlines()[-1]
+    assert gapless("check", "bad.ndjson", "--profile", "strict").stdout.splitlines()[-1].count("(strict profile); ")
     below = folder / "below"
     below.mkdir()
     monkeypatch.chdir(below)
@@ -179,3 +187,41 @@ def test_steps_are_told_with_units_and_needs() -> None:
     assert "status: a number · 0 ABSENT, 1 OPEN" in gapless("steps", "coordinator").stdout
     assert "grant(worker, token)" in gapless("steps", ROOT / "examples/lease.py").stdout
     assert gapless("steps", "nothing").exit_code == 2
+
+
+def blocks(kind: str) -> list[str]:
+    """What stands in the fenced blocks of docs/ci.md of that kind."""
+    tokens = MarkdownIt().parse((ROOT / "docs/ci.md").read_text("utf-8"))
+    return [token.content for token in tokens if token.type == "fence" and token.info == kind]
+
+
+def test_what_is_to_be_copied_is_what_the_page_shows() -> None:
+    assert blocks("yaml") == [(ROOT / "examples/ci/conformance.yml").read_text("utf-8")]
+    assert blocks("dockerfile") == [(ROOT / "examples/ci/Dockerfile").read_text("utf-8")]
+
+
+def test_the_commands_of_the_page_run() -> None:
+    """Those of `gapless`, one after the other in one folder, and that of the workflow; pytest has tests of its own."""
+    Path("traces").mkdir()
+    write(
+        Path("traces/a.ndjson"),
+        [opened(trace="orders/1"), append(0, 0, trace="orders/1"), index(0, 7, trace="orders/1")],
+    )
+    shell = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("gapless ")]
+    shell += [
+        line.removeprefix("- run: ")
+        for line in map(str.strip, blocks("yaml")[0].splitlines())
+        if "gapless check" in line
+    ]
+    assert len(shell) == 4
+    for command in shell:
+        done = gapless(*shlex.split(command)[1:])
+        assert done.exit_code == 1, f"{command}\n{done.output}"
+    for name in ("junit.xml", "gapless.xml", "gapless.sarif", "report.json", "report.html"):
+        assert Path(name).is_file()
+    saved = gapless("explain", "traces/a.ndjson", "--trace", "orders/1", "--save", "tests/stories/wrong-entry.story")
+    assert (saved.exit_code, Path("tests/stories/wrong-entry.story").is_file()) == (1, True)
+    (toml,) = blocks("toml")
+    Path("pyproject.toml").write_text(toml)
+    assert gapless("check", "traces/", "--update-baseline").exit_code == 0
+    assert Path("build/gapless.xml").is_file()

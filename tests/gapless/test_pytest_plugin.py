@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from gapless import DoesNotConform, assert_conforms, check, collecting
-from tests.support.command_line import ROOT
-from tests.support.event_files import QUEUE, append, in_log, index, opened, write
+from tests.support.command_line import ROOT, gapless
+from tests.support.event_files import QUEUE, append, in_log, index, opened, step, write
 
 pytest_plugins = ["pytester"]
 PLUGIN = ("-p", "gapless.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts=")
@@ -70,6 +70,51 @@ def test_what_no_trace_tells_of_fails_the_whole(
     done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "-v", traces)
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["traces/queues.ndjson::whole FAILED*", "*queue b/1 departs at*"])
+
+
+def test_pyproject_says_what_the_command_line_does_not(pytester: pytest.Pytester, traces: Path) -> None:
+    """As for the command: what is ignored, which profile; what a call says goes first."""
+    pytester.makepyprojecttoml('[tool.gapless]\nignore = ["queue"]\nprofile = "rocketmq"\n')
+    pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).assert_outcomes(passed=3)
+    pytester.makepyfile(
+        """
+        def test_it(assert_conforms):
+            assert assert_conforms("traces/queues.ndjson").profile == "rocketmq"
+            assert assert_conforms("traces/queues.ndjson", profile="strict").profile == "strict"
+        """
+    )
+    pytester.runpytest_inprocess(*PLUGIN).assert_outcomes(passed=1)
+    pytester.makepyprojecttoml('[tool.gapless]\nprofil = "strict"\n')
+    wrong = pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces)
+    assert wrong.ret == pytest.ExitCode.USAGE_ERROR
+    wrong.stderr.fnmatch_lines(["ERROR: gapless: pyproject.toml: tool.gapless has a key 'profil', expected some of*"])
+    assert pytester.runpytest_inprocess(*PLUGIN).ret == pytest.ExitCode.TESTS_FAILED, "only what asks for it is told"
+    pytester.makepyprojecttoml('[tool.gapless]\nfail-on = ["warning"]\n')
+    assert pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).ret == pytest.ExitCode.USAGE_ERROR
+    pytester.makepyprojecttoml('[tool.gapless]\nbaseline = "none.json"\n')
+    assert pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_what_a_baseline_knows_is_skipped(pytester: pytest.Pytester, traces: Path) -> None:
+    pytester.makepyprojecttoml('[tool.gapless]\nbaseline = "known.json"\n')
+    assert gapless("check", "traces/queues.ndjson", "--update-baseline").exit_code == 0
+    pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).assert_outcomes(passed=2, skipped=1)
+    few = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "--gapless-traces", "2", "-rs", traces)
+    few.assert_outcomes(skipped=1)
+    few.stdout.fnmatch_lines(["SKIPPED*1 finding known from the baseline, and not counted"])
+    some = [[opened(trace=t), append(0, 0, trace=t), index(0, 7, trace=t)] for t in ("b/1", "b/2")]
+    write(traces / "queues.ndjson", [event for one in some for event in one])
+    pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).assert_outcomes(failed=2)
+    assert gapless("check", "traces/queues.ndjson", "--update-baseline").exit_code == 0
+    pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).assert_outcomes(skipped=2)
+
+
+def test_anomalies_fail_where_that_is_asked_for(pytester: pytest.Pytester) -> None:
+    write(pytester.path / "odd.ndjson", [opened(), append(0, 0), append(0, 340), index(0, 340), step("settle", 680)])
+    pytester.makepyprojecttoml('[tool.gapless]\nprofile = "rocketmq"\n')
+    pytester.runpytest_inprocess(*PLUGIN, "--gapless", "odd.ndjson").assert_outcomes(passed=1)
+    pytester.makepyprojecttoml('[tool.gapless]\nprofile = "rocketmq"\nfail-on = ["anomaly"]\n')
+    pytester.runpytest_inprocess(*PLUGIN, "--gapless", "odd.ndjson").assert_outcomes(failed=1)
 
 
 def test_a_story_that_is_not_the_first_of_its_kind_is_told_too(pytester: pytest.Pytester) -> None:

@@ -1,4 +1,4 @@
-"""Group commit: every thread that waits is served, by another's flush or by its own, whatever the order they come in."""
+"""Group commit: every thread that waits is served, by another's flush or by its own, in whatever order they come."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Log:
         self._thread.start()
 
     def flush(self) -> int:
+        """One thread at a time."""
         assert self._one.acquire(blocking=False), "two threads flush at once"
         end = self.end
         sleep(self._takes)
@@ -40,6 +41,7 @@ class Log:
         return self.flushed
 
     def append(self) -> None:
+        """One message more, on disk when this returns."""
         with self._appending:
             self.end += 1
             position = self.end
@@ -54,6 +56,7 @@ class Log:
         self.commit.end()
 
     def close(self) -> None:
+        """The thread has ended when this returns."""
         self._closing = True
         self.commit.call()
         self._thread.join(PATIENCE)
@@ -71,7 +74,12 @@ def _switching() -> Iterator[None]:
 
 def in_threads(count: int, log: Log, appends: int) -> None:
     """All of them are served in the end: a thread that nobody wakes fails this, rather than to hang."""
-    threads = [Thread(target=lambda: [log.append() for _ in range(appends)], daemon=True) for _ in range(count)]
+
+    def append() -> None:
+        for _ in range(appends):
+            log.append()
+
+    threads = [Thread(target=append, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     deadline = monotonic() + PATIENCE

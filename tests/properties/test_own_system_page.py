@@ -1,18 +1,26 @@
-"""docs/own-system.md is followed: its class is the example, its test passes, its fault is told as the page says."""
+"""docs/own-system.md is followed: its broker in Go is built and run, its class is held beside its spec.
+
+What the page shows of a file is in that file; what a command prints there stands in the output, in the same order.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from markdown_it import MarkdownIt
 
-from tests.support.command_line import ROOT
+from gapless import check
+from tests.support.command_line import ROOT, gapless
 
 PAGE = ROOT / "docs/own-system.md"
-EXAMPLE = ROOT / "examples/lease_service.py"
+BROKER = ROOT / "examples/go_broker"
+GO = shutil.which("go", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/go/bin"]))
 
 FEW = """
 from hypothesis import settings
@@ -21,22 +29,102 @@ settings.load_profile("few")
 """
 
 
-def test_the_page_can_be_followed(tmp_path: Path) -> None:
-    blocks = [
-        (token.info, token.content) for token in MarkdownIt().parse(PAGE.read_text("utf-8")) if token.type == "fence"
-    ]
-    shown = [content for info, content in blocks if info == "python"]
-    assert len(shown) == 2
-    for content in shown:
-        assert content in EXAMPLE.read_text(encoding="utf-8")
-    (tmp_path / "lease.py").write_bytes((ROOT / "examples/lease.py").read_bytes())
-    for info, content in blocks:
-        if info.startswith("python "):
-            (tmp_path / info.split()[1]).write_text(content, encoding="utf-8")
-    (tmp_path / "conftest.py").write_text(FEW, encoding="utf-8")
-    (told,) = (content for info, content in blocks if info == "text")
+def blocks() -> list[tuple[str, str]]:
+    """The fenced blocks of the page: what stands behind the fence, and what is in it."""
+    tokens = MarkdownIt().parse(PAGE.read_text("utf-8"))
+    return [(token.info, token.content) for token in tokens if token.type == "fence"]
+
+
+def missing(told: str, output: str) -> str | None:
+    """The first part of what is told that does not stand in the output behind the parts before it; `…` leaves out."""
+    found, at = " ".join(output.split()), 0
+    for part in (" ".join(line.split()) for line in told.replace("…", "\n").splitlines()):
+        place = found.find(part, at)
+        if place < 0:
+            return part
+        at = place + len(part)
+    return None
+
+
+# -- the broker ----------------------------------------------------------------------------------------------------
+
+
+def test_what_the_page_shows_of_the_broker_is_in_it() -> None:
+    shown = [(info.removeprefix("go "), content) for info, content in blocks() if info.startswith("go ")]
+    assert len(shown) == 4
+    for name, content in shown:
+        assert content in (BROKER / name).read_text("utf-8")
+    code = [line for line in dict(shown)["recorder.go"].splitlines() if line and not line.lstrip().startswith("//")]
+    assert len(code) < 55, "a recorder is a matter of some forty lines"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the broker is built."""
+    if GO is None:
+        pytest.skip("no Go on this machine: the broker is neither built nor run")
+    folder = tmp_path_factory.mktemp("go") / "broker"
+    shutil.copytree(BROKER, folder)
+    return folder
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints; `; echo $?` behind it adds its exit code. Raises where another one fails."""
+    words, _, echo = command.partition("; ")
+    program, *arguments = shlex.split(words)
+    if program == "gapless":
+        done = gapless(*arguments)
+        assert echo or done.exit_code == 0, done.output
+        return done.output + (f"{done.exit_code}\n" if echo else "")
+    assert program in {"go", "./broker"}
+    known = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}  # no network, no settings of ours
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_lease.py", "test_faulty.py"],
+        [str(GO) if program == "go" else str(folder / "broker"), *arguments],
+        cwd=folder, env=known, capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    return ran.stdout
+
+
+@pytest.mark.slow
+def test_the_broker_is_built_and_its_faults_are_found(broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(broker)
+    commands = 0
+    for content in (content for info, content in blocks() if info == "console"):
+        for told in content.removeprefix("$ ").split("\n$ "):
+            command, _, expected = told.partition("\n")
+            output = run(command, broker)
+            assert missing(expected, output) is None, f"{command}\n{missing(expected, output)!r}\n{output}"
+            commands += 1
+    assert commands == 8
+    for _ in range(3):
+        run("./broker -out again.ndjson -patience 1us", broker)
+        assert '"outcome":"unknown"' in Path("again.ndjson").read_text("utf-8")
+        assert check("again.ndjson").verdict == "conforms"
+
+
+# -- the class -----------------------------------------------------------------------------------------------------
+
+
+def test_the_class_is_held_beside_its_spec(tmp_path: Path) -> None:
+    files = [(info.split()[1], content) for info, content in blocks() if info.startswith("python ")]
+    assert [name for name, _ in files] == ["lease_service.py", "test_lease.py", "test_faulty.py"]
+    assert files[0][1] == (ROOT / "examples/lease_service.py").read_text("utf-8")
+    for name, content in files:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / "lease.py").write_bytes((ROOT / "examples/lease.py").read_bytes())
+    (tmp_path / "conftest.py").write_text(FEW, encoding="utf-8")
+    (told,) = (content for info, content in blocks() if info == "text")
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "--hypothesis-show-statistics",
+            "test_lease.py",
+            "test_faulty.py",
+        ],
         cwd=tmp_path,
         env={
             **os.environ,
@@ -48,11 +136,15 @@ def test_the_page_can_be_followed(tmp_path: Path) -> None:
         check=False,
     ).stdout
     assert "1 failed, 1 passed" in ran
-    command, *lines = told.splitlines()
+    assert "lease.grant taken" in ran, "it is known to be a test of Hypothesis"
+    command, _, expected = told.partition("\n")
     assert command == "$ pytest test_faulty.py"
-    found = " ".join(line.removeprefix("E") for line in ran.splitlines())
-    found = " ".join(found.split())
-    at = 0
-    for part in (" ".join(line.split()) for line in "\n".join(lines).replace("…", "\n").splitlines()):
-        at = found.find(part, at)
-        assert at >= 0, f"{part!r} is not told behind what comes before it:\n{ran}"
+    output = "\n".join(line.removeprefix("E") for line in ran.splitlines())
+    assert missing(expected, output) is None, (
+        f"{missing(expected, output)!r} is not told behind what comes before:\n{ran}"
+    )
+
+
+def test_what_is_not_told_is_missing() -> None:
+    assert missing("one …\n… three", "one two\nthree") is None
+    assert missing("three\n…\none", "one two three") == "one"

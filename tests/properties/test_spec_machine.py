@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import os
+import subprocess
+import sys
 import unittest
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import reproduce_failure, settings
 
 from examples.lease_service import LeaseService, Refused
 from gapless import machine_for
@@ -161,3 +167,46 @@ def test_the_model_itself_conforms_and_the_steps_are_met(spec: str) -> None:
         setattr(Model, name, does(name))
     machine = machine_for(spec, Model, rare=[action.__name__ for action in of.module.ACTIONS])
     few(machine.TestCase, 10)("runTest").debug()
+
+
+def test_a_failure_says_how_to_see_it_again() -> None:
+    """By what it says, the same is found at once: `reproduce_failure` runs the one case."""
+    with pytest.raises(Mismatch) as found:
+        run(changed(write=stale))
+    (note,) = found.value.__notes__
+    assert note.startswith("\nAgain: run this test once more")
+    decorated = note.splitlines()[-1]
+    assert decorated.endswith("(machine_for(…)).TestCase")
+    version, blob = ast.literal_eval(decorated.removeprefix("reproduce_failure").split("(machine_for")[0])
+    case = reproduce_failure(version, blob)(machine_for(LEASE, changed(write=stale))).TestCase
+    case.settings = settings(case.settings, database=None, derandomize=False)
+    with pytest.raises(Mismatch) as again:
+        case("runTest").debug()
+    assert str(again.value) == str(found.value)
+    assert "once more" not in again.value.__notes__[0], "nothing is kept without a database"
+
+
+def test_observers_are_told_spec_steps_and_coverage(tmp_path: Path) -> None:
+    """Hypothesis' records, one for each case, as `HYPOTHESIS_EXPERIMENTAL_OBSERVABILITY=1` writes them."""
+    code = (
+        "from hypothesis import settings; from gapless import machine_for; "
+        "from examples.lease_service import LeaseService; "
+        f"case = machine_for({LEASE!r}, LeaseService).TestCase; "
+        "case.settings = settings(case.settings, max_examples=30, derandomize=True); case('runTest').debug()"
+    )
+    environment = {
+        "HYPOTHESIS_EXPERIMENTAL_OBSERVABILITY_NOCOVER": "1",  # as OBSERVABILITY, and faster
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+    }
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, env={**os.environ, **environment}, check=True
+    )
+    (file,) = (tmp_path / "observed").glob("*_testcases.jsonl")
+    told = [one for one in map(json.loads, file.read_text("utf-8").splitlines()) if one["type"] == "test_case"]
+    assert len(told) == 30
+    assert {(one["features"]["spec"], one["features"]["implementation"]) for one in told} == {("lease", "LeaseService")}
+    whole = [one for one in told if one["features"]["steps reached"] == "3 of 3"]
+    assert whole
+    assert {"lease.grant taken", "lease.expire taken", "lease.write taken"} <= whole[0]["features"].keys()
+    assert any(str(line).startswith("grant(worker=") for line in whole[0]["metadata"]["notes"])

@@ -22,7 +22,7 @@ def theory(spec: Spec) -> induction.Theory:
     return induction.theory(spec, False, None)  # noqa: FBT003 - the design's own steps
 
 
-@pytest.mark.parametrize("spec", by_day(list(SPECS.values()), 1 / 2), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", by_day(list(SPECS.values())), ids=lambda spec: spec.name)
 def test_nothing_that_a_kernel_computes_leaves_64_bits(spec: Spec) -> None:
     """As long as what goes in lies within its bound: that is looked at before every event, and behind every step."""
     for step in steps(spec):

@@ -403,7 +403,7 @@ EVERY_PROFILE = pytest.mark.parametrize("profile", [*PROFILES, NOBODY])
 _ALL = [pytest.param(spec, id=name, marks=pytest.mark.xdist_group(f"walks of {name}")) for name, spec in SPECS.items()]
 EVERY_SPEC = pytest.mark.parametrize("spec", _ALL)
 """The tests of a spec are run by one process, for walks take a while."""
-SOME_SPECS = pytest.mark.parametrize("spec", by_day(_ALL, 1 / 2))
+SOME_SPECS = pytest.mark.parametrize("spec", by_day(_ALL))
 
 
 def profiles_of(spec: Spec) -> list[str]:
@@ -418,7 +418,7 @@ _READINGS = [
 ]
 EVERY_READING = pytest.mark.parametrize(("spec", "profile"), _READINGS)
 """Every spec with every set of deviations."""
-SOME_READINGS = pytest.mark.parametrize(("spec", "profile"), by_day(_READINGS, 1 / 2))
+SOME_READINGS = pytest.mark.parametrize(("spec", "profile"), by_day(_READINGS))
 
 
 def drawing(data: st.DataObject) -> Choose:

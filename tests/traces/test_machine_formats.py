@@ -1,7 +1,8 @@
 """What machines read: JUnit, SARIF, GitHub's commands, and the schemas; same input, same bytes.
 
 `tests/support/sarif-2.1.0.json` is the schema of the OASIS standard as Microsoft's SARIF Multitool 5.7.0 ships it
-(npm, `@microsoft/sarif-multitool-linux`).
+(npm, `@microsoft/sarif-multitool-linux`). JUnit XML has no standard: `tests/support/junit-10.xsd` is the schema of
+Jenkins' xUnit plugin, as pytest 8.4.2 carries it to validate what it writes itself (MIT; the licence stands in it).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
+import xmlschema
 
 from gapless import Report, check
 from gapless.spec.catalog import SPECS
@@ -47,6 +49,17 @@ def departing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
 
 
 @cache
+def of_jenkins() -> xmlschema.XMLSchema:
+    return xmlschema.XMLSchema(str(ROOT / "tests/support/junit-10.xsd"))
+
+
+def valid_junit(report: Report, threshold: Threshold = Threshold()) -> ET.Element:  # noqa: B008 - it is frozen
+    text = junit(report, threshold)
+    of_jenkins().validate(text)
+    return ET.fromstring(text)  # noqa: S314 - our own text
+
+
+@cache
 def official() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(json.loads((ROOT / "tests/support/sarif-2.1.0.json").read_text("utf-8-sig")))
 
@@ -72,8 +85,8 @@ def many(report: Report, count: int, severity: str = "violation") -> Report:
 
 
 def test_junit_names_the_trace_and_tells_its_story(departing: Report) -> None:
-    root = ET.fromstring(junit(departing, Threshold()))  # noqa: S314 - our own text
-    assert root.attrib == {"name": "gapless", "tests": "4", "failures": "2", "errors": "1", "skipped": "0"}
+    root = valid_junit(departing)
+    assert root.attrib == {"name": "gapless", "tests": "4", "failures": "2", "errors": "1"}
     recorded, broken = root
     assert recorded.attrib == {"name": "recorded.ndjson", "tests": "3", "failures": "2", "errors": "0", "skipped": "0"}
     rest, queue, log = recorded
@@ -90,20 +103,27 @@ def test_junit_names_the_trace_and_tells_its_story(departing: Report) -> None:
 
 def test_what_conforms_is_a_case_that_passes(tmp_path: Path) -> None:
     write(tmp_path / "good.ndjson", QUEUE)
-    root = ET.fromstring(junit(check(tmp_path / "good.ndjson"), Threshold()))  # noqa: S314 - our own text
-    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["1", "0", "0", "0"]
+    root = valid_junit(check(tmp_path / "good.ndjson"))
+    assert [root.get(name) for name in ("tests", "failures", "errors")] == ["1", "0", "0"]
 
 
 def test_what_is_known_is_skipped_and_what_is_allowed_passes(departing: Report) -> None:
     first = departing.violations[0]
-    root = ET.fromstring(junit(departing, Threshold(known={fingerprint(first): 1})))  # noqa: S314 - our own text
-    assert [root.get(name) for name in ("failures", "skipped")] == ["1", "1"]
+    root = valid_junit(departing, Threshold(known={fingerprint(first): 1}))
+    assert (root.get("failures"), root[0].get("skipped")) == ("1", "1")
     hazards = many(departing, 2, "hazard")
-    root = ET.fromstring(junit(hazards, Threshold()))  # noqa: S314 - our own text
+    root = valid_junit(hazards)
     assert root.get("failures") == "0"
     assert len(root.findall(".//system-out")) == 2
-    root = ET.fromstring(junit(hazards, EVERYTHING))  # noqa: S314 - our own text
+    root = valid_junit(hazards, EVERYTHING)
     assert root.get("failures") == "2"
+
+
+def test_what_is_no_junit_does_not_validate(departing: Report) -> None:
+    text = junit(departing, Threshold())
+    for was, now in ((' name="commitlog"', ""), ("<testsuites ", '<testsuites skipped="0" '), (' tests="3"', "")):
+        assert was in text
+        assert not of_jenkins().is_valid(text.replace(was, now))
 
 
 # -- SARIF ---------------------------------------------------------------------------------------------------------
@@ -240,6 +260,10 @@ def test_reports_of_every_source_fit_their_schema(departing: Report) -> None:
         ({"outcome": "refused", "saw": {"end": 7}}, True),
         ({"saw": None, "outcome": None}, True),
         ({"saw": {"ends": 7}}, False),
+        ({"saw": {"end": True}}, True),
+        ({"action": "account", "args": {"number": 0, "sent": False}}, True),
+        ({"action": "account", "args": {"number": 0, "sent": 2}}, False),
+        ({"position": True}, False),
         ({"outcome": "perhaps"}, False),
         ({"action": "appends"}, False),
         ({"spec": "log"}, False),

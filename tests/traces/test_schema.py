@@ -165,14 +165,16 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
         ({"action": "appendix"}, "action is 'appendix', expected a step of queue: open, "),
         ({"args": {"number": 1}}, "args of append are number, expected number, count, position, size, tag"),
         ({"args": an_append()["args"] | {"start": 3}}, "args of append are number, count, position, size, tag, start,"),
-        ({"args": an_append()["args"] | {"size": "340"}}, "args.size: Input should be a valid integer"),
-        ({"args": an_append()["args"] | {"size": 340.0}}, "args.size: Input should be a valid integer"),
-        ({"args": an_append()["args"] | {"size": True}}, "args.size: Input should be a valid integer"),
-        ({"args": an_append()["args"] | {"size": 2**63}}, "args.size: Input should be less than"),
+        ({"args": an_append()["args"] | {"size": "340"}}, "args.size of append: Input should be a valid integer"),
+        ({"args": an_append()["args"] | {"size": 340.0}}, "args.size of append: Input should be a valid integer"),
+        ({"args": an_append()["args"] | {"size": 2**63}}, "args.size of append: Input should be less than"),
         ({"args": 5}, "args: Input should be a valid dictionary"),
         ({"action": "account", "args": {"number": 1, "sent": 7}}, "args.sent of account is 7, expected 1 or 0"),
         ({"action": "account", "args": {"number": 1, "sent": -1}}, "args.sent of account is -1, expected 1 or 0"),
         ({"position": None}, "position: Field required"),
+        ({"position": True}, "position: Input should be a valid integer"),
+        ({"action": "account", "args": {"number": 1, "sent": "yes"}}, "args.sent of account: Input should be a valid"),
+        ({"saw": {"end": "x"}}, "saw.end of append: Input should be a valid integer"),
         ({"position": -(2**63) - 1}, "position: Input should be greater than"),
         ({"outcome": "failed"}, "outcome: Input should be 'ok', 'refused', 'unknown' or 'inferred'"),
         ({"saw": {"end": 1, "positions": 2}}, "saw names positions, expected fields of queue: start, first, indexed"),
@@ -200,6 +202,24 @@ def test_null_is_the_same_as_left_out() -> None:
     assert Event.model_validate(wide) == Event(**an_append(saw={}))
 
 
+def test_truth_is_a_number(tmp_path: Path) -> None:
+    """Languages that tell the two apart write true and false; in NDJSON and Parquet they are 1 and 0."""
+    asked = {"action": "account", "args": {"number": 1, "sent": 1}}
+    told, truth = an_append(**asked, saw={"end": 1}), an_append(**asked, saw={"end": True})
+    truth = truth | {"args": {"number": 1, "sent": True}}
+    assert Event.model_validate(truth) == Event(**told)
+    path = tmp_path / "events.ndjson"
+    path.write_text("\n".join(map(json.dumps, [ndjson.HEADER, told, truth, told | {"args": truth["args"]}])) + "\n")
+    (first, second, third) = (event for batch in reading.read(path) for event in schema.to_events(batch))
+    assert first == second == third
+    column = pa.array([{"number": 1, "sent": True}], pa.struct([("number", pa.int64()), ("sent", pa.bool_())]))
+    batch = schema.from_events([Event(**told)])
+    with_truth = pa.RecordBatch.from_arrays(
+        [column if name == "args" else batch.column(name) for name in batch.schema.names], names=batch.schema.names
+    )
+    assert schema.sound(with_truth).equals(batch)
+
+
 HEADER_LINE = json.dumps(ndjson.HEADER)
 LINE = json.dumps(an_append())
 
@@ -222,7 +242,10 @@ LINE = json.dumps(an_append())
         (f"{HEADER_LINE}\n{'[' * 100_000}\n", "line 2: not JSON"),
         (f"{HEADER_LINE}\n{LINE.replace('17', 'NaN')}\n", "line 2: not JSON (expected value at column"),
         (f"{HEADER_LINE}\n{LINE.replace('17', '9' * 5000)}\n", "line 2: "),
-        (f"{HEADER_LINE}\n{LINE.replace('17', '17.0')}\n", "line 2: args.number: Input should be a valid integer"),
+        (
+            f"{HEADER_LINE}\n{LINE.replace('17', '17.0')}\n",
+            "line 2: args.number of append: Input should be a valid integer",
+        ),
         (f"{HEADER_LINE}\n{LINE.replace('T/0', chr(27) + '[31m')}\n", "line 2: not JSON"),
         (f"{HEADER_LINE}\n{'x' * (ndjson.LONGEST + 9)}\n", "line 2: "),
     ],
@@ -334,7 +357,7 @@ def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
         (
             columns_of(saw=pa.array(['{"end":1.5}', None, None])),
             OURS,
-            "row 0: saw.end: Input should be a valid integer",
+            "row 0: saw.end of append: Input should be a valid integer",
         ),
         (
             columns_of(saw=pa.array(['{"clock":1}', None, None])),
@@ -406,7 +429,7 @@ def test_a_wrong_line_of_a_compressed_file_is_told(
     with path.open("wb") as file, compressed.compressed(file, codec_of(path)) as out:
         out.write("".join(f"{line}\n" for line in lines).encode())
     for read in (reading.read, reading.coded):
-        with pytest.raises(Unreadable, match=r"line 52: args\.number: Input should be a valid integer"):
+        with pytest.raises(Unreadable, match=r"line 52: args\.number of append: Input should be a valid integer"):
             list(read(path))
     (stretch,) = reading.stretches(path, 100)
     assert (stretch.first, stretch.last, stretch.bytes) == (True, True, path.stat().st_size)

@@ -94,6 +94,14 @@ class PlainBlock:
         there = self.has(key)
         return Given(self.values[key], None if there.all() else there)
 
+    def distinct(self, key: int) -> tuple[list[str], Ints]:
+        """The texts of a key, each once, in the order of lines; and the index of every line's, -1 where it has none."""
+        index = np.empty(self.count, np.int32)
+        begins, ends = self.values[key], self.ends[key]
+        firsts = _distinct(self.data, begins, ends, self.there[key], index)
+        spans = zip(begins[firsts].tolist(), ends[firsts].tolist(), strict=True)
+        return [self.block[begin:end].decode() for begin, end in spans], index.astype(np.int64)
+
     def texts(self, key: int) -> pa.DictionaryArray[Any, Any]:
         """The texts of a key, each once, and the index of every line's; null where it has none."""
         index = np.empty(self.count, np.int32)

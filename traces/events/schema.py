@@ -42,7 +42,7 @@ from gapless.traces.events.event import (
     parsed,
     seen,
 )
-from gapless.traces.events.step_tables import Integer, Integers, StepTables, without_nulls
+from gapless.traces.events.step_tables import Integer, Integers, StepTables, numbers, without_nulls
 
 # -- one event -----------------------------------------------------------------------------------------------------
 
@@ -111,12 +111,14 @@ def _or(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _sentence(error: ValidationError) -> str:
-    """The first thing that is wrong."""
+def _sentence(error: ValidationError, action: Any) -> str:
+    """The first thing that is wrong; `action`: the step that the event names."""
     first = error.errors(include_url=False)[0]
     if "error" in first.get("ctx", {}):
         return str(first["ctx"]["error"])  # a sentence of our own
-    return f"{'.'.join(str(part) for part in first['loc']) or 'the event'}: {first['msg']}"
+    place = ".".join(str(part) for part in first["loc"]) or "the event"
+    of = f" of {action}" if len(first["loc"]) > 1 and isinstance(action, str) else ""
+    return f"{place}{of}: {first['msg']}"
 
 
 # -- many events ---------------------------------------------------------------------------------------------------
@@ -156,10 +158,11 @@ class EventSchema(StepTables):
             rows = [parsed(line) for line in lines]
             if not all(isinstance(row, dict) and row.keys() <= self.names for row in rows):
                 return None
-            columns = {name: pa.array([row.get(name) for row in rows]) for name in self.names - {"saw"}}
+            columns = {name: pa.array([row.get(name) for row in rows]) for name in self.names - {"saw", "args"}}
+            columns["args"] = pa.array([numbers(row.get("args")) for row in rows])
             saw = [row.get("saw") for row in rows]
             columns["saw"] = pa.array(
-                [None if fields is None else event.sorted_text(without_nulls(fields)) for fields in saw], pa.string()
+                [None if fields is None else event.sorted_text(numbers(fields)) for fields in saw], pa.string()
             )
             return self.sound(pa.RecordBatch.from_pydict(columns))
         except (ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException, NoEvent):
@@ -169,10 +172,13 @@ class EventSchema(StepTables):
         """The lines one by one, up to the first that is no event."""
         found = []
         for number, line in enumerate(lines):
+            given: Any = None
             try:
-                found.append(Event.model_validate(parsed(line), context=self.specs))
+                given = parsed(line)
+                found.append(Event.model_validate(given, context=self.specs))
             except ValidationError as error:
-                raise NoEvent(number, _sentence(error)) from error
+                action = given.get("action") if isinstance(given, dict) else None
+                raise NoEvent(number, _sentence(error, action)) from error
             except ValueError as error:
                 why = str(error).replace("line 1 column", "column")
                 raise NoEvent(number, f"not JSON ({why}), expected one event as an object") from error
@@ -279,7 +285,7 @@ class EventSchema(StepTables):
                 row["saw"] = seen(row["saw"])
             Event.model_validate(row, context=self.specs)
         except ValidationError as error:
-            return _sentence(error)
+            return _sentence(error, row["action"])
         except ValueError as error:
             return f"saw: not JSON ({error})"
         raise AssertionError(row)  # pragma: no cover - columns and objects would disagree
@@ -288,6 +294,8 @@ class EventSchema(StepTables):
 def _cast(column: pa.Array[Any], name: str, to: pa.DataType) -> pa.Array[Any]:
     """The same values in our type: other widths and dictionaries are welcome, other kinds are not."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_boolean(kind) and name.startswith("args."):
+        return column.cast(to)
     same = pa.types.is_integer if pa.types.is_integer(to) else is_text
     if not (same(kind) or pa.types.is_null(kind)):
         raise ValueError(f"column {name} is {column.type}, expected {to}")

@@ -24,8 +24,16 @@ def without_nulls(given: Any) -> Any:
     return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
+def numbers(given: Any) -> Any:
+    """Numbers by name, without nulls; true and false are 1 and 0, as languages that tell them apart write them."""
+    given = without_nulls(given)
+    if isinstance(given, dict) and any(isinstance(value, bool) for value in given.values()):
+        return {key: int(value) if isinstance(value, bool) else value for key, value in given.items()}
+    return given
+
+
 Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Integers = Annotated[dict[str, Integer], BeforeValidator(without_nulls)]
+Integers = Annotated[dict[str, Integer], BeforeValidator(numbers)]
 
 
 SAW = TypeAdapter(Integers)
@@ -182,7 +190,7 @@ def _texts_of(saw: Names) -> pa.Array[Any] | None:
     """What was seen, each as `sorted_text` has it; None where nothing was."""
     if not len(saw.dictionary):
         return None
-    texts = [sorted_text(without_nulls(seen(str(text)))) for text in saw.dictionary.to_pylist()]
+    texts = [sorted_text(numbers(seen(str(text)))) for text in saw.dictionary.to_pylist()]
     return pa.DictionaryArray.from_arrays(saw.indices, pa.array(texts, pa.string())).dictionary_decode()
 
 

@@ -20,7 +20,7 @@ from gapless.spec.catalog import Spec
 from gapless.traces.events.coded import Coded, Names, named
 from gapless.traces.events.event import OUTCOMES, ROWS, seen, sorted_text
 from gapless.traces.events.schema import OURS, EventSchema
-from gapless.traces.native import njit
+from gapless.traces.native import native
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.possible_states import Taken
 
@@ -299,15 +299,19 @@ def hashed(traces: Traces) -> Hashes:
     return found
 
 
-@njit(nogil=True, cache=True)
+_BASIS, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_SPREAD, _33 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(33)
+
+
+@native(lambda bounds, data, seed, found: len(found))  # noqa: ARG005
 def _hash(bounds: Any, data: Any, seed: Any, found: Any) -> None:
     """FNV-1a of `seed` and each name, and a last round that spreads it over all bits."""
-    begin = uint64(0xCBF29CE484222325)
+    begin = _BASIS
     for byte in seed:
-        begin = (begin ^ uint64(byte)) * uint64(0x100000001B3)
+        begin = (begin ^ uint64(byte)) * _PRIME
     for name in range(len(found)):
         mixed = begin
         for at in range(bounds[name], bounds[name + 1]):
-            mixed = (mixed ^ uint64(data[at])) * uint64(0x100000001B3)
-        mixed = (mixed ^ (mixed >> uint64(33))) * uint64(0xFF51AFD7ED558CCD)
-        found[name] = mixed ^ (mixed >> uint64(33))
+            mixed = (mixed ^ uint64(data[at])) * _PRIME
+        mixed = (mixed ^ (mixed >> _33)) * _SPREAD
+        found[name] = mixed ^ (mixed >> _33)

@@ -19,10 +19,11 @@ from gapless.spec.language import ASSUMED
 from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.batches import Batch, slices
 from gapless.traces.judging.columns import First, Traces
+from gapless.traces.judging.pictures import bitmap_of
 from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
 from gapless.traces.options import Options
 from gapless.traces.replay.event_rules import REFUSED, SEEN
-from gapless.traces.replay.exact import call, replay
+from gapless.traces.replay.exact import Departure, call, replay
 from gapless.traces.replay.kernels import EXACT, Ints, Replayed, kernel
 from gapless.traces.replay.possible_states import Departs, Replay, TooMany, Unpromised
 from gapless.traces.report import verdict_table
@@ -140,7 +141,7 @@ class Judge:
                     verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
                 moment += bool(suspects) and told.event[0] != same
                 same = told.event[0]
-                suspects.append(Suspect(at, replace(told, state=None), departs.also, moment))
+                suspects.append(_stateless(at, told, departs.also, moment))
                 if taken.outcome == "refused" or not replayed.take_over(taken, told.rule):
                     break
                 tally.taken_over[told.event[0]] = tally.taken_over.get(told.event[0], 0) + 1
@@ -186,8 +187,13 @@ class Judge:
             spec, options = traces.spec, self.options
             outcome = replay(spec, spec.initial, path, profile=options.profile, ignored=options.ignored)
             if outcome.departure:
-                return events[number:], Suspect(at, replace(outcome.departure, state=None))
+                return events[number:], _stateless(at, outcome.departure)
         return events[:0], None
+
+
+def _stateless(at: First, departure: Departure, also: tuple[str, ...] = (), moment: int = 0) -> Suspect:
+    """A suspect without the state, which may be large; what is drawn of it is drawn before."""
+    return Suspect(at, replace(departure, state=None), also, moment, bitmap_of(departure))
 
 
 def _with_others(suspects: list[Suspect]) -> list[Suspect]:

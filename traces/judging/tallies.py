@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from gapless.traces.judging.columns import First
 from gapless.traces.replay.exact import Departure
+from gapless.traces.report.values import Bitmap
 
 TRACES = 5  # traces named in a cluster of findings
 
@@ -26,6 +27,7 @@ class Suspect:
     departure: Departure | None = None
     also: tuple[str, ...] = ()
     moment: int = 0  # departures of a trace between which no other step was taken are of one moment
+    bitmap: Bitmap | None = None  # drawn where the state was at hand: it is too large to travel
 
     def moved(self, rows: int) -> Suspect:
         """The same, so many rows further on."""

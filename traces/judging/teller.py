@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gapless.spec.catalog import END, AnySpec, Spec, the
 from gapless.traces.judging.columns import First
+from gapless.traces.judging.pictures import Axis, swimlane_of
 from gapless.traces.judging.tallies import Cluster, Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
@@ -159,7 +160,15 @@ class Teller:
             needs=departure.because, otherwise=departure.otherwise, here=departure.here, story=lines,
             count=cluster.count,
             traces=list(dict.fromkeys(shown(suspect.at.trace) for suspect in cluster.first)),
+            picture=first.bitmap or swimlane_of(departure, self._axis()),
         )  # fmt: skip
+
+    def _axis(self) -> Axis:
+        """Where a picture shows a step: at its place in the file if that is known, otherwise by its number."""
+        if self.recorded.steps is None:
+            return Axis("event of the trace", lambda step: step.number)
+        kind, _ = self.recorded.place(0)
+        return Axis(f"{kind} of {shown(self.recorded.file)}", lambda step: self.recorded.place(step.number - 1)[1])
 
     def _asked(self) -> str:
         """What must be asked for again."""

@@ -256,7 +256,7 @@ def story(
     def at(event: Event, number: int) -> str:
         return call(departure.of, event) + (f" at {where(number)}" if where else "")
 
-    calls = [(at(step.event, step.number), _became_of(step)) for step in departure.steps]
+    calls = [(at(step.event, step.number), became_of(step)) for step in departure.steps]
     calls.append((at(departure.event, departure.number), departed(departure)))
     width = column(calls)
     lines = [title, ""]
@@ -278,7 +278,7 @@ def reasons(departure: Departure, also: Sequence[str] = ()) -> Iterator[str]:
     yield f"Otherwise {departure.otherwise}."
 
 
-def _became_of(step: StoryStep) -> str:
+def became_of(step: StoryStep) -> str:
     """What became of a step that led to a departure."""
     if step.outcome == "refused":
         return BROKER_REFUSED

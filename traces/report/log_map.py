@@ -17,6 +17,7 @@ FRAME = SimpleNamespace(width=1000, height=136, left=8, right=992, pin=14, top=4
 BOXES = 40  # files beyond that share a box
 BOX_GAP = 8  # closer boxes become one, and so on: a picture has a few hundred shapes at most
 STRETCH_GAP = 3
+LETTER = 7.4  # of a file's name
 PIN_GAP = 16
 
 
@@ -159,7 +160,9 @@ def _box(files: list[Mark], at: Callable[[int], float]) -> LogShape:
     title = first if len(files) == 1 else f"{label}: {first} to {last}"
     width = round(end - x, 1)
     held = size(sum(file.high - file.low for file in files))
-    return LogShape(x, width, "file", f"{title} ({held})", label if len(label) * 6.1 + 8 <= width else "", len(files))
+    return LogShape(
+        x, width, "file", f"{title} ({held})", label if len(label) * LETTER + 8 <= width else "", len(files)
+    )
 
 
 def _stretch(kind: str, marks: list[Mark], at: Callable[[int], float]) -> LogShape:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gapless.traces.report.charts import Chart
+from gapless.traces.report.drawings import Curve
+from gapless.traces.report.glossary import Term
 from gapless.traces.report.values import WORST, Report, VerdictName
 
 RowsByPart = Mapping[str, Sequence[Any]]
@@ -21,7 +23,7 @@ class SectionRow:
     """One row of a section, in several forms: a format chooses among them.
 
     `line`: a sentence · `cells`: numbers, in the order of the section's headings · `lines`: what else a terminal says
-    where there are few rows · `figures`: (number, what it counts) · `charts`: drawn where there are few rows.
+    where there are few rows · `figures`: (number, what it counts) · `charts`, `curves`: drawn where there are few rows.
     """
 
     source: str
@@ -32,6 +34,7 @@ class SectionRow:
     lines: tuple[str, ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
     charts: tuple[Chart, ...] = ()
+    curves: tuple[Curve, ...] = ()
 
     @property
     def texts(self) -> list[str]:
@@ -75,7 +78,7 @@ class Presentation:
     """How one kind of input is shown, with all that its source adds to a report.
 
     `parts`: the keys of its rows in JSON, there even when empty · `conforms`: what `gapless explain` says of a trace
-    that departs nowhere, its name made safe to show.
+    that departs nowhere, its name made safe to show · `terms`: its words that not every reader knows.
     """
 
     label: str
@@ -86,6 +89,7 @@ class Presentation:
         f"{trace} conforms: {report.counts.events:,} events.",
     )
     by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
+    terms: tuple[Term, ...] = ()
 
 
 PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}

@@ -34,11 +34,12 @@ ASCII = str.maketrans(
 )
 
 
-def text(report: Report, console: Console, *, verbose: bool = False) -> None:
+def text(report: Report, console: Console, *, verbose: bool = False, outcome: str = "") -> None:
     """Tell the report on a terminal or into a pipe; the verdict is the last line, and the stories are next to it.
 
-    `verbose`: every queue, every note, every story and every rule that was not exercised. Without it, long tables are
-    for terminals, for what conforms and for few rows. No line is wrapped: the width changes nothing.
+    `outcome`: what the check comes to, where that is not what the verdict says; it ends the last line. `verbose`:
+    every queue, every note, every story and every rule that was not exercised. Without it, long tables are for
+    terminals, for what conforms and for few rows. No line is wrapped: the width changes nothing.
     """
     report = wording.cleaned(report)
     shown = sections(report)
@@ -55,7 +56,10 @@ def text(report: Report, console: Console, *, verbose: bool = False) -> None:
         if part:
             for line in (*part, Text()):
                 _say(console, line)
-    _say(console, Text.assemble(_verdict(report.verdict), f": {wording.sentence(report, shown)}"))
+    _say(
+        console,
+        Text.assemble(_verdict(report.verdict), f": {wording.sentence(report, shown)}{outcome and f'; {outcome}'}"),
+    )
 
 
 def as_text(report: Report, *, verbose: bool = False) -> str:

@@ -87,6 +87,11 @@ class Threshold:
             if found := sum(self.fails(finding) for finding in report.findings if finding.severity == severity):
                 yield f"fails on {plural(found, severity, 'anomalies' if severity == 'anomaly' else '')}"
 
+    def outcome(self, report: Report) -> str:
+        """The same behind the exit code, in one line; nothing where the report's verdict says it all."""
+        told = ", ".join(self.told(report))
+        return told and f"exit code {self.exit_code(report)}: {told}"
+
     def exit_code(self, report: Report) -> int:
         """0 conforms, 1 departs, 2 unreadable, 3 inconclusive; 130 interrupted, whatever was found until then."""
         return INTERRUPTED if report.interrupted else EXIT_CODES[self.verdict(report)]

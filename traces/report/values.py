@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pkgutil import resolve_name
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_serializer, model_validator
 
@@ -38,6 +38,45 @@ class Where(Model):
     offset: int
 
 
+class LaneStep(Model):
+    """A step on a swimlane: in which lane, at which place of the axis."""
+
+    lane: str
+    at: int
+    call: str = Field(description="the step in the notation of stories")
+    becomes: str = Field(description="what it changed, or that it is not allowed")
+    departs: bool = False
+
+
+class Swimlane(Model):
+    """The life of one subject around its finding: every lane is something that happens to it, all on one axis."""
+
+    kind: Literal["swimlane"] = "swimlane"
+    axis: str = Field(description="what the places of the axis count")
+    lanes: list[str]
+    steps: list[LaneStep]
+
+
+class Bitmap(Model):
+    """What is written of a queue around its finding, number by number.
+
+    A letter of `cells` is a number from `first` on: `w` written, `t` taken by a worker, `g` given and not taken, `.`
+    not given.
+    """
+
+    kind: Literal["bitmap"] = "bitmap"
+    first: int
+    cells: str
+    marks: dict[str, int] = Field(
+        description="the queue's positions, by name: each is an exclusive end; `commit to`: that of the departing step"
+    )
+    gap: int | None = Field(default=None, description="the first number that is not written, if one behind it is")
+    asked: int | None = Field(default=None, description="the number that the step that departs names")
+
+
+Picture = Annotated[Swimlane | Bitmap, Field(discriminator="kind")]
+
+
 class Finding(Model):
     """One exemplar of a cluster (same rule, same way of breaking it), and how many there are of it."""
 
@@ -55,6 +94,7 @@ class Finding(Model):
     story: list[str] = Field(description="the shortest story, a line each; empty for most anomalies")
     count: int = 1
     traces: list[str] = Field(default=[], description="the first few traces of the cluster")
+    picture: Picture | None = Field(default=None, description="what a page draws beside the story")
 
 
 class SourceRow(Model):

@@ -103,6 +103,20 @@ def line_kind(number: int, line: str) -> LineKind:
     return "title" if number == 0 and " departs at " in line else ""
 
 
+STEP = re.compile(r"(\s+\d+\. .*?\S)(\s{3,})(\S.*)")
+
+
+def parted(line: str) -> tuple[str, str]:
+    """A line of a story in two: the step with the spaces behind it, and what became of it; other lines are whole."""
+    found = STEP.fullmatch(line)
+    return (found[1] + found[2], found[3]) if found else (line, "")
+
+
+def width_of_calls(lines: Iterable[str]) -> int:
+    """How wide the steps of a story are, in letters."""
+    return max((len(call) for call, became in map(parted, lines) if became), default=0)
+
+
 def some(names: Sequence[str]) -> str:
     """The first few names of a cluster."""
     return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

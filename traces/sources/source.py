@@ -69,8 +69,8 @@ class Source(Protocol):
     def recognise(self, path: Path) -> Path | None:
         """The folder or file to open, if the path names a recording of this kind. Raises OSError."""
 
-    def prepare(self, options: Options) -> None:
-        """Load what every check of this kind needs, before the clock starts and workers are forked."""
+    def prepare(self, found: Path, options: Options) -> None:
+        """Load what a check of what `recognise` found needs, before the clock starts and workers are forked."""
 
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
         """Open what `recognise` found; the report calls it `path`, and tasks write verdicts into `table`.

@@ -17,16 +17,17 @@ one, is called in the end.
 
 from __future__ import annotations
 
+import re
 import unittest
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import HealthCheck, Phase, event, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from gapless.properties.machines.side_by_side import SideBySide, StepMismatch, shortest
+from gapless.properties.machines.side_by_side import STORY, SideBySide, StepMismatch, shortest
 from gapless.properties.machines.stateful.dispatch_machine import DispatchMachine
 from gapless.properties.machines.stateful.likely_arguments import likely, values_near
 from gapless.properties.machines.stateful.log_machine import LogMachine
@@ -43,6 +44,18 @@ STORES: dict[str, type[SubjectMachine]] = {"log": LogMachine, "queue": QueueMach
 
 class Unhealthy(AssertionError):  # noqa: N818 - it names a finding.
     """A run that passed, and shows little: hardly any step was taken, or one never."""
+
+
+def _again(found: Exception, of: settings) -> str:
+    """How the case that fails is run again: here, and from what Hypothesis notes of it, elsewhere."""
+    lines = []
+    if of.derandomize or of.database is not None:
+        lines.append("Again: run this test once more; Hypothesis comes to the same.")
+    for one in getattr(found, "__notes__", ()):
+        if decorator := re.search(r"@(reproduce_failure\(.*\)) as a decorator", one):
+            lines += ["On another machine: from hypothesis import reproduce_failure, and for one run make the test by"]
+            lines += [f"{decorator[1]}(machine_for(…)).TestCase"]
+    return "\n".join(["", *lines])
 
 
 class _Case:
@@ -63,6 +76,7 @@ class _Case:
                 suppress_health_check=list(HealthCheck),
                 phases=[Phase.explicit, Phase.reuse, Phase.generate],
                 report_multiple_bugs=False,
+                print_blob=True,
             )
 
             def runTest(self) -> None:  # noqa: N802 - as unittest has it
@@ -73,8 +87,18 @@ class _Case:
                 try:
                     super().runTest()
                 except StepMismatch as found:
-                    raise shortest(kind.spec, kind.make, kind.profile, found).with_traceback(None) from None
+                    told = shortest(kind.spec, kind.make, kind.profile, found)
+                    told.add_note(_again(found, self.settings))
+                    raise told.with_traceback(None) from None
+                except Exception as error:
+                    if story := getattr(error, STORY, None):  # Hypothesis' own notes are numbers that it drew
+                        error.__notes__ = [story, _again(error, self.settings)]
+                    raise
                 kind.require_health()
+
+            # So that Hypothesis' plugin of pytest knows it, and shows its statistics; as in hypothesis.stateful.
+            runTest.is_hypothesis_test = True  # type: ignore[attr-defined]
+            runTest._hypothesis_state_machine_class = kind  # type: ignore[attr-defined] # noqa: SLF001
 
         TestCase.__name__ = TestCase.__qualname__ = kind.__name__
         return TestCase
@@ -96,6 +120,7 @@ class SpecMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.both = SideBySide(self.spec, type(self).make, self.profile)
+        self.reached: set[str] = set()
 
     @rule(data=st.data())
     def step(self, data: st.DataObject) -> None:
@@ -108,13 +133,19 @@ class SpecMachine(RuleBasedStateMachine):
             args = likely(self.spec, model, name, args, self.profile)
         took = self.both.offer((name, args))
         if took is not None:
-            event(f"{self.spec.name}.{name}", "taken" if took else "refused")
+            event(f"{self.spec.name}.{name} {'taken' if took else 'refused'}")
+            note("   ".join(self.both.story[-1]))
             self.offered[name] += 1
             self.taken[name] += took
+            if took:
+                self.reached.add(name)
 
     def teardown(self) -> None:
-        """The implementation is closed."""
+        """The implementation is closed. What Hypothesis observes of the case names the spec, and what it reached."""
         if hasattr(self, "both"):
+            event("spec", self.spec.name)
+            event("implementation", self.both.called)
+            event("steps reached", f"{len(self.reached)} of {len(self.steps)}")
             self.both.close()
 
     @classmethod

@@ -169,7 +169,8 @@ def test_text_json_and_page_tell_what_the_coordinator_did(tmp_path: Path) -> Non
     assert told.exit_code == 0
     sentence = "876 transactions began, at most 20 active at once; 1,033 requests ignored at the limit; 680 committed"
     assert sentence in told.stdout
-    assert sentence in page.read_text(encoding="utf-8")
+    drawn = page.read_text(encoding="utf-8")
+    assert all(f"<b>{figure}</b>" in drawn for figure in ("876", "1,033", "680"))
     found = json.loads(data.read_text(encoding="utf-8"))
     assert found["sources"][0]["kind"] == "pulsar-recording"
     assert found["coordinators"][0]["ignored"] == 1033

@@ -445,9 +445,10 @@ def test_what_belongs_to_another_op_is_not_read(tmp_path: Path, line: dict[str, 
 
 def test_keys_of_a_part_of_a_column_are_its_own() -> None:
     column = pa.array(["A", "B", None, "", "C"])
-    assert client_log._keys(column.slice(1)).tolist() == [digest(b"B"), 0, 0, digest(b"C")]
-    assert client_log._keys(column.slice(4)).tolist() == [digest(b"C")]
-    assert client_log._keys(column.slice(5)).tolist() == client_log._keys(pa.array([], pa.string())).tolist() == []
+    assert line_columns.keys_of(column.slice(1)).tolist() == [digest(b"B"), 0, 0, digest(b"C")]
+    assert line_columns.keys_of(column.slice(4)).tolist() == [digest(b"C")]
+    assert line_columns.keys_of(column.slice(5)).tolist() == []
+    assert line_columns.keys_of(pa.array([], pa.string())).tolist() == []
 
 
 def test_of_two_values_with_one_name_the_last_counts(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class EventFiles:
             return spooled(sys.stdin.buffer)
         return path if is_event_file(path) and path.is_file() else None
 
-    def prepare(self, options: Options) -> None:
+    def prepare(self, found: Path, options: Options) -> None:
         """As `Source` says: the kernels depend on the specs in the file."""
 
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says

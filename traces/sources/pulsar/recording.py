@@ -13,6 +13,7 @@ from gapless.spec.coordinator import Status
 from gapless.traces.engines.engine import Progress
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.sources.pulsar import RECORDING, history, requests
+from gapless.traces.sources.pulsar.activity import activity
 from gapless.traces.sources.pulsar.fitting import misfits
 from gapless.traces.sources.pulsar.history import SPEC, StepColumns
 from gapless.traces.sources.pulsar.joined import OK, REFUSED, Epoch, coordinators
@@ -67,6 +68,7 @@ def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: StepColumns)
     to = told.args[SPEC.arguments.index("to")]
     finished = (told.action == SPEC.codes["finish"]) & (told.outcome != REFUSED)
     active = np.cumsum((told.action == SPEC.codes["begin"]).astype(np.int64) - finished)
+    over_time = activity(told)
     return CoordinatorRow(
         source=shown(path),
         trace=trace,
@@ -78,6 +80,9 @@ def _numbers(path: Path, trace: str, epochs: Sequence[Epoch], told: StepColumns)
         timed_out=count("time_out"),
         rejected=int((told.outcome == REFUSED).sum()),
         most_active=int(active.max(initial=0)),
+        active=over_time.active,
+        limits=over_time.limits,
+        loaded=over_time.loads,
     )
 
 

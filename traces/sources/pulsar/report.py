@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from pydantic import Field
 
+from gapless.traces.report.drawings import Curve
+from gapless.traces.report.glossary import Term
 from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
 from gapless.traces.report.values import ReportRow
-from gapless.traces.report.wording import plural
+from gapless.traces.report.wording import figure, plural
 
 
 class CoordinatorRow(ReportRow):
@@ -25,12 +28,54 @@ class CoordinatorRow(ReportRow):
     timed_out: int = Field(description="of these, aborted by the coordinator's own clock")
     rejected: int = Field(description="records that were written, and answered with an error")
     most_active: int = Field(description="at once")
+    active: list[tuple[int, int, int]] = Field(
+        default=[], description="over time: line, active transactions, and those of them that had ended and came back"
+    )
+    limits: list[tuple[int, int]] = Field(default=[], description="line, and the limit that holds from there on")
+    loaded: list[tuple[int, int, int]] = Field(
+        default=[], description="line of a load, active transactions in it, and those of them that had ended before"
+    )
 
 
 def sections(parts: RowsByPart) -> list[Section]:
     """What recordings add to a report."""
-    rows = [SectionRow(row.source, row.trace, _done(row)) for row in parts["coordinators"]]
+    rows = [_row(row) for row in parts["coordinators"]]
     return [Section("coordinators", "What coordinators did", "coordinator", rows)]
+
+
+def _row(row: CoordinatorRow) -> SectionRow:
+    figures = (
+        figure(row.begun, "transaction began", "transactions began"),
+        figure(row.most_active, "active at most", "active at most"),
+        figure(row.ignored, "request ignored at the limit", "requests ignored at the limit"),
+        figure(row.committed, "committed", "committed"),
+        figure(row.aborted, "aborted", "aborted"),
+        figure(row.timed_out, "of them by the clock", "of them by the clock"),
+        figure(row.loads, "load"),
+        figure(row.rejected, "record rejected", "records rejected"),
+    )
+    return SectionRow(row.source, row.trace, _done(row), figures=figures, curves=tuple(_curves(row)))
+
+
+def _curves(row: CoordinatorRow) -> Iterator[Curve]:
+    """Active transactions over time, against the limit; those that had ended and came back are told apart."""
+    if len(row.active) > 1:
+        yield Curve(
+            "active",
+            "Active transactions and the limit",
+            "line",
+            "active",
+            "had ended, and came back" if any(back for _, _, back in row.active) else "",
+            row.active,
+            row.limits,
+            [
+                (
+                    line,
+                    f"loaded: {found:,} active, {back:,} of them had ended before" if found else "loaded: none active",
+                )
+                for line, found, back in row.loaded
+            ],
+        )
 
 
 def _done(row: CoordinatorRow) -> str:
@@ -43,4 +88,12 @@ def _done(row: CoordinatorRow) -> str:
     )
 
 
-PRESENTATION = Presentation("Pulsar recording", "line", ("coordinators",), sections)
+TERMS = (
+    Term("active", "begun, and neither committed nor aborted: it takes one of the limit's slots"),
+    Term("by the clock", "its life was over before anybody decided, so that the coordinator aborted it"),
+    Term("coordinator", "the part of a broker that begins transactions and decides them", ("coordinators",)),
+    Term("limit", "how many transactions may be active at once; who asks for more is not answered"),
+    Term("load", "a coordinator is started, and finds in its log what it knows", ("loads", "loaded")),
+    Term("rejected", "written to the log, and answered with an error"),
+)
+PRESENTATION = Presentation("Pulsar recording", "line", ("coordinators",), sections, terms=TERMS)

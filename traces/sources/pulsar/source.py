@@ -33,7 +33,7 @@ class Pulsar:
                 return None if b'"schema"' in file.read(64) else path.parent  # as a file of events begins
         return path if (path / RECORDING).is_file() and not (path / "commitlog").is_dir() else None
 
-    def prepare(self, options: Options) -> None:
+    def prepare(self, found: Path, options: Options) -> None:
         """As `Source` says: a recording is short, and its kernels load when they are needed."""
 
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:  # noqa: ARG002 - as `Source` says

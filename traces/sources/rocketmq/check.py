@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
+from gapless.traces.native import expecting
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere
 from gapless.traces.report.parts import Parts
@@ -28,6 +29,7 @@ from gapless.traces.sources.rocketmq.store.directory import (
     open_store,
     renewed,
 )
+from gapless.traces.sources.rocketmq.store.files import work_in
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.source import Beside
@@ -78,11 +80,12 @@ class StoreCheck:
         listed: bool = False,
         exported: bool = False,
     ) -> None:
-        tasks.load_more_kernels(store, options)
         self.path = path
         self.options = options
         self.listed = listed
         self.splits: Sequence[Split] = list(splits.splits(store, options.split))
+        with expecting(work_in(Path(file.path) for file in store.files)):
+            tasks.load_more_kernels(store, options)
         self.judge = StoreJudge(store, options, said, exported=exported)
 
     def task(self, engine: Engine) -> Task:  # noqa: ARG002 - as `Recording` says

@@ -67,6 +67,7 @@ def finding(
         story=story(departure, title=title, also=told, again=again),
         count=count,
         traces=[shown(t) for t in traces],
+        picture=found.picture,
     )
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from gapless.traces.report.charts import Chart, histogram, reached, span
+from gapless.traces.report.glossary import Term
 from gapless.traces.report.sections import Presentation, RowsByPart, Section, SectionRow
 from gapless.traces.report.values import Report, ReportRow, VerdictName
 from gapless.traces.report.wording import figure, plural
@@ -104,6 +105,7 @@ def sections(parts: RowsByPart) -> list[Section]:
             note="An acknowledged message must lie in the log where the answer says, unless it has expired since. What "
             "was never answered may lie there or not.",
         ),
+        Section("lag", "Queue lag", "store", list(_lags(parts["queues"])), caption="messages without an entry yet"),
         Section(
             "queues",
             "Queues",
@@ -114,6 +116,20 @@ def sections(parts: RowsByPart) -> list[Section]:
             detail=True,
         ),
     ]
+
+
+def _lags(rows: Sequence[QueueRow]) -> Iterator[SectionRow]:
+    """For each store whose queues lag behind its log: by how many messages, the longest first."""
+    behind: dict[str, list[tuple[str, int]]] = {}
+    for row in rows:
+        if row.end > row.indexed and row.verdict != "departs":  # of one that departs nobody knows
+            behind.setdefault(row.source, []).append((f"{row.topic}/{row.queue}", row.end - row.indexed))
+    for source, queues in behind.items():
+        queues.sort(key=lambda queue: (-queue[1], queue[0]))
+        total, unit = sum(lag for _, lag in queues), ("message", "messages")
+        said = f"{plural(total, *unit)} without an entry yet, in {plural(len(queues), 'queue')}"
+        chart = Chart("lag", "Queues", unit, "by the queue that has no entry for them", queues)
+        yield SectionRow(source, line=said, figures=(figure(total, *unit),), charts=(chart,))
 
 
 def _queue(row: QueueRow) -> SectionRow:
@@ -216,4 +232,20 @@ def conforms(report: Report, trace: str) -> Iterator[str]:
 
 
 PARTS = ("queues", "transactions", "clients")
-PRESENTATION = Presentation("RocketMQ store", "record", PARTS, sections, conforms, by_trace=False)
+TERMS = (
+    Term("back-check", "the broker asks a producer what became of its transaction", ("back-checks", "Back-checks")),
+    Term("commit log", "the one log of a store: every message of every queue, in the order in which they came"),
+    Term("cursor", "how far a reader is: what lies before it is done with", ("cursors",)),
+    Term("end", "exclusive: the first number that is not there"),
+    Term("entry", "what a queue holds of a message: its position in the log, its size, its tag", ("entries",)),
+    Term("final", "the message that a commit writes, for consumers to see", ("finals",)),
+    Term("half", "a message of a transaction that is not decided: no consumer sees it",
+        ("halves", "Halves")),
+    Term("lag", "messages that are in the log, and not yet in their queue"),
+    Term("mark", "a half number in an op", ("marks",)),
+    Term("op", "a record that names halves which are decided", ("ops",)),
+    Term("parked", "set aside after its last back-check: an operator decides"),
+    Term("put back", "written anew with a raised counter, since its producer did not answer"),
+    Term("undecided", "neither committed, nor rolled back, nor parked"),
+)  # fmt: skip
+PRESENTATION = Presentation("RocketMQ store", "record", PARTS, sections, conforms, by_trace=False, terms=TERMS)

@@ -32,11 +32,14 @@ class RocketMQ:
 
         return store_folder(path)
 
-    def prepare(self, options: Options) -> None:
-        """As `Source` says."""
+    def prepare(self, found: Path, options: Options) -> None:
+        """As `Source` says: it is compiled if the log is long."""
+        from gapless.traces.native import expecting  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.segments import tasks  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.store.files import work_in  # noqa: PLC0415 - see above
 
-        tasks.load_kernels(options)
+        with expecting(work_in((found / "commitlog").glob("*"))):
+            tasks.load_kernels(options)
 
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:
         """As `Source` says: settings and client log are found beside the store too."""

@@ -13,16 +13,22 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from gapless.traces.events.coded import text_codes
 from gapless.traces.events.plain_lines import PlainLines
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.sources.rocketmq.clients.line_columns import SCHEMA, RequestColumns, Requests, Truths, in_columns
+from gapless.traces.sources.rocketmq.clients.line_columns import (
+    SCHEMA,
+    ArrowRequests,
+    RequestColumns,
+    Requests,
+    Truths,
+    in_columns,
+    keys_of,
+)
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
     BATCH,
@@ -42,7 +48,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     row_of,
     what_is_wrong,
 )
-from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
+from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 BLOCK = 4 << 20  # bytes that are read at once
 LONGEST = 16 << 20  # bytes: a longer line is no request
@@ -196,7 +202,7 @@ def _by_line(path: Path, block: bytes, before: int, topics: dict[str, int]) -> _
             rows.append(row_of(LINE.validate_python(given), at + 1))
         except ValidationError as error:
             raise _unreadable(path, at, what_is_wrong(error, given)) from error
-    return _columns(RequestColumns(pa.RecordBatch.from_pylist(rows, SCHEMA)), topics)
+    return _columns(RequestColumns(ArrowRequests(pa.RecordBatch.from_pylist(rows, SCHEMA))), topics)
 
 
 def _unreadable(path: Path, before: int, what: str) -> Unreadable:
@@ -213,15 +219,15 @@ def _at_once(
     block: bytes, before: int, topics: dict[str, int], count: int | None = None, *, plain: bool = True
 ) -> _Found | None:
     """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
-    batch = in_columns(block, block.count(b"\n") if count is None else count, before, plain=plain)
-    parts = None if batch is None else RequestColumns(batch)
+    lines = in_columns(block, block.count(b"\n") if count is None else count, before, plain=plain)
+    parts = None if lines is None else RequestColumns(lines)
     return _columns(parts, topics) if parts is not None and _sound(parts) else None
 
 
 def _sound(parts: RequestColumns) -> bool:
     """Whether every row is what the models ask for: what they say of one line, for all of them at once."""
     return bool((parts.op >= 0).all()) and all(
-        test(parts.of(*ops))
+        not len(parts.of(*ops)) or test(parts.of(*ops))
         for test, ops in (
             (_sound_sends, (SEND, HALF, BATCH)),
             (_sound_singles, (SEND, HALF)),
@@ -234,12 +240,12 @@ def _sound(parts: RequestColumns) -> bool:
 
 
 def _sound_sends(rows: Requests) -> bool:
-    topic = rows.column("topic")
-    result = text_codes(rows.column("result"), RESULTS[:NONE])
-    queue, number = _ints(rows, "queue", -2), _ints(rows, "qoff")
+    topics, topic = rows.distinct("topic")
+    result = rows.codes("result", RESULTS[:NONE])
+    queue, number = rows.ints("queue", -2), rows.ints("qoff")
     return (
-        not topic.null_count
-        and "" not in topic.unique().to_pylist()
+        "" not in topics
+        and bool((topic >= 0).all())
         and bool((result >= 0).all())
         and bool(((queue >= -1) & (queue < 2**31)).all())
         and _within(rows, "qoff", 2**62)
@@ -250,7 +256,7 @@ def _sound_sends(rows: Requests) -> bool:
 def _sound_singles(rows: Requests) -> bool:
     return (
         _within(rows, "phys", 2**62)
-        and rows.column("places").null_count == len(rows)
+        and not rows.given("places").any()
         and _within(rows, "crc", 2**32)
         and _within(rows, "len", 2**31)
     )
@@ -261,18 +267,18 @@ def _sound_batches(rows: Requests) -> bool:
     each = pc.list_flatten(rows.column("places"))
     return (
         _within(rows, "n", 2**31, low=1, required=True)
-        and rows.column("phys").null_count == len(rows)
+        and not rows.given("phys").any()
         and all(
             pc.all(pc.equal(pc.list_value_length(rows.column(name)), count)).as_py() is not False
             for name in ("uniqs", "places")
         )
         and each.null_count == 0
-        and _between(each, 0, 2**62)
+        and (not len(each) or 0 <= pc.min(each).as_py() <= pc.max(each).as_py() < 2**62)
     )
 
 
 def _sound_ends(rows: Requests) -> bool:
-    result, decision = text_codes(rows.column("result"), RESULTS), text_codes(rows.column("decision"), DECISIONS)
+    result, decision = rows.codes("result", RESULTS), rows.codes("decision", DECISIONS)
     return (
         _sound_versions(rows)
         and bool(((result >= 0) & (decision >= 0)).all())
@@ -287,26 +293,22 @@ def _sound_checks(rows: Requests) -> bool:
 
 def _sound_versions(rows: Requests) -> bool:
     """Whether each row names a version of a half."""
-    return all(_within(rows, name, 2**62, required=True) for name in ("half", "phys")) and rows.column(
-        "places"
-    ).null_count == len(rows)
+    placed = all(_within(rows, name, 2**62, required=True) for name in ("half", "phys"))
+    return placed and not rows.given("places").any()
 
 
 def _sound_admins(rows: Requests) -> bool:
     rows = _resuming(rows)
-    return bool((text_codes(rows.column("result"), RESULTS[:NONE]) >= 0).all()) and all(
+    return bool((rows.codes("result", RESULTS[:NONE]) >= 0).all()) and all(
         resumed(message) is not None for message in _message_ids(rows)
     )
 
 
 def _within(rows: Requests, name: str, high: int, *, low: int = 0, required: bool = False) -> bool:
     """Whether the values of a column lie in `low:high`, and whether they are there at all, if required."""
-    column = rows.column(name)
-    return not (required and column.null_count) and _between(column, low, high)
-
-
-def _between(column: pa.Array[Any], low: int, high: int) -> bool:
-    values = column.drop_null().to_numpy(zero_copy_only=False)
+    if required and not rows.given(name).all():
+        return False
+    values = rows.ints(name, low)
     return not len(values) or bool(low <= values.min() and values.max() < high)
 
 
@@ -318,30 +320,34 @@ def _columns(parts: RequestColumns, topics: dict[str, int]) -> _Found:
 
 def _sends(rows: Requests, topics: dict[str, int]) -> Sends:
     """A row for each message. In a batch, numbers follow one another from that of the first."""
-    op = text_codes(rows.column("op"), OPS)
+    op = rows.codes("op", OPS)
     batch = op == BATCH
-    named, placed = _given(rows, "uniqs") & batch, _given(rows, "places")
-    many = np.where(named | placed, _ints(rows, "n", 1), 1)
-    row = np.repeat(np.arange(len(rows)), many)
-    key = np.where(batch, 0, _keys(rows.column("uniq")))[row]
-    key[named[row]] = _keys(_each(rows, "uniqs", named))
-    position = _ints(rows, "phys")[row]
-    position[placed[row]] = _each(rows, "places", placed).to_numpy(zero_copy_only=False)
-    result = text_codes(rows.column("result"), RESULTS).astype(np.int64)
-    first, answered = _ints(rows, "qoff"), result == OK
-    crc = np.where(batch, -1, _ints(rows, "crc"))
+    named, placed = rows.given("uniqs") & batch, rows.given("places")
+    many = np.where(named | placed, rows.ints("n", 1), 1)
+    row: Ints | slice = slice(None)
+    later: Ints | int = 0  # which message of its batch one is
+    if (named | placed).any():
+        row = np.repeat(np.arange(len(rows)), many)
+        later = np.arange(len(row)) - (np.cumsum(many) - many)[row]
+    key = np.where(batch, 0, rows.keys("uniq"))[row]
+    position = rows.ints("phys")[row]
+    if named.any():
+        key[named[row]] = keys_of(_each(rows, "uniqs", named))
+    if placed.any():
+        position[placed[row]] = _each(rows, "places", placed).to_numpy(zero_copy_only=False)
+    result = rows.codes("result", RESULTS)
+    first, answered = rows.ints("qoff"), result == OK
+    crc = np.where(batch, -1, rows.ints("crc"))
     return Sends(
-        line=_ints(rows, "line")[row],
+        line=rows.ints("line")[row],
         position=np.where(answered[row], position, -1),
-        number=np.where(
-            (answered & (first >= 0))[row], (first - np.cumsum(many) + many)[row] + np.arange(len(row)), -1
-        ),
-        count=np.where(batch & ~named & ~placed, _ints(rows, "n", 1), 1)[row],
+        number=np.where((answered & (first >= 0))[row], first[row] + later, -1),
+        count=np.where(batch & ~named & ~placed, rows.ints("n", 1), 1)[row],
         key=key,
         crc=np.where(crc >= 0, crc & 0x7FFFFFFF, -1)[row],  # a broker drops the top bit
-        length=np.where(batch, -1, _ints(rows, "len"))[row],
-        topic=_indexes(rows.column("topic"), topics)[row],
-        queue=_ints(rows, "queue")[row],
+        length=np.where(batch, -1, rows.ints("len"))[row],
+        topic=_indexes(rows, "topic", topics)[row],
+        queue=rows.ints("queue")[row],
         half=(op == HALF).astype(np.int64)[row],
         result=result[row],
     )
@@ -352,77 +358,49 @@ def _each(rows: Requests, name: str, having: Truths) -> pa.Array[Any]:
     return pc.list_flatten(rows.column(name).filter(pa.array(having)))
 
 
-def _indexes(column: pa.Array[Any], names: dict[str, int]) -> Ints:
-    """The index of every value in `names`, to which new ones are added."""
-    new = [str(name) for name in column.unique().to_pylist()]
-    for name in new:
-        names.setdefault(name, len(names))
-    index = np.array([names[name] for name in new], np.int64)
-    return index[text_codes(column, new)]
+def _indexes(rows: Requests, name: str, names: dict[str, int]) -> Ints:
+    """The index of every text of a column in `names`, to which new ones are added."""
+    texts, index = rows.distinct(name)
+    for text in texts:
+        names.setdefault(text, len(names))
+    return np.array([*(names[text] for text in texts), -1], np.int64)[index]
 
 
 def _ends(rows: Requests) -> Ends:
     return Ends(
-        line=_ints(rows, "line"),
-        key=_keys(rows.column("uniq")),
-        number=_ints(rows, "half"),
-        position=_ints(rows, "phys"),
-        decision=text_codes(rows.column("decision"), DECISIONS).astype(np.int64),
-        result=text_codes(rows.column("result"), RESULTS).astype(np.int64),
-        from_check=_filled(rows.column("from_check"), value=False).astype(np.int64),
+        line=rows.ints("line"),
+        key=rows.keys("uniq"),
+        number=rows.ints("half"),
+        position=rows.ints("phys"),
+        decision=rows.codes("decision", DECISIONS),
+        result=rows.codes("result", RESULTS),
+        from_check=rows.ints("from_check", 0),
     )
 
 
 def _checks(rows: Requests) -> Checks:
     return Checks(
-        line=_ints(rows, "line"),
-        key=_keys(rows.column("uniq")),
-        number=_ints(rows, "half"),
-        position=_ints(rows, "phys"),
-        times=_filled(rows.column("times").cast(pa.int64()), value=-1),
+        line=rows.ints("line"),
+        key=rows.keys("uniq"),
+        number=rows.ints("half"),
+        position=rows.ints("phys"),
+        times=rows.column("times").cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False),
     )
 
 
 def _resumes(admins: Requests) -> Resumes:
     rows = _resuming(admins)
     return Resumes(
-        line=_ints(rows, "line"),
+        line=rows.ints("line"),
         position=np.array([resumed(message) for message in _message_ids(rows)], np.int64),
-        result=text_codes(rows.column("result"), RESULTS).astype(np.int64),
+        result=rows.codes("result", RESULTS),
     )
 
 
 def _resuming(admins: Requests) -> Requests:
-    return admins.filter(_ints(admins, "request") == RESUME)
+    return admins.some(admins.ints("request") == RESUME)
 
 
 def _message_ids(rows: Requests) -> list[str | None]:
     """What they name."""
     return list(pc.struct_field(rows.column("ext"), "msgId").to_pylist())
-
-
-def _given(rows: Requests, name: str) -> Truths:
-    return rows.column(name).is_valid().to_numpy(zero_copy_only=False)
-
-
-def _ints(rows: Requests, name: str, missing: int = -1) -> Ints:
-    """A column of integers, `missing` where it says nothing."""
-    return _filled(rows.column(name), value=missing)
-
-
-def _filled(column: pa.Array[Any], *, value: Any) -> npt.NDArray[Any]:
-    filled: npt.NDArray[Any] = column.fill_null(value).to_numpy(zero_copy_only=False)
-    return filled
-
-
-def _keys(column: pa.Array[Any]) -> Ints:
-    """The digest of every text; 0 where there is none."""
-    texts = column.fill_null("")
-    _valid, ends, text = texts.buffers()
-    if not len(texts) or ends is None or text is None:
-        return np.zeros(len(texts), np.int64)
-    offsets = np.frombuffer(memoryview(ends), np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    data = np.frombuffer(memoryview(text), np.uint8)
-    data.flags.writeable = False  # kernels are compiled once for what may be written, and once more for what may not
-    found: Ints = digests(data, offsets.astype(np.int64))
-    return found

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
 from io import BytesIO
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from gapless.traces.events.coded import text_codes
-from gapless.traces.events.plain_lines import PlainLines, ValueKind
+from gapless.traces.events.plain_lines import PlainBlock, PlainLines, ValueKind
 from gapless.traces.sources.rocketmq.clients.request_lines import OPS
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.bytes import Ints, digests, digests_between
 
 Truths = npt.NDArray[np.bool_]
 
@@ -39,16 +41,20 @@ FIELDS: list[pa.Field[Any]] = [
     pa.field("request", pa.int64()),
     pa.field("ext", pa.struct([pa.field("msgId", pa.string())])),
 ]
-SCHEMA = pa.schema([*FIELDS, PLACES, pa.field("line", pa.int64())])
+LINE = "line"
+SCHEMA = pa.schema([*FIELDS, PLACES, pa.field(LINE, pa.int64())])
 
 
-def in_columns(block: bytes, count: int, before: int, *, plain: bool) -> pa.RecordBatch | None:
-    """So many lines as columns of `SCHEMA`, texts perhaps in dictionaries; None where anything is unusual.
+def in_columns(block: bytes, count: int, before: int, *, plain: bool) -> Requests | None:
+    """So many lines as columns; None where anything is unusual.
 
     `before`: how many lines come before them · `plain`: whether those that are plain are read by a kernel.
     """
-    batch = _plain(block, count, before) if plain else None
-    return _by_arrow(block, before) if batch is None else batch
+    read = _plain(block, count) if plain else None
+    if read is not None:
+        return PlainRequests(read, before)
+    batch = _by_arrow(block, before)
+    return None if batch is None else ArrowRequests(batch)
 
 
 # -- lines without lists -------------------------------------------------------------------------------------------
@@ -75,31 +81,14 @@ KINDS = {
 }
 PLAIN = PlainLines(KINDS, strange=True)
 NESTED = [name for name, kind in KINDS.items() if kind is ValueKind.NESTED]
-REPEATED = ("op", "result", "topic", "decision")  # texts of which there are few
 
 
-def _plain(block: bytes, count: int, before: int) -> pa.RecordBatch | None:
-    """Lines that are plain as columns of `SCHEMA`; None where one of them is not."""
+def _plain(block: bytes, count: int) -> PlainBlock | None:
+    """Lines that are plain; None where one of them is not."""
     read = PLAIN.read(block, count)
     if read is None or not read.utf8() or any(read.has(PLAIN.number[name]).any() for name in NESTED):
         return None
-    columns: dict[str, Any] = {}
-    for field in FIELDS:
-        number = PLAIN.number[field.name]
-        there = read.has(number)
-        if not there.any():
-            columns[field.name] = pa.nulls(count, field.type)
-        elif field.name in REPEATED:
-            columns[field.name] = read.texts(number)
-        elif KINDS[field.name] is ValueKind.TEXT:
-            columns[field.name] = read.every_text(number)
-        else:
-            values = read.integers(number)
-            of_type = values.astype(np.bool_) if KINDS[field.name] is ValueKind.TRUTH else values
-            columns[field.name] = pa.array(of_type, mask=None if there.all() else ~there)
-    columns["places"] = pa.nulls(count, PLACES.type)
-    columns["line"] = pa.array(np.arange(before + 1, before + 1 + count))
-    return pa.RecordBatch.from_pydict(columns)
+    return read
 
 
 # -- any lines -----------------------------------------------------------------------------------------------------
@@ -156,44 +145,187 @@ def _parsed(lines: bytes, numbers: Ints, *, lists: bool) -> pa.Table:
 # -- sorted out ----------------------------------------------------------------------------------------------------
 
 
-class RequestColumns:
-    """The rows of a batch, sorted out by what they tell of: each column of each part is made when it is asked for."""
+class Requests(ABC):
+    """Lines, or some of them, in columns: each is made when it is asked for."""
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.batch = batch
-        self.op = text_codes(batch.column("op"), OPS)
-        self._parts: dict[tuple[int, ...], Requests] = {}
-
-    def of(self, *ops: int) -> Requests:
-        """The rows that tell of these."""
-        if ops not in self._parts:
-            mine = np.isin(self.op, ops)
-            alike = [part for part in self._parts.values() if np.array_equal(part.mine, mine)]
-            self._parts[ops] = alike[0] if alike else Requests(self.batch, mine)
-        return self._parts[ops]
-
-
-class Requests:
-    """Some rows of a batch."""
-
-    def __init__(self, batch: pa.RecordBatch, mine: Truths) -> None:
-        self.mine = mine
-        self._batch = batch
+    def __init__(self, mine: Truths) -> None:
+        self._mine = mine
         self._count = int(mine.sum())
-        self._columns: dict[str, pa.Array[Any]] = {}
 
     def __len__(self) -> int:
         return self._count
 
+    def some(self, chosen: Truths) -> Self:
+        """Some of these lines."""
+        mine = self._mine.copy()
+        mine[mine] = chosen
+        return self._of(mine)
+
+    @abstractmethod
+    def _of(self, mine: Truths) -> Self:
+        """Of all lines those that are `mine`."""
+
+    @abstractmethod
+    def given(self, name: str) -> Truths:
+        """The lines that say something of this."""
+
+    @abstractmethod
+    def ints(self, name: str, missing: int = -1) -> Ints:
+        """A column of integers, or of truths; `missing` where a line says nothing."""
+
+    @abstractmethod
+    def distinct(self, name: str) -> tuple[list[str], Ints]:
+        """The texts of a column, each once, and the index of every line's; -1 where it says nothing."""
+
+    @abstractmethod
+    def keys(self, name: str) -> Ints:
+        """The digest of every text in a column; 0 where a line says nothing."""
+
+    @abstractmethod
     def column(self, name: str) -> pa.Array[Any]:
-        """One column of them."""
+        """A column with the type that it has in `SCHEMA`: for lists, and what is rare."""
+
+    def codes(self, name: str, known: Sequence[str]) -> Ints:
+        """The index of every text in `known`; -1 where it is not among them."""
+        return _codes(*self.distinct(name), known)
+
+
+def _codes(texts: Sequence[str], index: Ints, known: Sequence[str]) -> Ints:
+    """What stands for each text by its index in `known`."""
+    of_each = np.array([*(known.index(text) if text in known else -1 for text in texts), -1], np.int64)
+    return of_each[index]
+
+
+class RequestColumns:
+    """Lines sorted out by what they tell of."""
+
+    def __init__(self, lines: Requests) -> None:
+        self._lines = lines
+        self.op = lines.codes("op", OPS)
+        self._parts: dict[tuple[int, ...], Requests] = {}
+
+    def of(self, *ops: int) -> Requests:
+        """Those that tell of these."""
+        if ops not in self._parts:
+            wanted = np.isin(np.arange(len(OPS) + 1), ops)  # the last one is that of none, -1
+            self._parts[ops] = self._lines.some(wanted[self.op])
+        return self._parts[ops]
+
+
+class PlainRequests(Requests):
+    """Lines that a kernel has read."""
+
+    def __init__(self, read: PlainBlock, before: int) -> None:
+        super().__init__(np.ones(read.count, np.bool_))
+        self._read, self._before = read, before
+        self._rows: slice | Ints = slice(None)
+        self._texts: dict[str, tuple[list[str], Ints]] = {}  # of all lines
+
+    def _of(self, mine: Truths) -> Self:
+        some = copy(self)
+        Requests.__init__(some, mine)
+        some._rows = slice(None) if len(some) == len(mine) else np.flatnonzero(mine)  # noqa: SLF001 - its own kind
+        return some
+
+    def given(self, name: str) -> Truths:
+        """As `Requests` says."""
+        if name == PLACES.name:
+            return np.zeros(len(self), np.bool_)
+        return self._read.has(PLAIN.number[name])[self._rows]
+
+    def ints(self, name: str, missing: int = -1) -> Ints:
+        """As `Requests` says."""
+        if name == LINE:
+            return np.arange(self._before + 1, self._before + 1 + self._read.count)[self._rows]
+        values, there = self._read.integers(PLAIN.number[name])[self._rows], self.given(name)
+        return values if there.all() else np.where(there, values, missing)
+
+    def distinct(self, name: str) -> tuple[list[str], Ints]:
+        """As `Requests` says."""
+        texts, index = self._distinct(name)
+        mine = index[self._rows]
+        if np.count_nonzero(mine >= 0) == np.count_nonzero(index >= 0):
+            return texts, mine
+        used, firsts = np.unique(mine, return_index=True)
+        order = [int(number) for number in used[np.argsort(firsts)] if number >= 0]
+        place = np.full(len(texts) + 1, -1, np.int64)
+        place[order] = np.arange(len(order))
+        return [texts[number] for number in order], place[mine]
+
+    def _distinct(self, name: str) -> tuple[list[str], Ints]:
+        if name not in self._texts:
+            self._texts[name] = self._read.distinct(PLAIN.number[name])
+        return self._texts[name]
+
+    def codes(self, name: str, known: Sequence[str]) -> Ints:
+        """As `Requests` says."""
+        return _codes(*self._distinct(name), known)[self._rows]
+
+    def keys(self, name: str) -> Ints:
+        """As `Requests` says."""
+        number = PLAIN.number[name]
+        begins, ends = self._read.values[number][self._rows], self._read.ends[number][self._rows]
+        return digests_between(self._read.data, np.ascontiguousarray(begins), np.ascontiguousarray(ends))
+
+    def column(self, name: str) -> pa.Array[Any]:
+        """As `Requests` says."""
+        kind = SCHEMA.field(name).type
+        found: pa.Array[Any]
+        if not self.given(name).any():
+            found = pa.nulls(len(self), kind)
+        elif pa.types.is_string(kind):
+            found = self._read.every_text(PLAIN.number[name]).filter(pa.array(self._mine))
+        else:
+            found = pa.array(self.ints(name), mask=~self.given(name)).cast(kind)
+        return found
+
+
+class ArrowRequests(Requests):
+    """Lines that a library has read."""
+
+    def __init__(self, batch: pa.RecordBatch, mine: Truths | None = None) -> None:
+        super().__init__(np.ones(len(batch), np.bool_) if mine is None else mine)
+        self._batch = batch
+        self._columns: dict[str, pa.Array[Any]] = {}
+
+    def _of(self, mine: Truths) -> Self:
+        return type(self)(self._batch, mine)
+
+    def given(self, name: str) -> Truths:
+        """As `Requests` says."""
+        return self.column(name).is_valid().to_numpy(zero_copy_only=False)
+
+    def ints(self, name: str, missing: int = -1) -> Ints:
+        """As `Requests` says."""
+        found: Ints = self.column(name).cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
+        return found
+
+    def distinct(self, name: str) -> tuple[list[str], Ints]:
+        """As `Requests` says."""
+        encoded = self.column(name).dictionary_encode()
+        index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return [str(text) for text in encoded.dictionary.to_pylist()], index
+
+    def keys(self, name: str) -> Ints:
+        """As `Requests` says."""
+        return keys_of(self.column(name))
+
+    def column(self, name: str) -> pa.Array[Any]:
+        """As `Requests` says."""
         if name not in self._columns:
-            column = self._batch.column(name)
-            self._columns[name] = column if self._count == len(column) else column.filter(pa.array(self.mine))
+            column: pa.Array[Any] = self._batch.column(name)
+            self._columns[name] = column if len(self) == len(column) else column.filter(pa.array(self._mine))
         return self._columns[name]
 
-    def filter(self, mine: Truths) -> Requests:
-        """Some of these rows."""
-        chosen = self.mine.copy()
-        chosen[chosen] = mine
-        return Requests(self._batch, chosen)
+
+def keys_of(column: pa.Array[Any]) -> Ints:
+    """The digest of every text; 0 where there is none."""
+    texts = column.fill_null("")
+    _valid, ends, text = texts.buffers()
+    if not len(texts) or ends is None or text is None:
+        return np.zeros(len(texts), np.int64)
+    offsets = np.frombuffer(memoryview(ends), np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.frombuffer(memoryview(text), np.uint8)
+    data.flags.writeable = False  # kernels are compiled once for what may be written, and once more for what may not
+    found: Ints = digests(data, offsets.astype(np.int64))
+    return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from gapless.spec.catalog import State
 from gapless.traces.replay.exact import Departure, Event, named
+from gapless.traces.report.values import Picture
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.report import ClientRow
 from gapless.traces.sources.rocketmq.segments.splits import Split
@@ -29,6 +30,7 @@ class Breach:
     position: int
     departure: Departure
     detail: str = ""  # what else a reader should know
+    picture: Picture | None = None
 
     @property
     def spec(self) -> str:
@@ -161,9 +163,11 @@ class JudgedStore:
             self.leave_untold(rule)
         return enough
 
-    def find(self, trace: str, position: int, departure: Departure, detail: str = "") -> Breach:
+    def find(
+        self, trace: str, position: int, departure: Departure, detail: str = "", picture: Picture | None = None
+    ) -> Breach:
         """Add a departure."""
-        breach = Breach(trace, position, departure, detail)
+        breach = Breach(trace, position, departure, detail, picture)
         self.breaches.append(breach)
         return breach
 

@@ -16,8 +16,10 @@ import numpy as np
 
 from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.building import STEPS
+from gapless.traces.judging.pictures import Axis, lived, swimlane_of
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Event, Outcome, life, named, replay
+from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
+from gapless.traces.report.values import Picture
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
@@ -220,12 +222,23 @@ class JoinedTransactions:
             if broken == UNASKED:  # no record tells of a rollback
                 number = named("transaction", outcome.departure.event)["number"]
                 position = int(outcome.departure.state.positions[number])
-            self.judged.tell(self._name_of(rows), position, outcome.departure)
+            if not self.judged.is_told_enough(broken):
+                self.judged.find(
+                    self._name_of(rows),
+                    position,
+                    outcome.departure,
+                    picture=self._life_of(outcome.departure, events, positions),
+                )
         if unsure:
             self.judged.inconclusive.append(
                 f"{unsure:,} acknowledged commits have no final, and the broker did not stop in order: the "
                 "finals are lost, or this is a copy of a running broker, older than its client log"
             )
+
+    def _life_of(self, departure: Departure, events: Sequence[Event], positions: Sequence[int]) -> Picture | None:
+        """The transaction's life as a swimlane, on an axis of bytes of the log."""
+        axis = Axis("byte of the log", lambda step: int(positions[step.number - 1]))
+        return swimlane_of(departure, axis, lived(departure, events[: departure.number - 1], self.options))
 
     def _list(self, rows: Ints, broken: str | None, outcome: Outcome, positions: Sequence[int] = ()) -> None:
         """Write down that a transaction departs, or that it cannot be decided."""

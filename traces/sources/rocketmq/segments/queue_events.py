@@ -14,7 +14,7 @@ import numpy.typing as npt
 from gapless.spec.catalog import SPECS
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
-from gapless.traces.native import njit
+from gapless.traces.native import native, njit
 from gapless.traces.replay.exact import Event
 from gapless.traces.sources.rocketmq.segments.splits import Columns
 from gapless.traces.sources.rocketmq.store import file_access
@@ -152,7 +152,7 @@ def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
     return QueueCut(order, starts, *kept)
 
 
-@numba.njit(nogil=True, cache=True)
+@native(lambda _rows, count, _subjects: count, arrays=True)
 def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
     """The first `count` rows in pieces."""
     order, bounds = _by_subject(rows, count, subjects)
@@ -194,7 +194,7 @@ def _by_subject(rows: Ints, count: int, subjects: int) -> tuple[Ints, Ints]:
     return order, starts
 
 
-@numba.njit(nogil=True, cache=True)
+@native(lambda _rows, pieces, *_, extended: len(pieces.order), arrays=True)  # noqa: ARG005
 def pair(
     rows: Ints, pieces: QueueCut, entries: Bytes, bounds: Ints, action: npt.NDArray[np.int8], args: Ints,
     codes: QueueCodes, into: QueueArguments, *, extended: bool,

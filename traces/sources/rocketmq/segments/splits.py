@@ -240,7 +240,7 @@ class SplitReader:
             return None
         self.window.read(at, at + min(max(header.body, 0), LARGEST) + 2 * SLACK)
         for v2 in (header.magic == records.MAGIC_V2,) if header.known else (False, True):
-            size = int(records.measure(self.window.data, 0, self.window.have, v2))
+            size = int(records.length_of(self.window.data, 0, self.window.have, v2))
             fits = size == header.size
             if size >= records.SMALLEST and (fits or begins(self.file, at + size)):
                 return scan.Forced(at, size, int(header.known), int(fits), v2)

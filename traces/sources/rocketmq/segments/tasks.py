@@ -170,7 +170,7 @@ def load_kernels(options: Options) -> None:
     habits = scan.Habits(np.zeros(1, np.int64), CRC_TABLES, no, no, no)
     scan.scan(view, scan.NOT_FORCED, columns.room, habits)
     scan.find_start(view)
-    records.measure(view.data, 0, 0, no)
+    records.length_of(view.data, 0, 0, no)
     load_queue_kernels()
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import zlib
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numba import uint32, uint64
 
-from gapless.traces.native import njit
+from gapless.traces.native import by_library, native, njit
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -58,6 +57,21 @@ def u16(b: Bytes, p: int) -> int:
     return (np.int64(b[p]) << 8) | np.int64(b[p + 1])
 
 
+@by_library(u32)
+def _u32(b: Bytes, p: int) -> int:
+    return np.uint32(int.from_bytes(b[p : p + 4], "big"))
+
+
+@by_library(i32)
+def _i32(b: Bytes, p: int) -> int:
+    return np.int64(int.from_bytes(b[p : p + 4], "big", signed=True))
+
+
+@by_library(i64)
+def _i64(b: Bytes, p: int) -> int:
+    return np.int64(int.from_bytes(b[p : p + 8], "big", signed=True))
+
+
 @njit(inline="always")
 def _le32(b: Bytes, p: int) -> int:
     return (
@@ -90,6 +104,11 @@ def crc31(b: Bytes, p: int, n: int, t: npt.NDArray[np.uint32]) -> int:
         c = t[0, (c ^ uint32(b[p])) & m] ^ (c >> uint32(8))
         p += 1
     return np.int64((c ^ uint32(0xFFFFFFFF)) & uint32(0x7FFFFFFF))
+
+
+@by_library(crc31)
+def _crc31(b: Bytes, p: int, n: int, _tables: npt.NDArray[np.uint32]) -> int:
+    return np.int64(zlib.crc32(b[p : p + max(n, 0)]) & 0x7FFFFFFF)
 
 
 @njit
@@ -125,9 +144,23 @@ def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
 
 
 @njit(inline="always")
-def _turned(x: int, by: int) -> int:
-    """The 64 bits of `x`, turned left."""
-    return (x << uint64(by)) | (x >> uint64(64 - by))
+def _word(b: Bytes, p: int, n: int) -> int:
+    """Up to eight bytes, least significant first."""
+    w = uint64(0)
+    for k in range(n):
+        w |= uint64(b[p + k]) << uint64(8 * k)
+    return w
+
+
+@by_library(_word)
+def _word_by_library(b: Bytes, p: int, n: int) -> int:
+    return np.uint64(int.from_bytes(b[p : p + n], "little"))
+
+
+# Numbers of 64 bits, for a sum with any other would be none.
+_FIRST, _SECOND, _STEP = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F), np.uint64(0x52DCE729)
+_THIRD, _FOURTH, _FIVE = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(5)
+_27, _31, _33, _37 = np.uint64(27), np.uint64(31), np.uint64(33), np.uint64(37)
 
 
 @njit
@@ -147,28 +180,31 @@ def digest(b: Bytes, p: int, e: int) -> int:
         return np.int64(0)
     h = uint64(e - p)
     while p < e:
-        w = uint64(0)
-        if p + 8 <= e:
-            for k in range(8):
-                w |= uint64(b[p + k]) << uint64(8 * k)
-        else:
-            for k in range(e - p):
-                w |= uint64(b[p + k]) << uint64(8 * k)
-        w = _turned(w * uint64(0x87C37B91114253D5), 31) * uint64(0x4CF5AD432745937F)
-        h = _turned(h ^ w, 27) * uint64(5) + uint64(0x52DCE729)
+        w = (_word(b, p, 8) if p + 8 <= e else _word(b, p, e - p)) * _FIRST
+        h ^= ((w << _31) | (w >> _33)) * _SECOND
+        h = ((h << _27) | (h >> _37)) * _FIVE + _STEP
         p += 8
-    h = (h ^ (h >> uint64(33))) * uint64(0xFF51AFD7ED558CCD)
-    h = (h ^ (h >> uint64(33))) * uint64(0xC4CEB9FE1A85EC53)
-    h ^= h >> uint64(33)
-    return np.int64(h) if h != uint64(0) else np.int64(1)
+    h = (h ^ (h >> _33)) * _THIRD
+    h = (h ^ (h >> _33)) * _FOURTH
+    h ^= h >> _33
+    return np.int64(h) if h != 0 else np.int64(1)
 
 
-@numba.njit(nogil=True, cache=True)
+@native(lambda _data, offsets: len(offsets), arrays=True)
 def digests(data: Bytes, offsets: Ints) -> Ints:
     """The digest of each text in a column: text `i` is `data[offsets[i] : offsets[i + 1]]`."""
     found = np.empty(len(offsets) - 1, np.int64)
     for i in range(len(found)):
         found[i] = digest(data, offsets[i], offsets[i + 1])
+    return found
+
+
+@native(lambda _data, begins, _ends: len(begins), arrays=True)
+def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
+    """The digest of each text `data[begins[i] : ends[i]]`."""
+    found = np.empty(len(begins), np.int64)
+    for i in range(len(found)):
+        found[i] = digest(data, begins[i], ends[i])
     return found
 
 

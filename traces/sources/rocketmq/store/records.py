@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import njit
+from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, is_name, u16, u32
 from gapless.traces.sources.rocketmq.store.names import PROPERTY_CRC, UNIQ_KEY, as_bytes
 
@@ -113,7 +113,7 @@ def parts(b: Bytes, p: int, v2: bool) -> RecordParts:
     return RecordParts(flags, time, body, topic, topic_end, low, low + u16(b, topic_end))
 
 
-@njit(cache=True)
+@njit
 def measure(b: Bytes, p: int, e: int, v2: bool) -> int:
     """The length of the record at `p` by its parts, or 0 where they reach beyond `e`."""
     if p + SMALLEST > e:
@@ -131,6 +131,12 @@ def measure(b: Bytes, p: int, e: int, v2: bool) -> int:
         return np.int64(0)
     at += 2 + u16(b, at)
     return np.int64(at - p) if at <= e else np.int64(0)
+
+
+@native(lambda *_: 0)
+def length_of(b: Bytes, p: int, e: int, v2: bool) -> int:
+    """`measure`, for one record."""
+    return measure(b, p, e, v2)
 
 
 _SEAL_NAME = as_bytes(PROPERTY_CRC)
@@ -207,7 +213,7 @@ def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int]:
     return begin, end, np.int64(u32(b, p + 8)), np.int64(i32(b, r.body - 4))
 
 
-@njit(nogil=True, cache=True)
+@native(lambda _b, places, _keys: len(places))
 def find_keys(b: Bytes, places: Ints, keys: Ints) -> None:
     """Of each record at `places` of `b`: digest of UNIQ_KEY, CRC and length of the body, into `keys` [3, records]."""
     for i in range(len(places)):
@@ -215,7 +221,7 @@ def find_keys(b: Bytes, places: Ints, keys: Ints) -> None:
         keys[0, i], keys[1, i], keys[2, i] = digest(b, low, high), crc, length
 
 
-@njit(nogil=True, cache=True)
+@native(lambda _b, places, _spans: len(places))
 def find_names(b: Bytes, places: Ints, spans: Ints) -> None:
     """Where the UNIQ_KEY of each record at `places` of `b` lies, as begin and end, into `spans` [2, records]."""
     for i in range(len(places)):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import uint64
 
-from gapless.traces.native import njit
+from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
@@ -140,7 +140,7 @@ class _Routing(NamedTuple):
     offset_end: int
 
 
-@njit(nogil=True, cache=True)
+@native(lambda view, *_: (view.stop - view.begin) >> 8)
 def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, int, int]:
     """Read records as long as they begin before `view.stop`. Returns why it ended, where, and bytes needed.
 
@@ -340,15 +340,18 @@ def _item(b: Bytes, p: int, e: int) -> tuple[int, bool]:
     return p, slash
 
 
+_BASIS, _PRIME, _29 = np.uint64(14695981039346656037), np.uint64(1099511628211), np.uint64(29)
+
+
 @njit
 def _subject_of(
     b: Bytes, p: int, e: int, queue: int, subjects: Ints, table: Ints, names: Bytes, used: Ints
 ) -> int:  # fmt: skip
     """The row of (topic `b[p:e]`, `queue`) in `subjects`, made where it is new; -1 where there is no room."""
-    h = uint64(14695981039346656037) ^ uint64(queue)
+    h = _BASIS ^ uint64(queue)
     for i in range(p, e):
-        h = (h ^ uint64(b[i])) * uint64(1099511628211)
-    h ^= h >> uint64(29)
+        h = (h ^ uint64(b[i])) * _PRIME
+    h ^= h >> _29
     key = np.int64(h)
     mask = len(table) - 1
     slot = np.int64(h & uint64(mask))
@@ -379,7 +382,7 @@ def _subject_of(
     return np.int64(s)
 
 
-@njit(nogil=True, cache=True)
+@native(lambda view: (view.stop - view.begin) >> 5)
 def find_start(view: View) -> int:
     """The first place in `begin:stop` where a record or the file's blank begins, or -1.
 

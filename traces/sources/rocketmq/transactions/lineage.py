@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from gapless.spec.checkpoint import How
-from gapless.traces.native import njit
+from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.clients.evidence import (
     CLIENT_KEY,
     CLIENT_NUMBER,
@@ -80,7 +79,7 @@ def key_marks(rows: Ints) -> None:
     _key_marks(rows, halves[np.argsort(rows[NUMBER, halves], kind="stable")])
 
 
-@njit(nogil=True, cache=True)
+@native(lambda rows, _halves: rows.shape[1])
 def _key_marks(rows: Ints, halves: Ints) -> None:
     """`halves`: rows by rising number."""
     for i in range(rows.shape[1]):
@@ -182,7 +181,7 @@ class LineageWork(NamedTuple):
     into: TransactionArguments
 
 
-@numba.njit(nogil=True, cache=True)
+@native(lambda work: len(work.order), arrays=True)
 def events_of(w: LineageWork) -> None:
     """The events of many transactions."""
     n = 0

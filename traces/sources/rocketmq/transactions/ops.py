@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
-from gapless.traces.native import njit
+from gapless.traces.native import native
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -136,7 +135,7 @@ def _replay_cursors(
     )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
+@native(lambda _rows, chosen, *_: len(chosen))
 def _half_events(
     rows: Ints, chosen: Ints, resolved: Ints, codes: CursorCodes, into: CursorArguments,
     starts: Ints, action: npt.NDArray[np.int8], args: Ints,
@@ -255,7 +254,7 @@ def judge_ops(rows: Ints, terms: Terms) -> Judgement:
     )
 
 
-@numba.njit(nogil=True, cache=True)
+@native(lambda rows, *_: rows.shape[1], arrays=True)
 def _op_events(
     rows: Ints, ops: Ints, codes: OpCodes, into: OpArguments,
     starts: Ints, action: npt.NDArray[np.int8], args: Ints, reach: Ints,

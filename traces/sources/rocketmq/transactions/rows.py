@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import uint64
 
-from gapless.traces.native import njit
+from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store import names
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, i64, is_name, number_in, u32
 from gapless.traces.sources.rocketmq.store.names import as_bytes
@@ -61,17 +61,20 @@ _IMMUNITY = as_bytes("CHECK_IMMUNITY_TIME_IN_SECONDS")
 _TAGS = as_bytes("TAGS")
 
 
+_GOLDEN, _HALF_A_WORD, _ONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(32), np.uint64(1)
+
+
 @njit(inline="always")
 def _mixed(h: int, x: int) -> int:
     """`h` with `x` mixed into it."""
-    h = (uint64(h) ^ uint64(x)) * uint64(0x9E3779B97F4A7C15)
-    return h ^ (h >> uint64(32))
+    h = (uint64(h) ^ uint64(x)) * _GOLDEN
+    return h ^ (h >> _HALF_A_WORD)
 
 
 @njit(inline="always")
 def _target(topic: int, queue: int) -> int:
     """What stands for a topic, given by its digest, and a queue of it."""
-    return np.int64(_mixed(uint64(topic), uint64(queue) + uint64(1)))
+    return np.int64(_mixed(uint64(topic), uint64(queue) + _ONE))
 
 
 class _Given(NamedTuple):
@@ -90,7 +93,7 @@ class _Given(NamedTuple):
     total: int  # digest of those that a half keeps for life
 
 
-@njit(nogil=True, cache=True)
+@native(lambda _b, _base, places, *_: len(places))
 def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tuple[int, int]:
     """Append the rows of the records at `places` of `b`, and say how many rows there are then.
 

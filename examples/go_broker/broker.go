@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const entryBytes = 12 // of an entry of a queue: where its message lies, and how long it is
+
+// Broker appends messages to one log. Workers write an entry for each into its queue, several at a queue at once.
+type Broker struct {
+	mutex    sync.Mutex // of the log, its end, and the numbers that messages get
+	log      *os.File
+	end      int64
+	queues   []*Queue
+	jobs     chan job
+	workers  sync.WaitGroup
+	recorder *Recorder
+	fault    string
+}
+
+// Queue is what consumers read: the entries before `committed`.
+type Queue struct {
+	name      string
+	file      *os.File
+	scanned   int // the number that the next message gets; under the lock of the log
+	mutex     sync.Mutex
+	written   map[int]bool // entries that are in the file, from `committed` on
+	committed int          // consumers see the entries before
+	flushed   int          // the entries before are on disk
+}
+
+// job is an entry to be written.
+type job struct {
+	queue    *Queue
+	number   int
+	position int64
+	size     int
+}
+
+// Open makes a broker with empty queues in a folder.
+func Open(folder string, queues, workers int, recorder *Recorder, fault string) (*Broker, error) {
+	log, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{log: log, jobs: make(chan job, 4), recorder: recorder, fault: fault}
+	overlap := 0 // 1 where several workers may be at one queue
+	if workers > 1 {
+		overlap = 1
+	}
+	for n := range queues {
+		name := fmt.Sprintf("orders/%d", n)
+		file, err := os.Create(filepath.Join(folder, fmt.Sprintf("queue-%d", n)))
+		if err != nil {
+			return nil, err
+		}
+		b.queues = append(b.queues, &Queue{name: name, file: file, written: map[int]bool{}})
+		recorder.Step(name, "open", Fields{"number": 0, "overlap": overlap}, "ok", nil)
+	}
+	for range workers {
+		b.workers.Add(1)
+		go b.work()
+	}
+	return b, nil
+}
+
+// Send appends a message, and returns its number in the queue.
+func (b *Broker) Send(queue int, body []byte) (int, error) {
+	q := b.queues[queue]
+	b.mutex.Lock()
+	if _, err := b.log.WriteAt(body, b.end); err != nil {
+		b.mutex.Unlock()
+		return 0, err
+	}
+	next := job{q, q.scanned, b.end, len(body)}
+	b.end += int64(len(body))
+	q.scanned++
+	b.recorder.Step(q.name, "scan", Fields{"number": next.number}, "ok", Fields{"scanned": q.scanned})
+	b.mutex.Unlock()
+	if b.fault == "drop" {
+		select {
+		case b.jobs <- next:
+		default: // no worker is free: the entry is never written
+		}
+	} else {
+		b.jobs <- next
+	}
+	return next.number, nil
+}
+
+// work writes entries until there are no more.
+func (b *Broker) work() {
+	defer b.workers.Done()
+	for next := range b.jobs {
+		q := next.queue
+		q.mutex.Lock()
+		b.recorder.Step(q.name, "take", Fields{"number": next.number}, "ok", nil)
+		q.mutex.Unlock()
+		time.Sleep(time.Duration(rand.Intn(50)) * time.Microsecond) // as if entries were larger: some overtake others
+		var entry [entryBytes]byte
+		binary.BigEndian.PutUint64(entry[:], uint64(next.position))
+		binary.BigEndian.PutUint32(entry[8:], uint32(next.size))
+		if _, err := q.file.WriteAt(entry[:], int64(next.number)*entryBytes); err != nil {
+			panic(err) // nothing was promised yet: the next start writes it
+		}
+		b.commit(q, next.number)
+	}
+}
+
+// commit says that an entry is written, and lets consumers see all entries before the first that is not.
+func (b *Broker) commit(q *Queue, number int) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.written[number] = true
+	b.recorder.Step(q.name, "write", Fields{"number": number}, "ok", nil)
+	to := q.committed
+	for q.written[to] {
+		delete(q.written, to)
+		to++
+	}
+	if b.fault == "gap" && number >= to {
+		to = number + 1 // whoever is the last shows what others have not written yet
+	}
+	if to > q.committed {
+		q.committed = to
+		b.recorder.Step(q.name, "commit", Fields{"to": to}, "ok", Fields{"committed": q.committed})
+	}
+}
+
+// Flush puts the entries that consumers see on disk. It waits no longer than `patience` before it says that nobody
+// knows whether they are; then the disk is let finish, so that one flush of a queue runs at a time.
+func (b *Broker) Flush(q *Queue, patience time.Duration) bool {
+	q.mutex.Lock()
+	to := q.committed
+	q.mutex.Unlock()
+	done := make(chan error, 1)
+	go func() { done <- q.file.Sync() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			panic(err) // after a failed fsync nobody knows what a second one says
+		}
+		q.mutex.Lock()
+		q.flushed = to
+		b.recorder.Step(q.name, "flush", Fields{"to": to}, "ok", Fields{"flushed": q.flushed})
+		q.mutex.Unlock()
+		return true
+	case <-time.After(patience):
+		q.mutex.Lock()
+		b.recorder.Step(q.name, "flush", Fields{"to": to}, "unknown", nil)
+		q.mutex.Unlock()
+		<-done
+		return false
+	}
+}
+
+// Close ends in order: nobody sends any more, every entry is written, every queue is on disk. Then it is at rest.
+func (b *Broker) Close() error {
+	close(b.jobs)
+	b.workers.Wait()
+	for _, q := range b.queues {
+		b.Flush(q, time.Hour)
+		b.recorder.Step(q.name, "end", Fields{}, "ok", Fields{"committed": q.committed, "flushed": q.flushed})
+		if err := q.file.Close(); err != nil {
+			return err
+		}
+	}
+	return b.log.Close()
+}

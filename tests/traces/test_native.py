@@ -1,0 +1,186 @@
+"""What is compiled says what its text says, by Python; and it is compiled once there is enough to do."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless import check
+from gapless.traces import native
+from gapless.traces.native import Native, by_python, expecting
+from gapless.traces.replay.kernels import Loop
+from gapless.traces.sources.rocketmq.store import bytes as of_bytes
+from gapless.traces.sources.rocketmq.store import records, scan
+from gapless.traces.sources.rocketmq.transactions import rows
+from tests.support.night import by_day
+from tests.support.rocketmq import damage
+from tests.support.rocketmq.damage import Fault, Pick, name_of
+from tests.support.rocketmq.recordings import copy_of, recording, recording_with_client
+
+# -- word by word ----------------------------------------------------------------------------------------------------
+
+TEXTS = st.binary(max_size=40) | st.text(max_size=12).map(str.encode) | st.integers(0, 10**19).map(lambda n: b"%d" % n)
+
+
+@given(TEXTS, st.integers(0, 40), st.integers(0, 40))
+def test_each_word_means_the_same(text: bytes, begin: int, end: int) -> None:
+    data = np.frombuffer(text + bytes(16), np.uint8)
+    begin, end = sorted((min(begin, len(text)), min(end, len(text))))
+    number = [of_bytes.u16, of_bytes.u32, of_bytes.i32, of_bytes.i64]
+    for word in (*number, of_bytes.java_hash, of_bytes.digest, of_bytes.number_in, records.value_end):
+        args = (begin,) if word in number else (begin, end)
+        assert same(word, data, *args), word
+    assert same(of_bytes.crc31, data, begin, end - begin, of_bytes.CRC_TABLES)
+    assert of_bytes.crc31(data, begin, end - begin, of_bytes.CRC_TABLES) == zlib.crc32(text[begin:end]) & 0x7FFFFFFF
+    assert same(of_bytes.is_name, data, begin, end, scan.TAGS)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))
+def test_each_mixture_is_the_same(one: int, other: int) -> None:
+    assert same(rows._target, np.int64(one), np.int64(other))
+    assert same(rows._mixed, np.uint64(one & (2**64 - 1)), np.int64(other))
+
+
+def same(word: Any, *args: Any) -> bool:
+    """Whether native code and Python give one answer."""
+    with np.errstate(over="ignore"):
+        plain = by_python(word)(*map(native._plain, args))
+    found = word(*args)
+    return bool(tuple(found) == tuple(plain) if isinstance(found, tuple) else int(found) == int(plain))
+
+
+# -- whole stores ----------------------------------------------------------------------------------------------------
+
+
+def judged(path: Path) -> dict[str, Any]:
+    """All that a report says, but for how long it took."""
+    return check([path]).model_dump(exclude={"seconds"})
+
+
+def by_both(path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a check says where all is compiled, and it says the same where nothing is."""
+    compiled = judged(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Native, "__call__", Native.by_python)
+        assert judged(path) == compiled
+    return compiled
+
+
+@pytest.mark.parametrize("name", ["lmq", "pop_retry", "odd_clients", "immunity"])
+def test_a_recording_is_judged_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert by_both(recording(name), monkeypatch)["verdict"] == "conforms"
+
+
+def test_so_is_one_with_its_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert by_both(recording_with_client("midlife"), monkeypatch)["verdict"] == "conforms"
+
+
+@pytest.mark.parametrize("fault", by_day(damage.FAULTS, 1 / 2), ids=name_of)
+def test_a_damaged_store_is_judged_alike(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    damaged = copy_of("varied 1", tmp_path)
+    fault(damaged, Pick("any", fault.__name__))
+    assert by_both(damaged, monkeypatch)["verdict"] == "departs"
+
+
+def test_bytes_at_random_are_judged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(1)
+    for turn in range(12):
+        store = copy_of("varied 2", tmp_path / str(turn))
+        path = rng.choice(sorted((store / "commitlog").iterdir()))
+        content = bytearray(path.read_bytes())
+        for _ in range(rng.randrange(1, 30)):
+            content[rng.randrange(min(len(content), 20_000))] = rng.choice((0, 1, 2, 44, 255, rng.randrange(256)))
+        path.write_bytes(content)
+        by_both(store, monkeypatch)
+
+
+# -- when it is compiled ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where no check ever ran."""
+    monkeypatch.setattr(Native, "_is_kept", lambda _self: False)
+    monkeypatch.setattr(Native, "few", 100)
+
+
+class Compiled:
+    """In place of machine code, which would not say that it was it."""
+
+    @staticmethod
+    def py_func(_count: int) -> str:
+        """Its text."""
+        return "by Python"
+
+    def __call__(self, _count: int) -> str:
+        """As if it were compiled."""
+        return "compiled"
+
+
+def asked() -> Native[[int], str]:
+    """A function that says who ran it."""
+    return Native(Compiled(), lambda count: count)
+
+
+@pytest.mark.usefixtures("nothing_kept")
+def test_little_is_not_compiled_and_much_is() -> None:
+    function = asked()
+    assert [function(60), function(40), function(1), function(0)] == ["by Python"] * 2 + ["compiled"] * 2
+
+
+@pytest.mark.usefixtures("nothing_kept")
+def test_it_is_compiled_at_once_where_much_is_ahead() -> None:
+    with expecting(100):
+        assert asked()(0) == "by Python"
+    with expecting(101):
+        assert asked()(0) == "compiled"
+
+
+def test_what_was_kept_is_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Native, "few", 100)
+    monkeypatch.setattr(Native, "_is_kept", lambda _self: True)
+    assert asked()(1) == "compiled"
+
+
+def test_it_is_known_what_was_kept() -> None:
+    of_bytes.digests(np.zeros(8, np.uint8), np.array([0, 8]))  # compiled, and kept
+    assert of_bytes.digests._is_kept()
+    never = native.native(lambda count: count)(_never)
+    assert not never._is_kept()
+
+
+def _never(count: int) -> int:
+    return count
+
+
+def test_a_small_store_compiles_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Native, "_is_kept", lambda _self: False)
+    monkeypatch.setattr(Native, "few", 25_000)
+    monkeypatch.setattr(Loop, "few", 1 << 60)
+    for module in (scan, records, rows):
+        for one in vars(module).values():
+            if isinstance(one, Native):
+                monkeypatch.setattr(one, "_is_ready", False)
+                monkeypatch.setattr(one, "_seen", 0)
+                monkeypatch.setattr(one, "compiled", only_by_python(one.compiled))
+    assert check([copy_of("varied 1", tmp_path)]).verdict == "conforms"
+
+
+def only_by_python(compiled: Any) -> Any:
+    """A function that was compiled, and fails where it is called so."""
+
+    class Fails:
+        py_func = compiled.py_func
+
+        def __call__(self, *_args: Any) -> None:
+            """Nobody should."""
+            pytest.fail("native code is called")
+
+    return Fails()

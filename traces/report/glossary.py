@@ -1,0 +1,63 @@
+"""Words that a page explains where they stand and once more at its end: for who reads a report without our docs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+
+class Term(NamedTuple):
+    """A word, what it means in a sentence without its end, and its other forms."""
+
+    word: str
+    meaning: str
+    forms: tuple[str, ...] = ()
+
+
+COMMON = (
+    Term("anomaly", "a step that the design forbids and real brokers lawfully take: counted, and no accusation",
+        ("anomalies",)),
+    Term("conforms", "every rule that could be asked is kept"),
+    Term("departs", "a step was taken that the spec does not allow, and so were none of what it promises"),
+    Term("event", "one step of a broker, written down: which step, with which arguments", ("events",)),
+    Term("hazard", "sound now, and broken by the broker's next start", ("hazards",)),
+    Term("inconclusive", "the evidence does not suffice: neither a pass nor an accusation"),
+    Term("profile", "whose known deviations are anomalies; strict allows none"),
+    Term("rule", "one condition that a step needs, with an id that no rewording changes", ("rules",)),
+    Term("step", "one thing that a broker does, such as appending a record", ("steps",)),
+    Term("story", "the fewest steps that show a finding, in their order", ("stories",)),
+    Term("taken over", "a step that was refused, and then assumed, so that what follows is judged by itself"),
+    Term("trace", "the events of one subject, such as a queue, in the order in which they took effect", ("traces",)),
+    Term("unreadable", "this input cannot be judged at all"),
+    Term("violation", "a rule that is broken", ("violations",)),
+)  # fmt: skip
+
+
+class Glossary:
+    """The terms that a page may meet, and those that it met."""
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self.terms = {term.word: term for term in terms}
+        self.known = {form: term for term in self.terms.values() for form in (term.word, *term.forms)}
+        longest = sorted(self.known, key=len, reverse=True)
+        self.pattern = re.compile(rf"\b({'|'.join(map(re.escape, longest))})\b")
+        self.met = {"rule", "step", "story", "trace"}
+
+    def explained(self, text: str) -> Markup:
+        """The text with every term in it marked, and its meaning at hand."""
+        parts: list[str] = []
+        for number, part in enumerate(self.pattern.split(text)):
+            if number % 2:
+                term = self.known[part]
+                self.met.add(term.word)
+                parts.append(f'<abbr title="{escape(term.meaning)}">{escape(part)}</abbr>')
+            else:
+                parts.append(str(escape(part)))
+        return Markup("".join(parts))  # noqa: S704 - every part of it is escaped above
+
+    def used(self) -> list[Term]:
+        """The terms that were met, by name."""
+        return [self.terms[word] for word in sorted(self.met)]

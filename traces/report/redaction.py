@@ -1,0 +1,206 @@
+"""A report without names: topics, groups, keys, hosts and client ids become keyed hashes, everywhere.
+
+A word stays if it is one of our own, which is known from the texts of the specs and of what judges; a number stays; so
+does what a story says in its own notation, for steps hold integers alone. Every other word is replaced, whether it is
+known for a name or not, so that a text which is added later cannot let a name through. What a report has as a name is
+replaced though it be a word of ours.
+
+The same name has the same hash throughout, and under the same key in every report. Hashes are BLAKE2b, keyed: without
+the key nobody can try out names.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.report.values import WORST, Bitmap, Finding, Report, ReportRow, Swimlane
+
+TOKEN = re.compile(r"\w(?:[\w.@%$~#-]*\w)?")
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:ms|s|h|d|kB)?")
+SUFFIX = re.compile(r"\.(?:ndjson|jsonl|parquet|json|conf|gz|zst|bak)$")
+OURS = re.compile(r"commitlog|tc\d+|[A-Z0-9]+(?:_[A-Z0-9]+)+")
+"""Names that are no secret: those that we give to traces, and, if they are words of ours, system topics of brokers."""
+
+# Lines of a story that hold nothing but steps, values and the words of a spec.
+NOTATION = re.compile(r"\s*\d+\. \w+\(|Here: |\w+ needs: |Not so: |Otherwise |[\d,]+ of [\d,]+ events ")
+LONG = 6  # digits of a name that is a number: such a one is replaced wherever it stands
+OF_A_NAME = r"(?:--trace |^|\b(?:transaction|trace|queue|coordinator|in|called|of topic|{specs}) )"
+
+
+def new_key() -> str:
+    """A key that nobody knows."""
+    return secrets.token_hex(16)
+
+
+def redacted(report: Report, key: str) -> Report:
+    """The report without names. Its verdict, its counts and its places are as they were."""
+    return Redactor(report, key).report()
+
+
+class Redactor:
+    """What is replaced in one report, and by what. `more`: names beside those that the report has."""
+
+    def __init__(self, report: Report, key: str, more: Sequence[str] = ()) -> None:
+        self.given = report
+        self.key = hashlib.sha256(key.encode()).digest()
+        self.names = {
+            token for name in (*_names(report), *more) for token in (*TOKEN.findall(name), name) if _is_secret(token)
+        }
+        self.odd = sorted((n for n in self.names if not TOKEN.fullmatch(n) and "/" not in n), key=len, reverse=True)
+        words = "|".join(map(re.escape, {*SPECS, *(finding.spec for finding in report.findings)}))
+        before = OF_A_NAME.replace("{specs}", words)
+        self.short = re.compile(rf"(?P<before>{before})(?P<name>\d{{1,{LONG - 1}}})(?![\d,])")
+
+    def hashed(self, name: str) -> str:
+        """What stands for a name."""
+        return "n" + hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=self.key, digest_size=5).hexdigest()
+
+    def name(self, name: str) -> str:
+        """A name as a whole: of a trace, a topic, a file. Its parts are replaced one by one: `orders/3` keeps its 3."""
+        if NUMBER.fullmatch(name) and name in self.names:
+            return self.hashed(name)
+        return self.text(name)
+
+    def text(self, text: str) -> str:
+        """Any text with the names in it replaced."""
+        for name in self.odd:
+            text = text.replace(name, self.hashed(name))
+        text = self.short.sub(self._short, text)
+        return TOKEN.sub(self._token, text)
+
+    def line(self, line: str) -> str:
+        """A line of a story."""
+        return line if NOTATION.match(line) else self.text(line)
+
+    def line_of_file(self, line: str) -> str:
+        """A line of a .story file: those for people hold names."""
+        return f"# {self.line(line[2:])}" if line.startswith("# ") else line
+
+    def _short(self, found: re.Match[str]) -> str:
+        name = found["name"]
+        return found["before"] + (self.hashed(name) if name in self.names else name)
+
+    def _token(self, found: re.Match[str]) -> str:
+        token = found[0]
+        if token in self.names and not (NUMBER.fullmatch(token) and len(token) < LONG):
+            return self._replaced(token)
+        known = NUMBER.fullmatch(token) or _is_ours(token) or token in self.given.coverage or self._is_hash(token)
+        return token if known else self._replaced(token)
+
+    def _replaced(self, token: str) -> str:
+        suffix = SUFFIX.search(token)
+        stem = token[: suffix.start()] if suffix else token
+        return self.hashed(stem) + (suffix[0] if suffix else "")
+
+    def _is_hash(self, token: str) -> bool:
+        return re.fullmatch("n[0-9a-f]{10}", token) is not None and token not in self.names
+
+    # -- the report ----------------------------------------------------------------------------------------------------
+
+    def report(self) -> Report:
+        """All of it."""
+        given = self.given
+        return given.model_copy(
+            update={
+                "sources": [
+                    source.model_copy(
+                        update={
+                            "path": self.text(source.path),
+                            "reasons": [*map(self.text, source.reasons)],
+                            "notes": [*map(self.text, source.notes)],
+                        }
+                    )
+                    for source in given.sources
+                ],
+                "findings": [*map(self._finding, given.findings)],
+                "not_exercised": [*map(self.text, given.not_exercised)],
+                "parts": {part: [*map(self._row, rows)] for part, rows in given.parts.items()},
+                "marks": [
+                    mark.model_copy(update={"source": self.text(mark.source), "label": self.text(mark.label)})
+                    for mark in given.marks
+                ],
+                "life": [*map(self.line, given.life)],
+            }
+        )
+
+    def _finding(self, finding: Finding) -> Finding:
+        where = finding.where.model_copy(update={"file": self.text(finding.where.file)})
+        return finding.model_copy(
+            update={
+                "trace": self.name(finding.trace),
+                "source": self.text(finding.source),
+                "where": where,
+                "message": self.text(finding.message),
+                "story": [*map(self.line, finding.story)],
+                "traces": [*map(self.name, finding.traces)],
+                "picture": self._picture(finding.picture),
+            }
+        )
+
+    def _picture(self, picture: Swimlane | Bitmap | None) -> Swimlane | Bitmap | None:
+        if isinstance(picture, Swimlane):
+            return picture.model_copy(update={"axis": self.text(picture.axis)})
+        return picture
+
+    def _row(self, row: ReportRow) -> ReportRow:
+        return row.model_copy(update={name: self._value(getattr(row, name)) for name in type(row).model_fields})
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return value if value in WORST else self.name(value)
+        if isinstance(value, dict):
+            return {self._value(key): self._value(item) for key, item in value.items()}
+        return [self._value(item) for item in value] if isinstance(value, list) else value
+
+
+def _names(report: Report) -> Iterator[str]:
+    """What a report has as a name: of traces, and in the rows of its sources. A path is none: its words may be ours."""
+    for finding in report.findings:
+        yield from (finding.trace, *finding.traces)
+    for rows in report.parts.values():
+        for row in rows:
+            for name in type(row).model_fields:
+                value = getattr(row, name)
+                if name not in ("source", "path", "verdict") and isinstance(value, str):
+                    yield value
+
+
+def _is_secret(name: str) -> bool:
+    """Whether something that is known for a name is to be replaced."""
+    return not (OURS.fullmatch(name) and (_is_ours(name) or name.startswith("tc")))
+
+
+def _is_ours(token: str) -> bool:
+    """Whether a word is one of ours, alone or in the plural."""
+    word = token.lower()
+    return word in vocabulary() or word.removesuffix("s") in vocabulary() or re.fullmatch(r"tc\d+", token) is not None
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Every word of our own texts, small: what specs, sources and reports say, without docstrings."""
+    rooms = [Path(__file__).parents[1], *(Path(spec.module.__file__ or "").parent for spec in SPECS.values())]
+    files = sorted({path for room in dict.fromkeys(rooms) for path in room.rglob("*.py")})
+    steps = frozenset(f"{spec.name}.{action}" for spec in SPECS.values() for action in spec.actions)
+    return steps | frozenset(word.lower() for path in files for text in _texts(path) for word in TOKEN.findall(text))
+
+
+def _texts(path: Path) -> Iterable[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name.replace("_", " ")
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):  # fields of states, members of enums
+            yield node.id

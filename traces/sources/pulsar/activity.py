@@ -1,0 +1,79 @@
+"""How many transactions of a coordinator were active, over the lines of a recording; in a few hundred numbers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.spec.coordinator import Status
+from gapless.traces.sources.pulsar.history import SPEC, StepColumns
+from gapless.traces.sources.pulsar.joined import REFUSED
+from gapless.traces.sources.pulsar.lines import Ints
+
+POINTS = 160  # of a curve: of the steps between two, the most active moment is kept
+LOADS = 40  # of one coordinator that are marked
+
+
+class Activity(NamedTuple):
+    """A curve, by line of the recording.
+
+    `active`: line, active transactions, and how many of them had ended and came back · `limits`: line, limit that holds
+    from there on · `loads`: line, transactions that came back, and how many of them had ended before.
+    """
+
+    active: list[tuple[int, int, int]]
+    limits: list[tuple[int, int]]
+    loads: list[tuple[int, int, int]]
+
+
+def activity(told: StepColumns) -> Activity:
+    """The curve of one coordinator, whose steps stand in their order."""
+    action, number = told.action, told.args[SPEC.arguments.index("number")]
+    taken = told.outcome != REFUSED
+    begun, finished = taken & (action == SPEC.codes["begin"]), taken & (action == SPEC.codes["finish"])
+    ends = np.flatnonzero(finished)
+    of, first = np.unique(number[ends], return_index=True)
+    ended = dict(zip(of.tolist(), ends[first].tolist(), strict=True))
+    change, back, loads = np.zeros(len(action), np.int64), np.zeros(len(action), np.int64), []
+    change[begun] += 1
+    change[ends[first]] -= 1
+    turns = np.flatnonzero(action == SPEC.codes["unload"]).tolist()
+    for low, high in zip(turns, [*turns[1:], len(action)], strict=True):
+        found, revived = _came_back(told, low, high, ended)
+        held = dict.fromkeys(revived.values(), 1)
+        for row in ends[(ends >= low) & (ends < high)].tolist():
+            if revived.pop(int(number[row]), None) is not None:
+                held[row] = -1
+        for row, by in held.items():
+            back[row] += by
+        if high < len(action):
+            back[high] -= sum(held.values())
+        loads.append((int(told.line[low]), found, sum(by > 0 for by in held.values())))
+    limits = np.flatnonzero(np.isin(action, [SPEC.codes["open"], SPEC.codes["recover"]]))
+    limit = told.args[SPEC.arguments.index("limit")]
+    return Activity(
+        _condensed(np.maximum.accumulate(told.line), np.cumsum(change) + np.cumsum(back), np.cumsum(back)),
+        [(int(told.line[row]), int(limit[row])) for row in limits[:LOADS].tolist()],
+        loads[:LOADS],
+    )
+
+
+def _came_back(told: StepColumns, low: int, high: int, ended: dict[int, int]) -> tuple[int, dict[int, int]]:
+    """How many active transactions a load found; and of those that had ended before, the row, by number."""
+    status = told.args[SPEC.arguments.index("status")][low:high]
+    load = (told.action[low:high] == SPEC.codes["load"]) & (status < Status.COMMITTED)
+    rows = np.flatnonzero(load) + low
+    number = told.args[SPEC.arguments.index("number")]
+    return len(rows), {
+        int(number[row]): row for row in rows.tolist() if ended.get(int(number[row]), len(told.action)) < row
+    }
+
+
+def _condensed(line: Ints, active: Ints, back: Ints) -> list[tuple[int, int, int]]:
+    """At most so many points: each the most active moment of its stretch."""
+    borders = np.linspace(0, len(line), min(POINTS, len(line)) + 1).astype(np.int64)
+    rows: Sequence[int] = [int(a + np.argmax(active[a:b])) for a, b in itertools.pairwise(borders) if b > a]
+    return [(int(line[row]), int(active[row]), int(back[row])) for row in rows]
