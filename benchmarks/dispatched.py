@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -156,6 +156,7 @@ READ = {
     ),
     ".parquet": "read_parquet({path})",
 }
+QUIET = "set enable_progress_bar = false"  # on a busy machine it would print one
 NEEDED = "trace, position, action, args.number as number, args['to'] as until"
 
 
@@ -164,6 +165,7 @@ def duckdb(path: str, threads: int) -> None:
     import duckdb as db  # noqa: PLC0415 - a peer, which may be missing
 
     connection = db.connect(config={"threads": threads})
+    connection.execute(QUIET)
     events = READ[Path(path).suffix].format(path=repr(path))
     began = time.perf_counter()
     (found,) = connection.sql(QUERY.format(columns=NEEDED, events=events)).fetchall()
@@ -178,8 +180,8 @@ def polars(path: str) -> None:
 
     began = time.perf_counter()
     args = pl.Struct({"number": pl.Int64, "to": pl.Int64})
-    schema = {"spec": pl.String, "trace": pl.String, "action": pl.String, "args": args}
-    events = pl.scan_parquet(path) if path.endswith(".parquet") else pl.scan_ndjson(path, schema=schema)
+    kinds: Any = {"spec": pl.String, "trace": pl.String, "action": pl.String, "args": args}
+    events = pl.scan_parquet(path) if path.endswith(".parquet") else pl.scan_ndjson(path, schema=kinds)
     number, until = pl.col("args").struct.field("number"), pl.col("args").struct.field("to")
     said = events.filter(pl.col("spec") == "dispatch").select("trace", "action", number=number, until=until)
     action, number, until = pl.col("action"), pl.col("number"), pl.col("until")
@@ -228,6 +230,7 @@ def reading(path: str) -> None:
     import duckdb as db  # noqa: PLC0415 - as above
 
     connection = db.connect(config={"threads": 1})
+    connection.execute(QUIET)
     lines = READ[".ndjson"].format(path=repr(path))
     began = time.perf_counter()
     (found,) = connection.sql(

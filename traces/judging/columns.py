@@ -264,7 +264,7 @@ def _table(traces: Traces, events: Ints) -> pa.Table:
     values = {name: column[events] for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
     return pa.table(
         {
-            "trace": pa.DictionaryArray.from_arrays(_narrow(of), traces.names.take(pa.array(which))),
+            "trace": pa.DictionaryArray.from_arrays(_narrow(of), traces.names.take(pa.array(which, pa.int32()))),
             "saw": pa.nulls(len(events)) if saw is None else pa.array(saw, pa.string()),
         }
         | {name: _narrow(column) for name, column in values.items() if column.any()}  # what is missing is 0
@@ -275,7 +275,8 @@ def _narrow(column: npt.NDArray[np.signedinteger[Any]]) -> pa.Array[Any]:
     """The same integers, in as few bytes as hold them all: many may wait in memory for the rest of their trace."""
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
     kind = next(kind for kind in NARROW if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
-    return pa.array(column.astype(kind))
+    found: pa.Array[Any] = pa.array(column.astype(kind))
+    return found
 
 
 def _bytes(table: pa.Table, *, small: bool) -> bytes:
