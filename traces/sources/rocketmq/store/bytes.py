@@ -209,6 +209,20 @@ def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
 
 
 @njit(inline="always")
+def place_of(b: Bytes, p: int, e: int, byte: int) -> int:
+    """Where in `p:e` the first byte of this value is; `e` where there is none."""
+    while p < e and b[p] != byte:
+        p += 1
+    return p
+
+
+@by_library(place_of)
+def _place_of(b: Bytes, p: int, e: int, byte: int) -> int:
+    place = bytes(b[p:e]).find(byte)
+    return e if place < 0 else p + place
+
+
+@njit(inline="always")
 def is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     """Whether the bytes `p:e` are `name`."""
     if e - p != len(name):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.native import native, njit
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, is_name, u16, u32
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, is_name, place_of, u16, u32
 from gapless.traces.sources.rocketmq.store.names import PROPERTY_CRC, UNIQ_KEY, as_bytes
 
 MAGIC_V1 = 0xDAA320A7
@@ -204,9 +204,7 @@ def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int]:
     begin, end = np.int64(0), np.int64(0)
     k = r.low
     while k < r.high:
-        w = k
-        while w < r.high and b[w] != 2:
-            w += 1
+        w = place_of(b, k, r.high, 2)
         if w - k > 9 and b[k] == 85 and is_name(b, k, k + 8, _KEY_NAME) and b[k + 8] == 1:  # U
             begin, end = np.int64(k + 9), value_end(b, k + 9, w)
         k = w + 1

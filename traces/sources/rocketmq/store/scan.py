@@ -23,6 +23,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     is_name,
     java_hash,
     number_in,
+    place_of,
     u32,
 )
 from gapless.traces.sources.rocketmq.store.names import MULTI_OFFSET, SCHEDULE_TOPIC, as_bytes
@@ -246,13 +247,9 @@ def _properties(b: Bytes, r: RecordParts) -> _Routing:
     multi, multi_end, offset, offset_end = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     k, e = r.low, r.high
     while k < e:
-        w = k
-        while w < e and b[w] != 2:
-            w += 1
+        w = place_of(b, k, e, 2)
         if w - k >= 3 and (b[k] == 73 or b[k] == 84 or b[k] == 68):  # I, T or D: no other name is looked for
-            v = k
-            while v < w and b[v] != 1:
-                v += 1
+            v = place_of(b, k, w, 1)
             length = v - k if v < w - 1 else np.int64(0)
             if length == 4:
                 if is_name(b, k, v, TAGS):

@@ -14,7 +14,7 @@ from numba import uint64
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store import names
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, i64, is_name, number_in, u32
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, i64, is_name, number_in, place_of, u32
 from gapless.traces.sources.rocketmq.store.names import as_bytes
 from gapless.traces.sources.rocketmq.store.records import (
     MAGIC_V2,
@@ -160,12 +160,8 @@ def _properties(b: Bytes, r: RecordParts) -> _Given:
     marked, half, grouped, tagged, total = False, False, False, False, uint64(0)
     k, e = r.low, r.high
     while k < e:
-        w = k
-        v = np.int64(-1)
-        while w < e and b[w] != 2:
-            if v < 0 and b[w] == 1:
-                v = w
-            w += 1
+        w = place_of(b, k, e, 2)
+        v = place_of(b, k, w, 1)
         if k < v < w - 1:
             kept = False
             length = v - k
