@@ -1,6 +1,7 @@
 """One table: how fast the checker is, what memory it takes, how soon it starts.
 
     python -m benchmarks [--records 2000000] [--ten] [--traces 10000000] [--dir DIR]
+    python -m benchmarks --page [--greatest]    # how checks scale, as docs/performance.md
 
 Every run is a process of its own. All rows are run once uncounted, so that files are in the page cache and
 kernels compiled, and then three times in turn, so that a busy moment does not fall on one row alone. The table
@@ -90,8 +91,15 @@ def main() -> None:
     parser.add_argument("--ten", action="store_true", help="also check ten times the records")
     parser.add_argument("--traces", type=int, default=0, help="also check a Parquet file of so many short traces")
     parser.add_argument("--dir", type=Path, help="where stores are kept, and looked for the next time")
+    parser.add_argument("--page", action="store_true", help="measure how checks scale instead, for docs/performance.md")
+    parser.add_argument("--greatest", action="store_true", help="with --page: also 10⁸ events and 10⁷ traces")
     chosen = parser.parse_args()
     stores = chosen.dir or Path(tempfile.gettempdir(), "gapless-benchmarks")
+    if chosen.page:
+        from benchmarks import performance  # noqa: PLC0415 - it measures by what is here
+
+        performance.write(stores, greatest=chosen.greatest)
+        return
     progress = Console(stderr=True)
     load = os.getloadavg()[0]
     rows = [

@@ -1,17 +1,19 @@
 """Recorded events of dispatch, checked here and by what people would write instead, on the same files.
 
-`python` is an afternoon's work: a dictionary of queues, lines by orjson. `DuckDB` is one query with window functions.
-Both ask less than the spec does: that numbers are given in order, that a worker writes what it took, once, and that the
-commit position neither passes a gap nor goes back. `reading` judges nothing: it is the limit.
+`python` is an afternoon's work: a dictionary of queues, lines by orjson. `DuckDB` is one query with window functions,
+and so are `polars` and `Spark SQL`. All ask less than the spec does: that numbers are given in order, that a worker
+writes what it took, once, and that the commit position neither passes a gap nor goes back. `reading` judges nothing: it
+is the limit.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -138,7 +140,7 @@ seen as (
     from said
     window so_far as (partition by trace order by position rows unbounded preceding)
 )
-select count(*), count(*) filter (
+select count(*), count(*) filter (where
     action = 'scan' and number <> coalesce(before + 1, 0)
     or action = 'take' and done not in ('scan', 'open')
     or action = 'write' and done <> 'take'
@@ -154,6 +156,7 @@ READ = {
     ),
     ".parquet": "read_parquet({path})",
 }
+QUIET = "set enable_progress_bar = false"  # on a busy machine it would print one
 NEEDED = "trace, position, action, args.number as number, args['to'] as until"
 
 
@@ -162,11 +165,55 @@ def duckdb(path: str, threads: int) -> None:
     import duckdb as db  # noqa: PLC0415 - a peer, which may be missing
 
     connection = db.connect(config={"threads": threads})
+    connection.execute(QUIET)
     events = READ[Path(path).suffix].format(path=repr(path))
     began = time.perf_counter()
     (found,) = connection.sql(QUERY.format(columns=NEEDED, events=events)).fetchall()
     seconds = time.perf_counter() - began
     answer(seconds, found[0], "departs" if found[1] else "conforms")
+
+
+def polars(path: str) -> None:
+    """The same query in expressions, on one thread."""
+    os.environ["POLARS_MAX_THREADS"] = "1"  # which it looks at once
+    import polars as pl  # noqa: PLC0415 - a peer, which may be missing
+
+    began = time.perf_counter()
+    args = pl.Struct({"number": pl.Int64, "to": pl.Int64})
+    kinds: Any = {"spec": pl.String, "trace": pl.String, "action": pl.String, "args": args}
+    events = pl.scan_parquet(path) if path.endswith(".parquet") else pl.scan_ndjson(path, schema=kinds)
+    number, until = pl.col("args").struct.field("number"), pl.col("args").struct.field("to")
+    said = events.filter(pl.col("spec") == "dispatch").select("trace", "action", number=number, until=until)
+    action, number, until = pl.col("action"), pl.col("number"), pl.col("until")
+    before = number.shift().over("trace", "action")
+    until_before = until.shift().over("trace", "action")
+    written = (action == "write").cast(pl.Int64).cum_sum().over("trace")
+    committed = pl.when(action == "commit").then(until).cum_max().forward_fill().over("trace")
+    done = action.shift().over("trace", "number")
+    wrong = (
+        ((action == "scan") & (number != (before + 1).fill_null(0)))
+        | ((action == "take") & ~done.is_in(["scan", "open"]))
+        | ((action == "write") & (done != "take"))
+        | ((action == "commit") & ((until > written) | (until <= until_before.fill_null(0))))
+        | ((action == "flush") & (until > committed))
+    )
+    found = said.select(pl.len().alias("events"), wrong.sum().alias("wrong")).collect()
+    answer(time.perf_counter() - began, found["events"][0], "departs" if found["wrong"][0] else "conforms")
+
+
+def spark_sql(path: str, threads: int) -> None:
+    """The query of DuckDB, word for word, after the start of a session."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - a peer, which may be missing
+
+    from gapless.traces.engines import spark  # noqa: PLC0415 - it finds a Java
+
+    with spark.started(f"local[{threads}]", None, None) as engine:
+        session = SparkSession(engine.context)
+        session.range(1).count()
+        began = time.perf_counter()
+        form = "parquet" if path.endswith(".parquet") else "json"
+        ((events, wrong),) = session.sql(QUERY.format(columns=NEEDED, events=f"{form}.`{path}`")).collect()
+        answer(time.perf_counter() - began, events, "departs" if wrong else "conforms")
 
 
 def reading(path: str) -> None:
@@ -183,6 +230,7 @@ def reading(path: str) -> None:
     import duckdb as db  # noqa: PLC0415 - as above
 
     connection = db.connect(config={"threads": 1})
+    connection.execute(QUIET)
     lines = READ[".ndjson"].format(path=repr(path))
     began = time.perf_counter()
     (found,) = connection.sql(
@@ -208,6 +256,9 @@ PEERS = (
     Peer("DuckDB, one thread", "duckdb", duckdb, (1,), ".ndjson"),
     Peer("DuckDB, one thread", "duckdb", duckdb, (1,), ".parquet"),
     Peer("DuckDB, two threads", "duckdb", duckdb, (2,), ".parquet"),
+    Peer("polars, one thread", "polars", polars, (), ".ndjson"),
+    Peer("polars, one thread", "polars", polars, (), ".parquet"),
+    Peer("Spark SQL, local[2]", "pyspark", spark_sql, (2,), ".parquet"),
     Peer("reading alone, DuckDB", "duckdb", reading, (), ".ndjson"),
     Peer("reading alone, pyarrow", "pyarrow", reading, (), ".parquet"),
 )

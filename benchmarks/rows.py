@@ -45,11 +45,13 @@ def check(path: str, jobs: int, clients: str | None = None) -> None:
     answer(report.seconds, report.sources[0].records, report.verdict)
 
 
-def check_traces(path: str, engine: EngineName, master: str | None, jobs: int | None = None) -> None:
+def check_traces(
+    path: str, engine: EngineName, master: str | None, jobs: int | None = None, split: int | None = None
+) -> None:
     """The whole check of a file of events, timed by itself: after the start of the engine."""
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
 
-    report = whole_check([path], engine=engine, master=master, jobs=jobs)
+    report = whole_check([path], engine=engine, master=master, jobs=jobs, split=split)
     answer(report.seconds, report.sources[0].records, report.verdict)
 
 

@@ -9,9 +9,11 @@ from pyarrow import parquet
 
 from benchmarks import dispatched
 from gapless import check
+from tests.support.night import NIGHT
 
 EVENTS = 20_000
-NEEDS = "pip install duckdb orjson"
+NEEDS = "pip install duckdb orjson polars pyspark"
+SLOW = [peer for peer in dispatched.PEERS if peer.package == "pyspark"]
 
 
 @pytest.mark.parametrize("suffix", dispatched.SUFFIXES)
@@ -22,7 +24,11 @@ def test_what_is_made_conforms_and_is_as_many_as_is_said(suffix: str, tmp_path: 
     assert (report.verdict, report.counts.events) == ("conforms", dispatched.count(EVENTS))
 
 
-@pytest.mark.parametrize("peer", dispatched.PEERS, ids=lambda peer: f"{peer.name} {peer.suffix}")
+@pytest.mark.parametrize(
+    "peer",
+    [peer for peer in dispatched.PEERS if NIGHT or peer not in SLOW],
+    ids=lambda peer: f"{peer.name} {peer.suffix}",
+)
 @pytest.mark.parametrize("fault", [None, "write", "take"])
 def test_peers_judge(
     peer: dispatched.Peer, fault: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]

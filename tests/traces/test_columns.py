@@ -224,6 +224,28 @@ def test_kernels_are_given_what_may_be_written(tmp_path: Path) -> None:
         assert batch.args[SPECS["queue"].arguments.index("size")].tolist() == [340] * 5
 
 
+@given(st.lists(st.sampled_from([0, 1, -1, 127, 128, -129, 2**15, 2**31, -(2**31) - 1, 2**62]), min_size=1, max_size=9))
+def test_what_travels_arrives_whatever_its_size(values: list[int]) -> None:
+    args = [an_append(position=row, trace=f"T/{row % 3}", args=an_append()["args"] | {"size": size, "tag": -size})
+            for row, size in enumerate(values)]  # fmt: skip
+    (read,) = gathered([schema.from_events([Event(**one) for one in args])])
+    some = np.array([name != "T/1" for name in read.names.to_pylist()])
+    (travelled,) = unpacked(packed(read, hashed(read), some, 0, 1, small=False), np.array([2**40]))
+    mine = np.flatnonzero(some[read.of])
+    assert travelled.row.tolist() == [2**40 + row for row in mine.tolist()]
+    assert [travelled.name(of) for of in travelled.of.tolist()] == [read.name(of) for of in read.of[mine].tolist()]
+    for there, here in zip([travelled.position, *travelled.args], [read.position, *read.args], strict=True):
+        assert there.tolist() == here[mine].tolist()
+        assert there.dtype == np.int64
+
+
+def test_what_travels_takes_as_few_bytes_as_hold_it() -> None:
+    events = [Event(**an_append(position=at)) for at in range(10_000)]
+    (read,) = gathered([schema.from_events(events)])
+    (part,) = packed(read, hashed(read), np.ones(1, np.bool_), 0, 1, small=False)
+    assert len(part.events) < 16 * len(events)
+
+
 def test_keys_may_come_in_another_order_in_every_line() -> None:
     """Keys are guessed from the line before; these have one length, and differ at their ends or their beginnings."""
     lines = PlainLines({"one": ValueKind.INTEGER, "onf": ValueKind.INTEGER, "tne": ValueKind.INTEGER})

@@ -20,7 +20,7 @@ ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the
 
 DICTIONARIES = ("source", "spec", "trace", "action", "outcome")  # the columns of text that repeat themselves
 
-MOST = 1 << 22  # events of a stretch, or thereabouts: less than a gigabyte of columns
+MOST = 1 << 20  # events of a stretch, or thereabouts: some 200 MB of columns
 
 Events = TypeVar("Events")
 

@@ -28,6 +28,7 @@ Hashes = npt.NDArray[np.uint64]
 """Of the names of traces: equal names have equal hashes, and others hardly ever."""
 
 AT_ONCE = 1 << 16  # events of one trace that become objects at once
+NARROW = (np.int8, np.int16, np.int32, np.int64)
 
 
 class First(NamedTuple):
@@ -152,8 +153,12 @@ class _Gathering:
     def unpack(self, table: pa.Table, first_row: int) -> None:
         """Add events that were packed; `first_row` is where in the file their rows are counted from."""
         for batch in table.to_batches():
-            row, *values = (batch.column(name).to_numpy() for name, _ in _kinds(self.spec))
-            self.add(named(batch.column("trace")), [row + first_row, *values], batch.column("saw"))
+            nothing = np.broadcast_to(np.int64(0), batch.num_rows)
+            there = set(batch.schema.names)
+            row, *values = (
+                batch.column(name).to_numpy() if name in there else nothing for name, _ in _kinds(self.spec)
+            )
+            self.add(named(batch.column("trace")), [row.astype(np.int64) + first_row, *values], batch.column("saw"))
 
     def add(self, trace: Names, values: Sequence[npt.NDArray[Any]], saw: pa.Array[Any] | None) -> None:
         """Add events: the name of each one's trace, a column for each of ours, and what was seen."""
@@ -255,14 +260,23 @@ def unpacked(parts: Sequence[Packed], first_rows: Ints, of: EventSchema = OURS) 
 def _table(traces: Traces, events: Ints) -> pa.Table:
     columns: list[npt.NDArray[Any]] = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
     saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()] if traces.saw else None
-    names = pa.DictionaryArray.from_arrays(pa.array(traces.of[events], pa.int32()), traces.names)
+    which, of = np.unique(traces.of[events], return_inverse=True)  # without the names of others
+    values = {name: column[events] for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
     return pa.table(
         {
-            "trace": named(names.dictionary_decode()),  # without the names of others
-            "saw": pa.nulls(len(events), pa.string()) if saw is None else pa.array(saw, pa.string()),
+            "trace": pa.DictionaryArray.from_arrays(_narrow(of), traces.names.take(pa.array(which, pa.int32()))),
+            "saw": pa.nulls(len(events)) if saw is None else pa.array(saw, pa.string()),
         }
-        | {name: pa.array(column[events]) for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
+        | {name: _narrow(column) for name, column in values.items() if column.any()}  # what is missing is 0
     )
+
+
+def _narrow(column: npt.NDArray[np.signedinteger[Any]]) -> pa.Array[Any]:
+    """The same integers, in as few bytes as hold them all: many may wait in memory for the rest of their trace."""
+    low, high = int(column.min(initial=0)), int(column.max(initial=0))
+    kind = next(kind for kind in NARROW if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    found: pa.Array[Any] = pa.array(column.astype(kind))
+    return found
 
 
 def _bytes(table: pa.Table, *, small: bool) -> bytes:
