@@ -21,6 +21,7 @@ from gapless.properties.ours.coordination.coordinator_machine import Coordinator
 from gapless.properties.ours.coordination.crowds import crowd_outside, crowd_within
 from gapless.properties.ours.coordination.permits_machine import PermitsMachine
 from gapless.spec import coordinator, permits
+from tests.support.night import by_day
 
 TestCoordinator = CoordinatorMachine.TestCase
 TestPermits = PermitsMachine.TestCase
@@ -78,12 +79,12 @@ def test_long_programs_are_as_the_model_says() -> None:
     assert coordinator_programs.first_failure(CASES) is None
 
 
-@pytest.mark.parametrize("fault", [fault.name for fault in COORDINATOR])
+@pytest.mark.parametrize("fault", by_day([fault.name for fault in COORDINATOR], 1 / 2))
 def test_a_fault_of_the_coordinator_is_found(fault: str) -> None:
     assert search("coordinator", fault, CASES).after > 0
 
 
-@pytest.mark.parametrize("fault", [fault.name for fault in PERMITS])
+@pytest.mark.parametrize("fault", by_day([fault.name for fault in PERMITS], 1 / 2))
 def test_a_fault_of_a_client_is_found(fault: str) -> None:
     assert search("permits", fault, CASES).after > 0
 

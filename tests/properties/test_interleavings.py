@@ -33,7 +33,7 @@ from gapless.properties.machines.stateful.dispatch_machine import OUTSIDE_THE_SP
 from gapless.properties.ours.our_store import OurStore
 from gapless.properties.simulation.schedules import by, chosen, uniform
 from gapless.spec import dispatch as spec
-from tests.support.night import NIGHT
+from tests.support.night import NIGHT, by_day
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +103,9 @@ SOMETIMES = (
 )
 
 
-@pytest.mark.parametrize(("plan", "states"), [*zip(SMALLEST, (379, 486, 480, 218, 205, 53, 197), strict=True)], ids=str)
+@pytest.mark.parametrize(
+    ("plan", "states"), by_day([*zip(SMALLEST, (379, 486, 480, 218, 205, 53, 197), strict=True)], 1 / 2), ids=str
+)
 def test_the_smallest_stores_in_every_order(plan: Plan, states: int) -> None:
     assert in_every_way(OurStore, plan).states == states
 

@@ -31,7 +31,6 @@ from gapless.traces.replay.kernel_source import LONG, Reason, Writer
 from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Loop, Replayed, kernel
 from tests.support.needs import NEVER_UNMET
 from tests.support.walks import (
-    EVERY_READING,
     EVERY_SPEC,
     INT64,
     NOBODY,
@@ -120,7 +119,7 @@ def keys_of(spec: Spec, event: Event) -> set[int]:
     return {value for name, value in named(spec.name, event).items() if types[name] in KEYS}
 
 
-@EVERY_READING
+@SOME_READINGS
 @given(data=st.data())
 def test_small_values_get_the_same_answer_and_a_decision(spec: Spec, profile: str, data: st.DataObject) -> None:
     offers = list(walk(spec, profile, drawing(data), length=12))
@@ -135,13 +134,13 @@ def test_small_values_get_the_same_answer_and_a_decision(spec: Spec, profile: st
     assert found.deviated[:-1].tolist() == [deviated[d.step.__name__] for d in spec.deviations]
 
 
-@EVERY_READING
+@SOME_READINGS
 @given(data=st.data())
 def test_values_at_the_ends_of_64_bits_get_the_same_answer(spec: Spec, profile: str, data: st.DataObject) -> None:
     assert_agreement(kernel(spec.name), list(walk(spec, profile, drawing(data), length=10, edges=EDGES)), profile)
 
 
-@EVERY_READING
+@SOME_READINGS
 @given(data=st.data(), origin=st.integers(-2, 6), width=st.integers(0, 4))
 def test_a_narrow_window_never_makes_a_wrong_answer(
     spec: Spec, profile: str, data: st.DataObject, origin: int, width: int
@@ -180,7 +179,7 @@ def test_every_action_deviation_and_reason_is_met_on_walks(spec: Spec, profile: 
 
 
 @pytest.mark.slow
-@EVERY_SPEC
+@SOME_SPECS
 def test_every_reason_is_met_on_walks(spec: Spec) -> None:
     """Some only behind a deviation."""
     every = needs_of(kernel(spec.name))

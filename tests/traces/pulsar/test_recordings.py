@@ -12,6 +12,7 @@ from gapless.traces.check import check
 from gapless.traces.events import reading, schema
 from gapless.traces.report.values import Finding, Report
 from tests.support.command_line import gapless
+from tests.support.night import by_day
 from tests.support.pulsar_recordings import (
     BROKEN,
     CLEAN,
@@ -303,19 +304,22 @@ def called(lines: list[Line]) -> int:
 
 @pytest.mark.parametrize(
     ("damage", "needs"),
-    [
-        (ended_twice, "the outcome is the one that was decided, and the first"),
-        (committed_and_aborted, "the outcome is the one that was decided, and the first"),
-        (number_given_twice, "the number is new"),
-        (outcome_never_written, "the outcome that is told is in the log"),
-        (ignored_below_the_limit, "the limit is reached"),
-        (admitted_at_the_limit, "the limit leaves room"),
-        (slot_freed_too_early, "the limit leaves room"),
-        (forgotten_at_the_restart, "every active transaction comes back"),
-        (returned_as_committing, "a transaction comes back as it was"),
-        (told_without_a_record, "the outcome that is told is in the log"),
-        (rejected_for_no_reason, "the broker refuses only what is not allowed"),
-    ],
+    by_day(
+        [
+            (ended_twice, "the outcome is the one that was decided, and the first"),
+            (committed_and_aborted, "the outcome is the one that was decided, and the first"),
+            (number_given_twice, "the number is new"),
+            (outcome_never_written, "the outcome that is told is in the log"),
+            (ignored_below_the_limit, "the limit is reached"),
+            (admitted_at_the_limit, "the limit leaves room"),
+            (slot_freed_too_early, "the limit leaves room"),
+            (forgotten_at_the_restart, "every active transaction comes back"),
+            (returned_as_committing, "a transaction comes back as it was"),
+            (told_without_a_record, "the outcome that is told is in the log"),
+            (rejected_for_no_reason, "the broker refuses only what is not allowed"),
+        ],
+        1 / 2,
+    ),
 )
 def test_one_fault_in_a_clean_recording_is_found(
     tmp_path: Path, damage: Callable[[list[Line]], list[Line] | None], needs: str

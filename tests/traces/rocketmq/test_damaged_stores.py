@@ -54,7 +54,7 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("fault", "store", "place"), by_day(CASES), ids=name_of)
+@pytest.mark.parametrize(("fault", "store", "place"), by_day(CASES, 1 / 4), ids=name_of)
 def test_damage_is_found_where_it_lies(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
     damaged = copy_of(store, tmp_path)
     where = fault(damaged, Pick(place, f"{fault.__name__} in {store}"))
