@@ -18,11 +18,10 @@ from datetime import UTC, datetime
 from math import log10
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from benchmarks import __main__ as bench
 from benchmarks import bigtraces, dispatched
 from benchmarks.bigstore import Extent, Shape, extent
+from benchmarks.pictures import drawn
 
 ROOT = Path(__file__).parents[1]
 PAGE, PICTURE = ROOT / "docs" / "performance.md", ROOT / "docs" / "performance.svg"
@@ -211,14 +210,9 @@ def row_of(found: Figures) -> str:
 
 def plot(figures: Sequence[Figures]) -> str:
     """Every series but that of others, as a panel: how many across, millions a second up, from 0."""
-    pages = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        autoescape=True,
-        keep_trailing_newline=True,
-    )
-    return pages.get_template("performance.svg.jinja").render(
-        panels=[_panel([found for found in figures if found.line.series == series]) for series in INSTEAD]
+    return drawn(
+        "performance.svg.jinja",
+        panels=[_panel([found for found in figures if found.line.series == series]) for series in INSTEAD],
     )
 
 

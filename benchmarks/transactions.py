@@ -21,9 +21,8 @@ from pathlib import Path
 from random import Random
 from threading import Thread
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from benchmarks.implementation import BATCH, columns
+from benchmarks.pictures import drawn
 from benchmarks.rows import answer
 from gapless.impl.environment.memory import MemoryDisk
 from gapless.impl.records.record import properties_bytes
@@ -247,12 +246,6 @@ def visible_line() -> str:
 
 def plot(found: Sequence[Batching]) -> str:
     """The sweep as a picture: SVG."""
-    pages = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        autoescape=True,
-        keep_trailing_newline=True,
-    )
     rates = [log10(at.rate / RATES[0]) / log10(RATES[-1] / RATES[0]) for at in found]
     panels = [
         ("halves an op names", [("batched", [at.halves_per_op for at in found])]),
@@ -261,7 +254,8 @@ def plot(found: Sequence[Batching]) -> str:
             [("batched", [at.ops for at in found]), ("one op a half", [at.ops_alone for at in found])],
         ),
     ]
-    return pages.get_template("transactions.svg.jinja").render(
+    return drawn(
+        "transactions.svg.jinja",
         rates=[f"{at.rate:,}" for at in found],
         across=rates,
         panels=[

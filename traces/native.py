@@ -67,11 +67,13 @@ class Native(Generic[P, R]):
     def __call__(self, *args: P.args, **named: P.kwargs) -> R:
         """What the function says. It is given nothing by name but flags."""
         if not self._is_ready:
+            kept = not self._seen and self._is_kept()  # nobody looks again for what was not there at first
             self._seen += max(self._work(*args, **named), 0)
-            if not self._is_kept():
+            if not kept:
                 if max(self._seen, expected()) <= self.few:
                     return self.by_python(*args, **named)
-                _tell()
+                if not self._is_kept():
+                    _tell()
             self._is_ready = True
         return self.compiled(*args, **named)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.support.servers import free_port, is_answering
 
 RCLONE = Path(sys.executable).with_name("rclone")
 STARTS = 30  # seconds
@@ -19,8 +19,7 @@ KEY, SECRET = "AKIDTHATNOBODYSEES", "secret/that+nobody=sees"
 @contextmanager
 def object_store(folder: Path) -> Iterator[dict[str, str]]:
     """The environment in which its keys are known, until the end."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(RCLONE), "serve", "s3", str(folder), "--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY},{SECRET}"]
     server = subprocess.Popen(
         [*command, "--config", os.devnull, "--vfs-cache-mode", "off"],
@@ -29,7 +28,8 @@ def object_store(folder: Path) -> Iterator[dict[str, str]]:
         start_new_session=True,
     )
     try:
-        _wait(server, port)
+        if not is_answering(server, port, STARTS, every=0.02):
+            raise TimeoutError("rclone does not serve")
         yield environment(f"http://127.0.0.1:{port}", KEY, SECRET)
     finally:
         server.kill()
@@ -46,15 +46,3 @@ def environment(endpoint: str, key: str = "", secret: str = "") -> dict[str, str
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     }
-
-
-def _wait(server: subprocess.Popen[bytes], port: int) -> None:
-    """Until somebody answers at the port. Raises TimeoutError."""
-    until = time.monotonic() + STARTS
-    while time.monotonic() < until and server.poll() is None:
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
-                return
-        except OSError:
-            time.sleep(0.02)
-    raise TimeoutError("rclone does not serve")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import pyspark
 
 from gapless.traces.engines import spark_session
+from tests.support.servers import free_port
 
 STARTS = 120  # seconds, on a machine with much else to do
 WORKERS = 2
@@ -24,7 +24,7 @@ CLASS = "org.apache.spark.deploy"
 @contextmanager
 def standalone_cluster(room: Path) -> Iterator[str]:
     """Its master, until the end. Workers have a core each, and are not told where gapless lies."""
-    ports = [_free_port() for _ in range(2)]
+    ports = [free_port() for _ in range(2)]
     master = f"spark://127.0.0.1:{ports[0]}"
     with ExitStack() as stack:
         home = stack.enter_context(spark_session._java())
@@ -47,11 +47,6 @@ def standalone_cluster(room: Path) -> Iterator[str]:
                 _wait(logs[0], "I have been elected leader", 1)
         _wait(logs[0], "Registering worker", WORKERS)
         yield master
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

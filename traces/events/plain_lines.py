@@ -96,19 +96,21 @@ class PlainBlock:
 
     def distinct(self, key: int) -> tuple[list[str], Ints]:
         """The texts of a key, each once, in the order of lines; and the index of every line's, -1 where it has none."""
-        index = np.empty(self.count, np.int32)
-        begins, ends = self.values[key], self.ends[key]
-        firsts = _distinct(self.data, begins, ends, self.there[key], index)
-        spans = zip(begins[firsts].tolist(), ends[firsts].tolist(), strict=True)
+        firsts, index = self._firsts(key)
+        spans = zip(self.values[key][firsts].tolist(), self.ends[key][firsts].tolist(), strict=True)
         return [self.block[begin:end].decode() for begin, end in spans], index.astype(np.int64)
 
     def texts(self, key: int) -> pa.DictionaryArray[Any, Any]:
         """The texts of a key, each once, and the index of every line's; null where it has none."""
-        index = np.empty(self.count, np.int32)
-        begins, ends = self.values[key], self.ends[key]
-        firsts = _distinct(self.data, begins, ends, self.there[key], index)
+        firsts, index = self._firsts(key)
         mask = None if index.min(initial=0) >= 0 else index < 0
-        return pa.DictionaryArray.from_arrays(pa.array(index, mask=mask), self._cut(begins[firsts], ends[firsts]))
+        texts = self._cut(self.values[key][firsts], self.ends[key][firsts])
+        return pa.DictionaryArray.from_arrays(pa.array(index, mask=mask), texts)
+
+    def _firsts(self, key: int) -> tuple[Ints, npt.NDArray[np.int32]]:
+        """The lines where a text of a key is the first of its kind; and which of these every line's is, or -1."""
+        index = np.empty(self.count, np.int32)
+        return _distinct(self.data, self.values[key], self.ends[key], self.there[key], index), index
 
     def every_text(self, key: int) -> pa.Array[Any]:
         """The text of a key in every line; null where it has none."""

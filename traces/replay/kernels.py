@@ -149,8 +149,7 @@ class Loop:
 
     def __call__(self, starts: Ints, *columns: Any) -> None:
         """Replay traces: `Kernel.replay` says what the columns are."""
-        self._seen += int(starts[-1] - starts[0]) + len(starts)
-        self._seen = max(self._seen, expected())
+        self._seen = max(self._seen + int(starts[-1] - starts[0]) + len(starts), expected())
         self._chosen()(starts, *columns)
 
     def _chosen(self) -> Compiled:

@@ -190,15 +190,6 @@ def digest(b: Bytes, p: int, e: int) -> int:
     return np.int64(h) if h != 0 else np.int64(1)
 
 
-@native(lambda _data, offsets: len(offsets), arrays=True)
-def digests(data: Bytes, offsets: Ints) -> Ints:
-    """The digest of each text in a column: text `i` is `data[offsets[i] : offsets[i + 1]]`."""
-    found = np.empty(len(offsets) - 1, np.int64)
-    for i in range(len(found)):
-        found[i] = digest(data, offsets[i], offsets[i + 1])
-    return found
-
-
 @native(lambda _data, begins, _ends: len(begins), arrays=True)
 def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
     """The digest of each text `data[begins[i] : ends[i]]`."""
@@ -206,6 +197,11 @@ def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
     for i in range(len(found)):
         found[i] = digest(data, begins[i], ends[i])
     return found
+
+
+def digests(data: Bytes, offsets: Ints) -> Ints:
+    """The digest of each text in a column: text `i` is `data[offsets[i] : offsets[i + 1]]`."""
+    return digests_between(data, offsets[:-1], offsets[1:])
 
 
 @njit(inline="always")
