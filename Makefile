@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo quick test look bench mutants peers night interop lock clean
+.PHONY: help setup demo quick test look docs bench mutants peers night interop lock clean
 
 # The first Python of at least 3.11; `make setup PYTHON=/usr/bin/python3.12` takes another.
 PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; do \
@@ -15,19 +15,25 @@ VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check
 PYTEST := $(VENV) -m pytest --numprocesses $(JOBS) --dist loadgroup
 
+# Tests start some hundred interpreters. What these compile is kept, and lies beside no source; what numba compiles lies
+# where it is told to.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
+
 # The rooms with files that differ from HEAD, in themselves or in their tests.
 CHANGED = $(shell { git diff --name-only HEAD; git ls-files --others --exclude-standard; } 2>/dev/null | \
 	sed 's,^tests/,,; s,/.*,,')
-ROOM = $(or $(sort $(filter spec impl properties traces gapless house,$(CHANGED))),spec)
+ROOM = $(or $(sort $(filter spec impl properties traces gapless manual house,$(CHANGED))),spec)
 
 help:
 	@echo 'make demo    check a real broker store, whole and damaged; writes an HTML report'
 	@echo 'make quick   style, types and the tests of the rooms that differ from HEAD, or of ROOM=impl, but for the slow ones'
 	@echo 'make test    style, types and tests'
 	@echo 'make look    screenshots of reports in Chromium at three widths, light and dark; nothing may run over or be pale'
+	@echo 'make docs    the pages as a site for offline reading (build/site), and man pages (build/man); a dead link fails'
 	@echo 'make setup   build .venv (demo, test, bench, peers, night and interop do so by themselves)'
 	@echo 'make bench   how fast the checker is, on a store of a million records'
-	@echo 'make mutants documented defects of brokers, planted: which check caught each, how fast, with how long a story'
+	@echo 'make mutants documented defects of brokers, planted, and traces, damaged: what caught each; writes the rates into README'
 	@echo 'make peers   exploration beside Stateright, on the same model (wants cargo)'
 	@echo 'make night   the tests with ten thousand mutations and longer runs; proofs by two Z3s and ten seeds'
 	@echo 'make interop a real RocketMQ broker opens what our implementation wrote, and back (wants Java 17 and Maven)'
@@ -52,11 +58,17 @@ look: .venv/ready
 	$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[look]'
 	$(VENV) -m tests.look
 
+docs: .venv/ready
+	$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[docs]'
+	$(VENV) -m manual
+
 bench: .venv/ready
 	$(VENV) -m benchmarks
 
 mutants: .venv/ready
 	$(VENV) -m gapless.properties.faults.zoo --jobs $(JOBS) --write
+	$(VENV) -m tests.support.trace_mutants --jobs $(JOBS) --write
+	$(VENV) -m tests.support.detection
 
 peers: .venv/ready
 	$(VENV) -m benchmarks.peers
@@ -87,8 +99,10 @@ $(VENV) -m ruff check .
 $(VENV) -m ruff format --check .
 endef
 
-# Types are checked while tests run: that takes one core, and theirs wait for one another at times.
-TYPES_AND = $(VENV) -m mypy & types=$$!; $(1); tests=$$?; wait $$types && exit $$tests
+# Types are checked while tests run: that takes one core, and theirs wait for one another at times. What they came to is
+# said last: the start of a long run's output is what nobody looks at, and what CI cuts.
+TYPES_AND = mkdir -p build; $(VENV) -m mypy > build/types.txt 2>&1 & checked=$$!; $(1); tests=$$?; \
+	wait $$checked; types=$$?; cat build/types.txt; exit $$((tests ? tests : types))
 
 # Every proof anew, by the Z3 in a folder, if one is named; what is shown is the ledger.
 define PROVED
@@ -105,13 +119,23 @@ define NEED_PYTHON
 	echo "Python's venv is missing. On Debian: apt install $$package" >&2; exit 1; }
 endef
 
+# uv fetches and unpacks many packages at once, from where pip is told to look. Where there is no uv, or it finds no way, pip does
+# the same one by one.
+ALL := --constraint constraints.txt --no-build-isolation --editable '.[dev,spark]'
+define INSTALL_ALL
+@$(PIP) install --quiet --no-compile --only-binary uv --constraint constraints.txt uv || true
+index=$$($(PIP) config get global.index-url 2>/dev/null); UV_SYSTEM_CERTS=true \
+	$(VENV) -m uv pip install --quiet --python $(VENV) $${index:+--default-index "$$index"} $(ALL) || \
+	$(PIP) install --quiet --no-compile --use-pep517 $(ALL)
+endef
+
 # Setuptools comes first and pinned, so that nothing is fetched that constraints.txt does not name.
 .venv/ready: pyproject.toml constraints.txt
 	$(NEED_PYTHON)
 	@echo 'Building .venv with $(PYTHON): a minute or two, once.'
 	@$(VENV) -m pip --version >/dev/null 2>&1 || '$(PYTHON)' -m venv --clear .venv
 	$(PIP) install --quiet --no-compile --constraint constraints.txt setuptools
-	$(PIP) install --quiet --no-compile --constraint constraints.txt --no-build-isolation --use-pep517 --editable '.[dev,spark]'
+	$(INSTALL_ALL)
 	$(VENV) -m gapless.traces.warm & $(VENV) -m gapless.impl.warm && wait $$!
 	@touch $@
 
@@ -120,7 +144,7 @@ lock:
 	$(NEED_PYTHON)
 	'$(PYTHON)' -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip --disable-pip-version-check install --quiet --dry-run --ignore-installed \
-		--report .venv-lock/report.json '.[dev,spark,look]'
+		--report .venv-lock/report.json '.[dev,spark,look,docs]'
 	.venv-lock/bin/python -c "$$LOCK" < .venv-lock/report.json > constraints.txt.new
 	mv constraints.txt.new constraints.txt
 	rm -rf .venv-lock build *.egg-info

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from gapless.commands.audit import audit
 from gapless.commands.check import check
+from gapless.commands.compare import compare
 from gapless.commands.configured import defaults
+from gapless.commands.examples import OVERVIEW, as_text, epilog
 from gapless.commands.explain import explain
 from gapless.commands.explore import explore
 from gapless.commands.prove import prove
@@ -19,51 +22,18 @@ from gapless.commands.serve import serve
 from gapless.commands.steps import steps
 from gapless.commands.trace import trace
 from gapless.commands.warm import warm
+from gapless.commands.watch import watch
 
-EXAMPLES = """
-Hold what log-based message brokers did against what they promise.
+WHOLE = f"""Hold what log-based message brokers did against what they promise.
 
 Examples:
 
-\b
-gapless check /var/lib/rocketmq/store
-  is every message in its queue, every transaction decided?
-gapless check store --client client.ndjson
-  is anything lost that clients were promised?
-gapless check a/store b/store --report out.html
-  several stores, and a page to look at
-gapless explain store --trace TopicTest/3
-  the shortest story of one queue
-gapless trace store --out events.parquet
-  the events of a store, to query or to check again
-gapless check recording
-  a recorded Pulsar coordinator: its limit, one outcome for each
-gapless record trial --faults crash,torn
-  run our own store, and leave it with its traces, to be checked
-gapless serve coordinator data --max 100
-  run a transaction coordinator that has room for a hundred
-gapless rules
-  what is checked, and what goes wrong without it
-gapless steps queue
-  what a recorder writes: steps, arguments, units
-gapless schema events
-  the same as a JSON Schema; also of report and client
-gapless prove transaction
-  that the model keeps its own invariants, from any state
-gapless prove lease.py
-  the same of a spec of yours (docs/your-own-spec.md)
-gapless explore queue --graph queue.html
-  every state of a spec within small bounds, as a picture
-gapless audit lease.py
-  which faults in a spec of yours nobody would notice
-gapless warm
-  compile all that checks compile on the way, once, beforehand
+{as_text(OVERVIEW)}
 
-Exit codes of check: 0 conforms, 1 departs, 2 unreadable or wrong usage, 3 inconclusive, 130 interrupted.
-Of prove: 0 all holds, 1 something does not, and here is the story, 2 wrong usage, 3 unknown or out of budget.
+Each command has --help, which says what its exit codes mean.
 """
 
-app = typer.Typer(help=EXAMPLES, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(help=WHOLE, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 def version(asked: bool) -> None:  # noqa: FBT001 - a flag is what it is
@@ -87,8 +57,25 @@ def configured(
     context.default_map = {**defaults(), **(context.default_map or {})}
 
 
-for command in (check, explain, trace, record, prove, rules, steps, schema, explore, audit, warm):
-    app.command()(command)
+COMMANDS: dict[Callable[..., None], str] = {
+    check: "Judge stores and recordings: is anything lost, repeated, undecided?",
+    watch: "Follow a store while its broker writes to it.",
+    compare: "Hold the replicas of a store against one another.",
+    explain: "Tell the shortest story of one trace.",
+    trace: "Write the events of a store or a recording to a file.",
+    record: "Run our own store on a workload, and leave it to be checked.",
+    prove: "Prove every invariant of a spec, from any state.",
+    rules: "List every rule, and what goes wrong without it.",
+    steps: "List the steps of a spec, as a recorder writes them.",
+    schema: "Print a JSON Schema of what is read or written.",
+    explore: "Try every step of a spec in every state within bounds.",
+    audit: "Tell which faults in a spec nobody would notice.",
+    warm: "Compile now what checks and stores compile on the way.",
+}
+"""The commands, and what the list of commands says of each."""
+
+for command, short in COMMANDS.items():
+    app.command(short_help=short, epilog=epilog(command.__name__))(command)
 app.add_typer(serve, name="serve")
 
 

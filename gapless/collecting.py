@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from gapless.configuration import options, threshold
+from gapless.configuration import options, redact_key, threshold
 from gapless.conformance import DoesNotConform
 from gapless.traces.check import check
 from gapless.traces.events.files import is_event_file
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.report.redaction import Redactor
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.sources.registry import recognised
 from gapless.traces.stories.playing import differences, text_of
@@ -51,12 +52,16 @@ def recording_folder(path: Path, parent: pytest.Collector) -> pytest.Collector |
 
 @dataclass(frozen=True)
 class TraceVerdict:
-    """A trace of a recording as the verdict table has it. `rule`: that it breaks, if it departs."""
+    """A trace of a recording as the verdict table has it.
+
+    `rule`: that it breaks, if it departs · `told`: the trace as it is shown, without its name if so asked.
+    """
 
     spec: str
     trace: str
     verdict: str
     rule: str | None
+    told: str
 
 
 class RecordingFile(pytest.File):
@@ -79,7 +84,7 @@ def _tests_of(recording: pytest.File | pytest.Directory) -> Iterator[pytest.Item
     """A test for each trace that was judged; one for all if they are many, or if something else is wrong."""
     report, judged = _checked(_from_here(recording.path), recording.config)
     told = {finding.trace for finding in report.violations}
-    departing = {shown(one.trace) for one in judged if one.verdict == "departs"}
+    departing = {one.told for one in judged if one.verdict == "departs"}
     if not judged or len(judged) > recording.config.getoption("gapless_traces"):
         yield RecordingItem.from_parent(recording, name=WHOLE, report=report)
         return
@@ -87,8 +92,8 @@ def _tests_of(recording: pytest.File | pytest.Directory) -> Iterator[pytest.Item
         yield RecordingItem.from_parent(recording, name=WHOLE, report=report)
     names = Counter(one.trace for one in judged)
     for one in judged:
-        name = one.trace if names[one.trace] == 1 else f"{one.spec} {one.trace}"
-        yield TraceItem.from_parent(recording, name=shown(name), report=report, judged=one)
+        name = one.told if names[one.trace] == 1 else f"{one.spec} {one.told}"
+        yield TraceItem.from_parent(recording, name=name, report=report, judged=one)
 
 
 def _from_here(path: Path) -> Path:
@@ -97,7 +102,10 @@ def _from_here(path: Path) -> Path:
 
 
 def _checked(path: Path, config: pytest.Config) -> tuple[Report, list[TraceVerdict]]:
-    """The report of a recording, and the verdict of every trace in its order. Raises CollectError."""
+    """The report of a recording, and the verdict of every trace in its order; with hashes for names, if so asked.
+
+    Raises CollectError.
+    """
     with tempfile.TemporaryDirectory(prefix="gapless-") as folder:
         table = Path(folder) / "verdicts"
         try:
@@ -105,11 +113,19 @@ def _checked(path: Path, config: pytest.Config) -> tuple[Report, list[TraceVerdi
         except UsageError as error:
             raise pytest.Collector.CollectError(str(error)) from None
         rows = [row for file in sorted(table.glob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
+    key = redact_key(config)
+    names = None if key is None else Redactor(report, key, [row["trace"] for row in rows])
     found = {
-        (row["spec"], row["trace"]): TraceVerdict(row["spec"], row["trace"], row["verdict"], row["rule"])
+        (row["spec"], row["trace"]): TraceVerdict(
+            row["spec"],
+            row["trace"],
+            row["verdict"],
+            row["rule"],
+            shown(names.name(row["trace"]) if names else row["trace"]),
+        )
         for row in sorted(rows, key=lambda row: (row["spec"], row["trace"]))
     }
-    return report, list(found.values())
+    return names.report() if names else report, list(found.values())
 
 
 class RecordingItem(pytest.Item):
@@ -148,7 +164,7 @@ class TraceItem(pytest.Item):
         """Fail with the trace's story unless it conforms, or what is wrong with it is known."""
         if self.judged.verdict not in ("conforms", "departs"):
             reasons = [reason for source in self.report.sources for reason in source.reasons]
-            raise Failing("\n".join([f"{shown(self.judged.trace)} is {self.judged.verdict}.", *reasons]))
+            raise Failing("\n".join([f"{self.judged.told} is {self.judged.verdict}.", *reasons]))
         limit = threshold(self.config)
         found = [one for one in self.report.findings if self._is_mine(one)]
         told = [one for one in found if limit.fails(one)]
@@ -161,7 +177,7 @@ class TraceItem(pytest.Item):
 
     def _is_mine(self, finding: Finding) -> bool:
         """Whether it is told of this trace."""
-        return (finding.spec, finding.trace) == (self.judged.spec, shown(self.judged.trace))
+        return (finding.spec, finding.trace) == (self.judged.spec, self.judged.told)
 
     def _standing_for_it(self) -> list[Finding]:
         """Findings of other traces that are told in place of this one's."""
@@ -171,7 +187,9 @@ class TraceItem(pytest.Item):
     def _by_itself(self) -> list[Finding]:
         """What is wrong with the trace where another stands for it in the report."""
         again = check(_from_here(self.path), trace=self.judged.trace, **options(self.config))
-        mine = shown(self.judged.trace)
+        if (key := redact_key(self.config)) is not None:
+            again = Redactor(again, key, [self.judged.trace]).report()
+        mine = self.judged.told
         if found := [one for one in again.violations if one.trace == mine]:
             return found
         raise Failing(f"{mine} departs: {self.judged.rule}")

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
+from gapless.commands.options import KEY_VARIABLE
 from gapless.settings import settings
 from gapless.traces.problems import UsageError
+from gapless.traces.report.redaction import new_key
 from gapless.traces.report.threshold import ALSO, Threshold, read_baseline
 
-TAKEN = ("profile", "config", "topic", "only", "ignore", "jobs", "engine", "master")
+TAKEN = ("profile", "config", "copied", "only_broker", "topic", "only", "ignore", "jobs", "engine", "master")
 """The settings that `check` takes for any recording; a client log is of one, and lies beside it."""
+
+ONE_RUN = "PYTEST_XDIST_TESTRUNUID"
+"""The variable in which workers of pytest-xdist find what is random, and the same for all of a run."""
 
 _SETTINGS = pytest.StashKey[dict[str, Any]]()
 _THRESHOLD = pytest.StashKey[Threshold]()
+_KEY = pytest.StashKey[str]()
 
 
 def options(config: pytest.Config) -> dict[str, Any]:
     """What is asked for, as `check` takes it. Raises pytest.UsageError."""
     found = _found(config)
     asked = {key: found[key] for key in TAKEN if key in found}
+    if "trace_topic" in found:
+        asked["trace_topics"] = found["trace_topic"]
     if profile := config.getoption("gapless_profile"):
         asked["profile"] = profile
     return {"profile": None, **asked, "specs": (*config.getoption("gapless_spec"), *found.get("spec", ()))}
+
+
+def redact_key(config: pytest.Config) -> str | None:
+    """The key under which names are replaced by hashes; nothing where they may be told.
+
+    Workers of one run come to the same key, for they must find the same tests. Raises pytest.UsageError.
+    """
+    found = _found(config)
+    if not found.get("redact"):
+        return None
+    if _KEY not in config.stash:
+        given = os.environ.get(KEY_VARIABLE)
+        if "baseline" in found and not given:
+            raise pytest.UsageError(
+                f"gapless: tool.gapless.redact: a baseline knows findings by their names; set {KEY_VARIABLE}, the same "
+                "each time"
+            )
+        config.stash[_KEY] = given or os.environ.get(ONE_RUN) or new_key()
+    return config.stash[_KEY]
 
 
 def threshold(config: pytest.Config) -> Threshold:

@@ -40,19 +40,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """With `--gapless` what `[tool.gapless]` says wrongly is told before anything is collected."""
     if config.getoption("gapless"):
-        from gapless.configuration import options, threshold
+        from gapless.configuration import options, redact_key, threshold
 
         options(config)
         threshold(config)
+        redact_key(config)
 
 
 @pytest.fixture
 def assert_conforms(pytestconfig: pytest.Config) -> Callable[..., Report]:
     """`gapless.assert_conforms`, as pytest was called and `[tool.gapless]` says, where a call does not."""
-    from gapless.configuration import options
+    from gapless.configuration import options, redact_key
     from gapless.conformance import assert_conforms as by_hand
 
-    return partial(by_hand, **options(pytestconfig))
+    return partial(by_hand, redact_key=redact_key(pytestconfig), **options(pytestconfig))
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

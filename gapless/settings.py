@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ KEYS = {
     "profile": TEXT,
     "config": PATH,
     "client": PATH,
+    "copied": FLAG,
+    "trace-topic": TEXTS,
+    "only-broker": FLAG,
     "spec": PATHS,
     "topic": TEXT,
     "only": TEXTS,
@@ -60,12 +64,19 @@ def _from(path: Path, name: str) -> dict[str, Any]:
 
 
 def _value(file: str, folder: Path, key: str, value: Any) -> Any:
-    """A value as its parameter has it; paths are relative to the file. Raises UsageError."""
+    """A value as its parameter has it; paths are relative to the file, addresses elsewhere to nothing.
+
+    Raises UsageError.
+    """
     kind = KEYS.get(key)
     if kind is None:
         raise UsageError(f"{file}: tool.gapless has a key {key!r}, expected some of {', '.join(KEYS)}")
     if not _is(kind, value):
         raise UsageError(f"{file}: tool.gapless.{key} is {value!r}, expected {kind}")
+    if kind == PATH and re.match("[a-z][a-z0-9]+://", value):
+        if key != "verdicts":  # what is said of those is the same as on a command line
+            raise UsageError(f"{file}: tool.gapless.{key} is {value!r}, expected a path on a disk of this machine")
+        return value
     if kind == PATH:
         return folder / value
     return [_spec(folder, one) for one in value] if kind == PATHS else value

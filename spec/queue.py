@@ -85,6 +85,21 @@ def index(s: State, number: Number, position: Position, size: int, tag: int) -> 
     )
 
 
+def index_batch(s: State, number: Number, count: int, position: Position, size: int, tag: int) -> State:
+    """An entry of a queue whose entries stand for `count` numbers each, from `number` on: those of one inner batch.
+
+    Source: docs/rocketmq.md#batch-queues; BatchConsumeQueue.putBatchMessagePositionInfo.
+    """
+    require(s.indexed <= number, "entry-comes-behind-those-before-it",
+        because="the entry comes behind those before it", otherwise="who looks a number up finds another, or none")
+    require(number + count == s.end, "entry-ends-where-its-batch-ends",
+        because="the entry ends where its batch ends", otherwise="consumers pass over messages, or ask again for some")
+    assume(count <= 32767 and all_between(number + 1, s.end,
+            lambda n: s.positions[Number(n)] == 0 and s.sizes[Number(n)] == 0 and s.tags[Number(n)] == 0),
+        because="a batch is counted in two bytes, and its entry is told of right behind it")
+    return replace(index(s, number, position, size, tag), indexed=Number(number + count))
+
+
 def find_file(s: State, base: Position, length: int, full: int) -> State:
     """A file of the consume queue is found: `length` bytes from `base` on, where files are born with `full`.
 
@@ -169,6 +184,30 @@ def settle(s: State, upto: Position) -> State:
         because="every message has its entry", otherwise="a message is in the log and no consumer ever receives it")
     require(implies(0 < s.blank, s.blank < s.end), "entry-follows-the-blank-slots",
         because="an entry follows the blank slots", otherwise="the entries of a whole queue are lost")
+    return s
+
+
+def tell_last(s: State, number: Number, position: Position) -> State:
+    """The broker's own table says that entry `number` is the queue's last, and that its message lies at `position`.
+
+    Source: docs/rocketmq.md#rocksdb-queues; RocksDBConsumeQueueOffsetTable.
+    """
+    require(number + 1 == s.indexed, "table-names-the-last-entry",
+        because="the table names the last entry",
+        otherwise="the next message gets a number that another one has, or numbers are given to no message")
+    require(position == s.entry_positions[number], "table-knows-where-the-last-entry-points",
+        because="the table knows where the last entry points",
+        otherwise="a start that cuts the log off keeps an entry whose message is gone, or drops one that is needed")
+    return s
+
+
+def tell_first(s: State, number: Number) -> State:
+    """The broker's own table says that no entry below `number` is of use.
+
+    Source: docs/rocketmq.md#rocksdb-queues; RocksDBConsumeQueueOffsetTable.
+    """
+    require(number <= s.first, "table-hides-no-message",
+        because="the table hides no message", otherwise="a consumer that begins at the least number misses messages")
     return s
 
 
@@ -288,6 +327,19 @@ def an_entry_is_taken_if_it_is_what_was_sent(
     return implies(s.indexed == s.end, taken == same)
 
 
+def _batch_indexed(s: State, count: int, size: int, entry_count: int, entry_size: int) -> State:
+    return index_batch(append(s, s.end, count, Position(1), size, 0), s.end, entry_count, Position(1), entry_size, 0)
+
+
+def an_entry_stands_for_the_whole_batch_and_no_more(
+    s: State, count: int, size: int, entry_count: int, entry_size: int
+) -> bool:
+    """Otherwise consumers pass over messages, or ask for the same ones again."""
+    taken = accepts(_batch_indexed, s, count, size, entry_count, entry_size)
+    asked = s.indexed == s.end and 1 <= count and count <= 32767
+    return implies(asked, taken == (entry_count == count and entry_size == size))
+
+
 def _two_entries(s: State, first: Number, second: Number) -> State:
     two = _appended(_appended(s, Position(0), 1, 0), Position(1), 1, 0)
     one = index(two, first, two.positions[first], two.sizes[first], two.tags[first])
@@ -334,6 +386,23 @@ def nobody_is_told_of_what_is_not_there(s: State, number: Number, position: Posi
 def what_nobody_sent_is_noticed(s: State, number: Number, sent: bool) -> bool:
     """Otherwise consumers act on a message that nobody sent."""
     return accepts(account, s, number, sent) == sent
+
+
+def _told_of(s: State, position: Position, size: int, tag: int, number: Number, told: Position) -> State:
+    return tell_last(_indexed(s, position, size, tag, position, size, tag), number, told)
+
+
+def the_table_names_the_last_entry_and_no_other(
+    s: State, position: Position, size: int, tag: int, number: Number, told: Position
+) -> bool:
+    """Otherwise a whole store is called broken, or the next message gets a number that another one has."""
+    is_last = number == s.end and told == position
+    return implies(s.indexed == s.end, accepts(_told_of, s, position, size, tag, number, told) == is_last)
+
+
+def the_table_may_lag_behind_the_first_message(s: State, number: Number) -> bool:
+    """Otherwise a table that nobody asked since messages expired is called wrong, or one that hides some is not."""
+    return accepts(tell_first, s, number) == (number <= s.first)
 
 
 def a_file_has_neither_more_nor_less_than_its_bytes(s: State, base: Position, more: int, full: int) -> bool:
@@ -391,29 +460,23 @@ def the_first_queue_of_a_log_is_found(s: State, number: Number) -> bool:
 
 
 INITIAL = State()
-ACTIONS = (open, find_file, append, index, outlive, expire, rebuild, truncate, settle, account, acknowledge)
+ACTIONS = (
+    open, find_file, append, index, index_batch, outlive, expire, rebuild, truncate,
+    settle, tell_last, tell_first, account, acknowledge,
+)
 INVARIANTS = (numbers_are_ordered, an_entry_is_its_message, entries_have_messages, blanks_come_before_all_messages)
 STEP_PROPERTIES = (
-    a_queue_of_a_whole_log_begins_at_number_0,
-    a_message_keeps_its_place,
-    what_left_the_queue_stays_away,
-    what_leaves_the_queue_has_left_the_log,
+    a_queue_of_a_whole_log_begins_at_number_0, a_message_keeps_its_place,
+    what_left_the_queue_stays_away, what_leaves_the_queue_has_left_the_log,
 )
 ENABLED = (
-    an_inner_batch_owns_all_its_numbers,
-    an_entry_is_taken_if_it_is_what_was_sent,
-    entries_come_in_the_order_of_their_messages,
-    a_stop_leaves_no_message_behind,
-    what_is_at_rest_may_stop,
-    a_producer_is_told_where_its_message_lies,
-    nobody_is_told_of_what_is_not_there,
-    what_nobody_sent_is_noticed,
-    a_file_has_neither_more_nor_less_than_its_bytes,
-    all_that_has_entries_may_expire,
-    an_entry_may_outlive_its_message,
-    an_entry_of_what_is_kept_is_not_old,
-    a_queue_goes_on_where_it_was_cut_off,
-    a_log_that_lost_its_beginning_has_a_queue_of_any_number,
+    an_inner_batch_owns_all_its_numbers, an_entry_is_taken_if_it_is_what_was_sent,
+    an_entry_stands_for_the_whole_batch_and_no_more, entries_come_in_the_order_of_their_messages,
+    a_stop_leaves_no_message_behind, what_is_at_rest_may_stop, a_producer_is_told_where_its_message_lies,
+    nobody_is_told_of_what_is_not_there, what_nobody_sent_is_noticed, the_table_names_the_last_entry_and_no_other,
+    the_table_may_lag_behind_the_first_message, a_file_has_neither_more_nor_less_than_its_bytes,
+    all_that_has_entries_may_expire, an_entry_may_outlive_its_message, an_entry_of_what_is_kept_is_not_old,
+    a_queue_goes_on_where_it_was_cut_off, a_log_that_lost_its_beginning_has_a_queue_of_any_number,
     the_first_queue_of_a_log_is_found,
 )
 AT_REST = (every_message_has_its_entry,)

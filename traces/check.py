@@ -43,6 +43,9 @@ def check(
     profile: str | None = None,
     config: str | os.PathLike[str] | None = None,
     client: str | os.PathLike[str] | None = None,
+    copied: bool = False,
+    trace_topics: Sequence[str] = (),
+    only_broker: bool = False,
     topic: str | None = None,
     trace: str | None = None,
     only: Sequence[str] = (),
@@ -61,18 +64,20 @@ def check(
     at an address such as `s3://bucket/traces/` ·
     `profile`: whose deviations count as anomalies; default: chosen by the kind of source, or said by a file of events
     · `config`: a broker.conf, for what a store does not say · `client`: a client log, for what producers were
-    promised; without them, those beside a store are used · `topic`: judge only this topic's queues · `trace`: judge
-    only this trace, such as `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of its
-    rules · `jobs`: processes, default: chosen by input size; with Spark, tasks that are started together · `engine`:
-    who does the work; `auto` is `local` · `master`: the Spark cluster; without it, the active session, or `local[*]`
-    · `split`: bytes that one task reads · `verdicts`: a directory to make, for the verdict of every trace in Parquet
-    files · `specs`: files or modules with specs of yours, to which events may belong.
+    promised; without them, those beside a store are used · `copied`: stores were copied file by file while their
+    brokers ran, so that no file tells how far another came · `trace_topics`: where clients trace, beside where brokers
+    have it · `only_broker`: their clients have no other broker · `topic`: judge only this topic's queues · `trace`:
+    judge only this trace, such as `commitlog` or TOPIC/QUEUE · `only`, `ignore`: rule ids, or a spec's name for all of
+    its rules · `jobs`: processes, default: chosen by input size; with Spark, tasks that are started together ·
+    `engine`: who does the work; `auto` is `local` · `master`: the Spark cluster; without it, the active session, or
+    `local[*]` · `split`: bytes that one task reads · `verdicts`: a directory to make, for the verdict of every trace
+    in Parquet files · `specs`: files or modules with specs of yours, to which events may belong.
     Raises UsageError; what is wrong with an input is in the report.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     _refuse(profile, jobs, split)
-    beside = Beside(Path(config) if config else None, Path(client) if client else None)
+    beside = Beside(Path(config) if config else None, Path(client) if client else None, copied)
     own = own_specs(specs)
     options = Options(
         topic=topic,
@@ -81,6 +86,8 @@ def check(
         listed=verdicts is not None,
         split=split,
         specs=own,
+        trace_topics=tuple(trace_topics),
+        only_broker=only_broker,
     )
     inputs = [one for path in paths for one in named(path_of(path))]
     if client is not None and sum(one.source is None or "client" in one.source.beside for one in inputs) > 1:
@@ -102,7 +109,7 @@ def check(
                 each.run(beside, runs, table.rows(f"{number:03d}") if table else None)
         if table and tasks and tasks[-1].interrupted:
             table.discard()
-        return _report(tasks, runs.name, time.perf_counter() - began)
+        return reported(tasks, runs.name, time.perf_counter() - began)
 
 
 def _refuse(profile: str | None, jobs: int | None, split: int | None) -> None:
@@ -323,7 +330,8 @@ class InputCheck:
             verdict = "unreadable"
         return SourceRow(
             path=shown(self.given.path), kind=self.kind, bytes=parts.bytes, records=parts.records, clean=parts.clean,
-            live=parts.live, verdict=verdict, reasons=reasons, notes=[shown(note) for note in self._notes()],
+            live=parts.live, moments=parts.moments, verdict=verdict, reasons=reasons,
+            notes=[shown(note) for note in self._notes()],
         )  # fmt: skip
 
     def judged(self) -> tuple[frozenset[str], dict[str, int]]:
@@ -356,7 +364,8 @@ def _told(error: OSError) -> str:
 # -- what it comes to ----------------------------------------------------------------------------------------------
 
 
-def _report(checks: Sequence[InputCheck], engine: str, seconds: float) -> Report:
+def reported(checks: Sequence[InputCheck], engine: str, seconds: float) -> Report:
+    """The report of inputs that were judged."""
     parts, inputs = [one.parts for one in checks], [one.source for one in checks]
     held = [one.judged() for one in checks]
     events = _added(counts for _, counts in held)

@@ -19,6 +19,8 @@ class Options:
     listed: bool = False  # the verdict of every trace is wanted
     split: int | None = None  # bytes that one task reads; None: what usually does best
     specs: tuple[Spec, ...] = ()  # that the user brings
+    only_broker: bool = False  # the clients of a broker have no other, so that what they were handed was its
+    trace_topics: tuple[str, ...] = ()  # where clients write traces, beside where they always do
 
     @property
     def every_spec(self) -> Mapping[str, Spec]:

@@ -1,7 +1,11 @@
-"""Waiting for what may never answer: in a thread that does nothing else, and that is left to itself when time is up."""
+"""Waiting for what may never answer, and what an interrupt waits for.
+
+Whoever may never answer is waited for in a thread that does nothing else, and is left to itself when time is up.
+"""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread, Timer
@@ -52,3 +56,21 @@ def at_the_latest(seconds: float | None, end: Callable[[], None]) -> Iterator[No
         raise
     finally:
         timer.cancel()
+
+
+@contextmanager
+def in_one_go() -> Iterator[None]:
+    """A block that Ctrl-C does not break off; raises KeyboardInterrupt at its end where somebody pressed it."""
+    pressed: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
+    except ValueError:  # another thread than the main one is never interrupted
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt

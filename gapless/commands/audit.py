@@ -21,18 +21,16 @@ if TYPE_CHECKING:
 
 def audit(
     specs: Annotated[
-        list[str] | None, typer.Argument(help=f"{WHICH}; default: all of ours.", show_default=False)
+        list[str] | None, typer.Argument(metavar="SPEC", help=f"{WHICH}; default: all of ours.", show_default=False)
     ] = None,
     json: JsonOption = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 2,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes.")] = 2,
 ) -> None:
     """Tell which needs of a spec nothing holds up, and which faults in its steps nobody would notice.
 
     Every need is dropped in turn, and faults are planted one by one: a guard is missing, a comparison is off by one, an
     effect forgets a field. Then some property must break. Where none does, the spec says too little; where only a
     comparison with the spec as it is shows the fault, its properties are thin. A spec must be proved before.
-    Exit codes: 0 every need is needed, and every fault noticed, if only by the comparison; 1 something is not;
-    2 wrong usage.
     """
     from gapless.properties.faults.audit import NotProved, audits, report
 

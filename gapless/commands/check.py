@@ -13,11 +13,16 @@ import typer
 from gapless.commands.options import (
     ClientOption,
     ConfigOption,
+    CopiedOption,
+    IgnoreOption,
+    OnlyBrokerOption,
+    OnlyOption,
     Paths,
     ProfileOption,
     RedactKeyOption,
     RedactOption,
     SpecOption,
+    TraceTopicOption,
 )
 from gapless.commands.outcome import AlsoFails, refuse_what_names, tell_github, threshold_of, update, without_names
 from gapless.commands.terminal import Terminal, failed, printing, progress_bar, telling, write
@@ -34,7 +39,7 @@ def with_formats(command: Callable[..., None]) -> Callable[..., None]:
             form.option,
             inspect.Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[Path | None, typer.Option(help=form.help, show_default=False)],
+            annotation=Annotated[Path | None, typer.Option(metavar="FILE", help=form.help, show_default=False)],
         )
         for form in FORMATS
     ]
@@ -48,35 +53,46 @@ def check(
     profile: ProfileOption = None,
     config: ConfigOption = None,
     client: ClientOption = None,
+    copied: CopiedOption = False,  # noqa: FBT002 - a flag is what it is
+    trace_topic: TraceTopicOption = None,
+    only_broker: OnlyBrokerOption = False,  # noqa: FBT002 - a flag is what it is
     spec: SpecOption = None,
-    topic: Annotated[str | None, typer.Option(help="Judge only this topic's queues.", show_default=False)] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Judge only this rule (repeatable).", show_default=False)
+    topic: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Judge only this topic's queues.", show_default=False)
     ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(help="Let this rule be broken (repeatable).", show_default=False)
-    ] = None,
+    only: OnlyOption = None,
+    ignore: IgnoreOption = None,
     jobs: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Processes, or Spark tasks at a time; default: chosen by input size.", show_default=False
+            metavar="N",
+            min=1,
+            help="Processes, or Spark tasks at a time; default: chosen by input size.",
+            show_default=False,
         ),
     ] = None,
     engine: Annotated[EngineName, typer.Option(help="Who does the work; auto is local.")] = "auto",
     master: Annotated[
-        str | None, typer.Option(help="The Spark cluster; default: local[*].", show_default=False)
+        str | None, typer.Option(metavar="URL", help="The Spark cluster; default: local[*].", show_default=False)
     ] = None,
     verdicts: Annotated[
         str | None,
-        typer.Option(help="Make a directory of Parquet files: the verdict of every trace.", show_default=False),
+        typer.Option(
+            metavar="DIR", help="Make a directory of Parquet files: the verdict of every trace.", show_default=False
+        ),
     ] = None,
     fail_on: Annotated[
         list[AlsoFails] | None,
-        typer.Option(help="Exit with 1 for these, too: hazard, anomaly (repeatable).", show_default=False),
+        typer.Option(metavar="hazard|anomaly", help="Exit with 1 for these, too (repeatable).", show_default=False),
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(help="A file of findings that are known: only others fail.", dir_okay=False, show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="A file of findings that are known: only others fail.",
+            dir_okay=False,
+            show_default=False,
+        ),
     ] = None,
     update_baseline: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--update-baseline", help="Write what is found into the baseline's file: it is known now.")
@@ -105,6 +121,9 @@ def check(
                 profile=profile and profile.value,
                 config=config,
                 client=client,
+                copied=copied,
+                trace_topics=trace_topic or (),
+                only_broker=only_broker,
                 topic=topic,
                 only=only or (),
                 ignore=ignore or (),

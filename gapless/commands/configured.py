@@ -9,7 +9,12 @@ from typing import Any
 
 from gapless.commands.terminal import failed
 
-OTHERS = {"explain": ("profile", "config", "client", "spec", "redact"), "trace": ("config",), "rules": ("spec",)}
+OTHERS = {
+    "compare": ("config", "jobs"),
+    "explain": ("profile", "config", "client", "copied", "trace_topic", "only_broker", "spec", "redact"),
+    "trace": ("config",),
+    "rules": ("spec",),
+}
 """The commands beside `check` that take some of the settings."""
 
 

@@ -10,11 +10,14 @@ import typer
 from gapless.commands.options import (
     ClientOption,
     ConfigOption,
+    CopiedOption,
     OnePath,
+    OnlyBrokerOption,
     ProfileOption,
     RedactKeyOption,
     RedactOption,
     SpecOption,
+    TraceTopicOption,
 )
 from gapless.commands.terminal import failed, printing, progress_bar, telling, write
 
@@ -26,15 +29,23 @@ if TYPE_CHECKING:
 def explain(
     path: OnePath,
     trace: Annotated[
-        str, typer.Option(help="commitlog, TOPIC/QUEUE, the key of a transaction, or tc0.", show_default=False)
+        str,
+        typer.Option(
+            metavar="TRACE", help="commitlog, TOPIC/QUEUE, the key of a transaction, or tc0.", show_default=False
+        ),
     ],
     profile: ProfileOption = None,
     config: ConfigOption = None,
     client: ClientOption = None,
+    copied: CopiedOption = False,  # noqa: FBT002 - a flag is what it is
+    trace_topic: TraceTopicOption = None,
+    only_broker: OnlyBrokerOption = False,  # noqa: FBT002 - a flag is what it is
     spec: SpecOption = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Write the first departure as a .story file, which pytest runs.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Write the first departure as a .story file, which pytest runs.", show_default=False
+        ),
     ] = None,
     redact: RedactOption = False,  # noqa: FBT002 - a flag is what it is
     redact_key: RedactKeyOption = None,
@@ -51,7 +62,16 @@ def explain(
     try:
         with telling(), progress_bar() as progress:
             report = check(
-                [path], profile=name, config=config, client=client, trace=trace, specs=own, progress=progress
+                [path],
+                profile=name,
+                config=config,
+                client=client,
+                copied=copied,
+                trace_topics=trace_topic or (),
+                only_broker=only_broker,
+                trace=trace,
+                specs=own,
+                progress=progress,
             )
     except UsageError as error:
         raise failed(str(error)) from None

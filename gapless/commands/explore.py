@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from gapless.commands.options import JsonOption, Profile
+from gapless.commands.options import PROFILE_NAMES, JsonOption, Profile
 from gapless.commands.specs import WHICH, chosen, told_of
 from gapless.commands.terminal import Terminal, failed, now_and_then, printing, write
 
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 def explore(
     specs: Annotated[
-        list[str] | None, typer.Argument(help=f"{WHICH}; default: all of ours.", show_default=False)
+        list[str] | None, typer.Argument(metavar="SPEC", help=f"{WHICH}; default: all of ours.", show_default=False)
     ] = None,
     profile: Annotated[
         Profile | None,
-        typer.Option(help="With the known deviations of a broker; without them if none is named.", show_default=False),
+        typer.Option(
+            metavar=PROFILE_NAMES,
+            help="With the known deviations of a broker; without them if none is named.",
+            show_default=False,
+        ),
     ] = None,
     wide: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--wide", help="As far as native code gets, which is compiled first, once.")
@@ -33,9 +37,14 @@ def explore(
     plain: Annotated[  # noqa: FBT002 - as above
         bool, typer.Option("--plain", help="Compile nothing: the plain functions alone, as a second opinion.")
     ] = False,
-    states: Annotated[int, typer.Option(min=1, help="Give up on a spec that has more states.")] = 4_000_000,
+    states: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Give up on a spec that has more states.")
+    ] = 4_000_000,
     graph: Annotated[
-        Path | None, typer.Option(help="Draw the states: an .svg of one spec, or an .html page.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw the states: an .svg of one spec, or an .html page.", show_default=False
+        ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
@@ -43,8 +52,6 @@ def explore(
 
     The bounds lie in properties/exploration/bounds/; a spec of yours says its own as BOUND, or one is found for it.
     What takes long is compiled, and finds the same states in the same order.
-    Exit codes: 0 all hold, 1 one is broken, 2 wrong usage, 3 a spec has more states than --states allows, or a step
-    that was never possible.
     """
     from gapless.properties.exploration import drawing, summary
     from gapless.properties.exploration.bounds import NoBound, has_wide

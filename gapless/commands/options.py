@@ -11,10 +11,12 @@ import typer
 from gapless.spec.catalog import PROFILES
 
 Profile = StrEnum("Profile", list(PROFILES))  # type: ignore[misc] # its members are known where the specs are
+PROFILE_NAMES = "|".join(PROFILES)
 
 Paths = Annotated[
     list[str],
     typer.Argument(
+        metavar="PATH",
         help="Store directories, folders that hold a store/ or a Pulsar recording, or files of events (.parquet, "
         ".ndjson, .ndjson.gz, .ndjson.zst), folders and patterns of them, here or at s3://, hdfs://, abfs:// or gs://; "
         "- is standard input.",
@@ -24,6 +26,7 @@ Paths = Annotated[
 OnePath = Annotated[
     str,
     typer.Argument(
+        metavar="PATH",
         help="A store directory, a folder that holds a store/ or a Pulsar recording, or a file of events.",
         show_default=False,
     ),
@@ -31,6 +34,7 @@ OnePath = Annotated[
 ProfileOption = Annotated[
     Profile | None,
     typer.Option(
+        metavar=PROFILE_NAMES,
         help="Whose known deviations are anomalies rather than violations; default: the broker's that wrote it.",
         show_default=False,
     ),
@@ -40,7 +44,7 @@ ProfileOption = Annotated[
 def _file(what: str) -> typer.models.OptionInfo:
     """An option that names a file to read."""
     found: typer.models.OptionInfo = typer.Option(
-        help=what, exists=True, dir_okay=False, readable=True, show_default=False
+        metavar="FILE", help=what, exists=True, dir_okay=False, readable=True, show_default=False
     )
     return found
 
@@ -49,12 +53,39 @@ ConfigOption = Annotated[Path | None, _file("The broker's broker.conf; default: 
 ClientOption = Annotated[
     Path | None, _file("What clients asked and were answered; default: the client.ndjson beside the store.")
 ]
+CopiedOption = Annotated[
+    bool,
+    typer.Option("--copied", help="Stores were copied file by file while their brokers ran (cp, rsync, tar)."),
+]
+TraceTopicOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TOPIC",
+        help="Where clients write message traces, beside the broker's own trace topic (repeatable).",
+        show_default=False,
+    ),
+]
+OnlyBrokerOption = Annotated[
+    bool,
+    typer.Option(
+        "--only-broker", help="The clients of this broker have no other: what traces say they were handed must be here."
+    ),
+]
+OnlyOption = Annotated[
+    list[str] | None, typer.Option(metavar="RULE", help="Judge only this rule (repeatable).", show_default=False)
+]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option(metavar="RULE", help="Let this rule be broken (repeatable).", show_default=False)
+]
 SpecOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="A file or a module with a spec of yours, to which events may belong (repeatable).", show_default=False
+        metavar="SPEC",
+        help="A file or a module with a spec of yours, to which events may belong (repeatable).",
+        show_default=False,
     ),
 ]
+KEY_VARIABLE = "GAPLESS_REDACT_KEY"
 RedactOption = Annotated[
     bool,
     typer.Option(
@@ -64,12 +95,14 @@ RedactOption = Annotated[
 RedactKeyOption = Annotated[
     str | None,
     typer.Option(
-        envvar="GAPLESS_REDACT_KEY",
+        metavar="KEY",
+        envvar=KEY_VARIABLE,
         help="The key of --redact: the same names have the same hashes; default: a new one each time.",
         show_default=False,
         show_envvar=True,
     ),
 ]
 JsonOption = Annotated[
-    Path | None, typer.Option(help="Write the result as JSON; - for standard output.", show_default=False)
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the result as JSON; - for standard output.", show_default=False),
 ]

@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 def prove(
     specs: Annotated[
-        list[str] | None, typer.Argument(help=f"{WHICH}; default: all of ours.", show_default=False)
+        list[str] | None, typer.Argument(metavar="SPEC", help=f"{WHICH}; default: all of ours.", show_default=False)
     ] = None,
     json: JsonOption = None,
     budget: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which to stop, come what may.", show_default=False)
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Seconds after which to stop, come what may.", show_default=False),
     ] = None,
     work: Annotated[
-        int | None, typer.Option(min=1, help="What one obligation may cost (Z3's rlimit).", show_default=False)
+        int | None,
+        typer.Option(metavar="N", min=1, help="What one obligation may cost (Z3's rlimit).", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Z3's random seed.")] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Specs that are proved at once.")] = 2,
+    seed: Annotated[int, typer.Option(metavar="N", help="Z3's random seed.")] = 0,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Specs that are proved at once.")] = 2,
     fresh: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--fresh", help="Prove all anew, also what was proved of the same definitions before.")
     ] = False,

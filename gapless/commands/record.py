@@ -7,33 +7,38 @@ from typing import Annotated, Literal
 
 import typer
 
-from gapless.commands.terminal import failed, printing
+from gapless.commands.terminal import failed, printing, telling
 
 
 def record(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A new directory, or an empty one.", show_default=False)
     ],
-    messages: Annotated[int, typer.Option(min=0, help="Messages to send.")] = 100_000,
-    topics: Annotated[int, typer.Option(min=1, max=1000, help="Topics to send to.")] = 2,
-    queues: Annotated[int, typer.Option(min=1, max=1000, help="Queues of each topic.")] = 4,
-    sizes: Annotated[str, typer.Option(help="Bytes of a body: from..to, or one number.")] = "100..2000",
+    messages: Annotated[int, typer.Option(metavar="N", min=0, help="Messages to send.")] = 100_000,
+    topics: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Topics to send to.")] = 2,
+    queues: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Queues of each topic.")] = 4,
+    sizes: Annotated[
+        str, typer.Option(metavar="FROM..TO", help="Bytes of a body: from..to, or one number.")
+    ] = "100..2000",
     rate: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Messages a second; default: as fast as it goes.", show_default=False),
+        typer.Option(
+            metavar="N", min=0.001, help="Messages a second; default: as fast as it goes.", show_default=False
+        ),
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, max=100_000, help="Messages in one append.")] = 1,
+    batch: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Messages in one append.")] = 1,
     flush: Annotated[
         Literal["async", "sync"], typer.Option(help="sync: a message is taken when it is on disk.")
     ] = "async",
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Threads that build the queues.")] = 2,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Threads that build the queues.")] = 2,
     overlap: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--overlap/--alone", help="Whether several workers may be at one queue.")
     ] = True,
     faults: Annotated[
         list[str] | None,
         typer.Option(
-            help="What goes wrong: crash, torn, eio, enospc, slow-worker, failing-worker; several with commas.",
+            metavar="FAULT",
+            help="What goes wrong, several with commas: crash, torn, eio, enospc, slow-worker, failing-worker.",
             show_default=False,
         ),
     ] = None,
@@ -41,10 +46,12 @@ def record(
         bool,
         typer.Option(
             "--transactions",
-            help="Half of the messages are halves of transactions: committed, rolled back, or left to the back-check.",
+            help="Half of the messages are halves of transactions: committed, rolled back, or left to be asked about.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="The same seed gives the same store.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same seed gives the same store.")
+    ] = 0,
     form: Annotated[Literal["parquet", "ndjson"], typer.Option("--format", help="Of the traces.")] = "parquet",
 ) -> None:
     """Run our own store on a workload, with faults if you like, and leave in DIR the store and its traces.
@@ -52,8 +59,6 @@ def record(
     DIR/store is a store directory, DIR/traces has every step that it took, DIR/client.ndjson what producers were told.
     With transactions, DIR/broker.conf has the limits that a store does not tell. `gapless check DIR` finds all of it.
     Faults of the disk are those of a simulated one, whose content is then written to DIR/store.
-
-    Exit codes: 0 done, 2 wrong usage, or the disk or the store failed, 130 interrupted: what was sent is there.
     """
     from gapless import recording
     from gapless.impl.records.errors import StoreError
@@ -70,7 +75,8 @@ def record(
             faults=recording.faults(faults or ()),
             form=form,
         )
-        done = recording.run(folder, options)
+        with telling():
+            done = recording.run(folder, options)
     except (recording.NoRun, StoreError) as error:
         raise failed(str(error)) from None
     except OSError as error:

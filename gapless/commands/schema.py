@@ -26,6 +26,7 @@ def schema(
     what: Annotated[
         Described,
         typer.Argument(
+            metavar="WHAT",
             help="report: what check --json writes; events: a line of a file of events; client: of a client log.",
             show_default=False,
         ),

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gapless.commands.examples import epilog
 from gapless.commands.terminal import failed
 
 serve = typer.Typer(
@@ -19,20 +20,22 @@ def _kinds() -> None:
     """What can be run has a name of its own."""
 
 
-@serve.command()
+@serve.command(short_help="Run a transaction coordinator.", epilog=epilog("serve coordinator"))
 def coordinator(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Its directory; a new one is made.", show_default=False)
     ],
     most: Annotated[
-        int, typer.Option("--max", min=0, help="Transactions that may be active at once; 0: no limit.")
+        int, typer.Option("--max", metavar="N", min=0, help="Transactions that may be active at once; 0: no limit.")
     ] = 0,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any that is free.")] = 0,
-    keep: Annotated[int, typer.Option(min=1, help="Outcomes that are remembered, the newest.")] = 100_000,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0: any that is free.")] = 0,
+    keep: Annotated[int, typer.Option(metavar="N", min=1, help="Outcomes that are remembered, the newest.")] = 100_000,
     record: Annotated[
         Path | None,
-        typer.Option(help="Write every step to this file when it ends, for gapless check.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Write every step to this file when it ends, for gapless check.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Run a transaction coordinator until it is interrupted (SIGINT or SIGTERM).
@@ -40,8 +43,6 @@ def coordinator(
     The first line of output is its address, HOST:PORT. Programs connect with `gapless.coordinator.connect_client`. At
     the limit, requests to begin are met with silence. Those who take part in a transaction are not told by this
     command: a program that embeds the coordinator tells them.
-
-    Exit codes: 0 it was interrupted and closed in order, 2 wrong usage, or the directory or its disk failed.
     """
     from gapless import serving
     from gapless.impl.records.errors import StoreError

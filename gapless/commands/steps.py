@@ -11,7 +11,7 @@ from gapless.commands.terminal import printing
 
 
 def steps(
-    spec: Annotated[str, typer.Argument(help=WHICH.replace("Specs", "A spec"), show_default=False)],
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help=WHICH.replace("Specs", "A spec"), show_default=False)],
 ) -> None:
     """List the steps of a spec: what each means, its arguments with their units, and what it needs.
 

@@ -108,10 +108,18 @@ def progress_bar() -> Iterator[Progress]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a whole file or none, into a folder that is made if need be; `-` is standard output."""
+    """Write a whole file or none, into a folder that is made if need be; `-` is standard output.
+
+    Raises typer.Exit where the path is an address elsewhere, or nothing can be written there.
+    """
     if str(path) == "-":
         sys.stdout.write(text)
         return
+    from gapless.traces.remote import SCHEMES
+
+    scheme, _, place = str(path).partition(":")
+    if scheme in SCHEMES and place.startswith("/"):  # or a folder of that name would be made
+        raise failed(f"{scheme}://: files are written to a disk only; name one there, and copy it")
     path = path.resolve()
     try:
         if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced

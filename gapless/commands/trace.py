@@ -13,7 +13,9 @@ from gapless.commands.terminal import failed, progress_bar
 
 def trace(
     path: OnePath,
-    out: Annotated[Path, typer.Option(help="A file that ends in .parquet or .ndjson.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="A file that ends in .parquet or .ndjson.", show_default=False)
+    ],
     config: ConfigOption = None,
 ) -> None:
     """Write the events of a store, a recording or another file of events, for queries or to check them elsewhere."""

@@ -7,16 +7,26 @@ opens something has all of its kernels used first, elsewhere and once.
 
 from __future__ import annotations
 
+import logging
 import os
 from _thread import get_ident, start_new_thread
 from collections.abc import Callable
+from functools import cache
 from threading import Lock
-from time import sleep
+from time import monotonic, sleep
 
+LOG = logging.getLogger("gapless")
+QUIET = 3.0  # seconds: what was compiled before is loaded in less
 _LOADING = Lock()
 """Held by a thread that loads. Nobody forks meanwhile: the child would have half of the code, and no loader."""
 _loader = 0
 """That thread."""
+
+
+@cache
+def _tell() -> None:
+    LOG.info("compiling native code, once")
+
 
 os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
 
@@ -33,15 +43,18 @@ class NativeCode:
         self._is_begun = False
 
     def load(self) -> None:
-        """Returns once all of it is in memory; at once to the thread that is loading it."""
+        """Returns once all of it is in memory; at once to the thread that is loading it. Tells what takes its time."""
         if self.is_loaded:
             return
         if get_ident() == _loader:
             self._use_once()
             return
+        began = monotonic()
         start_new_thread(self._load, ())
         while not self.is_loaded:
             sleep(0.002)
+            if monotonic() - began > QUIET:
+                _tell()
 
     def _load(self) -> None:
         global _loader  # noqa: PLW0603 - there is one lock, and one thread that has it

@@ -12,7 +12,17 @@ from typing import Any
 from gapless.spec.catalog import Spec
 from gapless.spec.language import reader
 from gapless.traces.replay.fragments import Code, Window
-from gapless.traces.replay.kernel_source import CALLED, HEAD, LIMIT, Writer, deeper, names_in, tree_of, truth
+from gapless.traces.replay.kernel_source import (
+    CALLED,
+    HEAD,
+    LIMIT,
+    LOOKED_BELOW,
+    Writer,
+    deeper,
+    names_in,
+    tree_of,
+    truth,
+)
 
 Property = tuple[Callable[..., bool], Sequence[str]]
 """What holds, behind its states, of numbers of these names."""
@@ -52,7 +62,9 @@ class SearchWriter(Writer):
         judges = self._judge("of_a_state", alone, 0) + self._judge("of_a_step", pairs, len(alone))
         inside = FUNCTION.format(name="is_within", body=self._loaded(self._truth(self.within, self.state)))
         head = (
-            HEAD.format(spec=spec.name, limit=LIMIT).replace("from gapless", "import numpy as np\n\nfrom gapless", 1)
+            HEAD.replace(LOOKED_BELOW, "")
+            .format(spec=spec.name, limit=LIMIT)
+            .replace("from gapless", "import numpy as np\n\nfrom gapless", 1)
             + WORDS
         )
         large = " or ".join(f"not -LIMIT < now[{row}] < LIMIT" for row in range(len(spec.scalars))) or "False"

@@ -210,7 +210,7 @@ def _anything_counts(data: Bytes, at: int, _place: int) -> bytes | None:
     return data[at + 8 : at + 8 + length].tobytes() if 0 < length <= len(data) - at - 8 else None
 
 
-@fault("a file is safe before it is whole", CoordinatorLog, "_make")
+@fault("a file is safe before it is whole", CoordinatorLog, "_make", "P32")
 def _safe_at_once(log: CoordinatorLog, place: int, length: int, groups: Sequence[bytes]) -> File:
     """A crash leaves a file that is believed, and does not tell all."""
     file = log._disk.create(coordinator_log._name(place), length)

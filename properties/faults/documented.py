@@ -91,6 +91,7 @@ DEFECTS: tuple[Defect, ...] = (
     _without(
         "T01", "checkpoint.advance", "half-cursor-passes-no-undecided-half", "what_the_half_cursor_passes_is_resolved"
     ),
+    _without("T03", "check_service.put_back", "half-is-undecided", "nobody_is_asked_about_what_is_decided"),
     _without("T08", "transaction.check", "counter-goes-up-by-one", "a_producer_is_asked_step_by_step"),
     _without("T09", "transaction.park", "transaction-is-undecided", "an_outcome_is_final"),
     _without("T10", "transaction.commit", "transaction-is-undecided", "a_final_is_seen_once"),

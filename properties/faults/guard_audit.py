@@ -44,6 +44,9 @@ ARGUED: dict[tuple[str, str, str], str] = {
     ("permits", "rest_in_a_deadlock", "step-applies-here"): (
         "the deviation is tried only where `rest` refuses, and there it always applies"
     ),
+    ("queue", "index_batch", "message-of-the-entry-is-in-the-log"): (
+        "it is a need of `index`, and is audited there: a batch that ends where the queue ends begins before it"
+    ),
     ("transaction", "put_back_after_a_decision", "half-that-is-put-back-is-in-the-log"): NO_PARENT,
     ("transaction", "put_back_after_parking", "half-that-is-put-back-is-in-the-log"): NO_PARENT,
     ("transaction", "put_back_an_old_version", "half-that-is-put-back-is-in-the-log"): NO_PARENT,

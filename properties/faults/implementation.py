@@ -18,13 +18,15 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from gapless.properties.faults import coordination_faults, dispatch_faults, storage_faults
+from gapless.properties.faults import coordination_faults, dispatch_faults, service_faults, storage_faults
 from gapless.properties.faults.planting import Faults
 from gapless.properties.machines.crashes import crash_cases
 from gapless.properties.machines.interleavings import schedule_cases
 from gapless.properties.machines.stateful import dispatch_machine
+from gapless.properties.ours import whole_store
 from gapless.properties.ours.coordination import coordination_cases, coordinator_programs, permits_machine
 from gapless.properties.ours.our_store import OurStore
+from gapless.properties.ours.transactional import service_walk
 from gapless.properties.processes import workers
 
 FirstFailure = Callable[[Any, int], tuple[int, str] | None]
@@ -45,6 +47,8 @@ MACHINES: dict[str, tuple[Faults, tuple[FirstFailure, ...]]] = {
         coordination_faults.PERMITS,
         (_of_ours(permits_machine.first_failure), _of_ours(coordination_cases.first_failure)),
     ),
+    "service": (service_faults.FAULTS, (_of_ours(service_walk.first_failure),)),
+    "whole store": (storage_faults.WHOLE_STORE, (_of_ours(whole_store.first_failure),)),
     "interleavings": (dispatch_faults.FAULTS, (schedule_cases.first_failure, dispatch_machine.first_failure)),
 }
 """By name: the faults, and the machines that look for them one after the other."""

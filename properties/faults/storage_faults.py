@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 
 from gapless.impl.dispatch.dispatch import Dispatch
+from gapless.impl.dispatch.pool import Pool
+from gapless.impl.environment.real import Disk
 from gapless.impl.files import folder
 from gapless.impl.files import log as log_module
 from gapless.impl.files import queues as queues_module
@@ -21,15 +23,18 @@ from gapless.impl.records import kernels
 from gapless.impl.records.errors import Refused, StoreError
 from gapless.impl.records.record import FIXED, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from gapless.impl.store.core import NEVER, Core
+from gapless.impl.store.groups import Group
 from gapless.properties.faults.planting import Faults, PlantedFault, replacing
 from gapless.properties.simulation.simulated_files import Content
 
-FAULTS = Faults()
-fault = FAULTS.plant
+FAULTS, WHOLE_STORE = Faults(), Faults()
+"""Those that machines find that crash a store, and those of a store with its threads."""
+
+fault, store_fault = FAULTS.plant, WHOLE_STORE.plant
 
 _append, _sync, _recover, _truncate = CommitLog.append, CommitLog._sync, CommitLog.recover, CommitLog.truncate
 _dispatch_from, _build_queues, _last_file = Core._dispatch_from, Core._build_queues, Core._last_file
-_write_checkpoint, _expire = Core.write_checkpoint, Core.expire
+_write_checkpoint, _expire, _recover_queue = Core.write_checkpoint, Core.expire, ConsumeQueue.recover
 
 
 # -- flushing --------------------------------------------------------------------------------------------------------
@@ -155,7 +160,7 @@ def _trust_the_last_moment(log: CommitLog, position: int, doubted: int, *_sealed
     return _recover(log, position, doubted + 1)
 
 
-@fault("what was found is not flushed", CommitLog, "truncate")
+@fault("what was found is not flushed", CommitLog, "truncate", "C10")
 def _truncate_unflushed(log: CommitLog) -> None:
     """What counts as safe is lost by the next crash."""
     flushed, log.flushed = log.flushed, log.segments.next_base()
@@ -201,6 +206,20 @@ def _dispatch_from_behind(core: Core, begin: int, **how: bool) -> None:
 def _the_newest_file(core: Core) -> int:
     """Messages of older files without an entry."""
     return _last_file(core)
+
+
+@fault("what a crash leaves counts as a clean stop", folder, "is_clean", "C17")
+def _never_crashed(_disk: Disk) -> bool:
+    """Messages without an entry: those whose entries were not on disk."""
+    return True
+
+
+@fault("recovery cuts off every entry", Core, "_build_queues", "C18")
+def _cut_to_nothing(core: Core, begin: int, trusted: int) -> None:
+    """Queues are empty, and what comes next is number 0."""
+    for queue in core.queues.all:
+        _recover_queue(queue, core.log.end, 0, lambda *_: False)
+    _build_queues(core, core.log.end if trusted else begin, trusted)
 
 
 @fault("numbers are those of the entries found", Core, "_build_queues")
@@ -279,3 +298,19 @@ def _expire_what_is_not_built(core: Core, before: int) -> int:
 
 
 fault("the first number stays behind", ConsumeQueue, "forget_below", "C23")(_leave_it)
+
+
+# -- a store with its threads ------------------------------------------------------------------------------------------
+
+
+@store_fault("who asks beyond the end begins anew", Group, "_within", "C24")
+def _to_the_beginning(group: Group, topic: str, queue: int, number: int) -> int:
+    """All that was consumed is consumed again."""
+    low, high = group._store.range(topic, queue)
+    return number if low <= number <= high else low
+
+
+@store_fault("stopping stops itself", Pool, "stop", "C31")
+def _stops_itself(pool: Pool) -> None:
+    """A stop never ends."""
+    pool.stop()

@@ -1,9 +1,10 @@
 """The documented defects of brokers, planted: which check caught each, how fast, and with how long a story.
 
-`python -m gapless.properties.faults.zoo` (`make mutants`) plants every defect of `documented.py` in its spec, and every
-fault of `implementation.py` in our implementation. A defect of a spec is looked for by Z3, with three seeds; one of the
-implementation by its machine, whose cases are the same every time. `--write` keeps the table in `zoo.md`. It exits with
-1 where one is not caught, by one seed.
+`python -m gapless.properties.faults.zoo` (`make mutants`) plants every defect of `documented.py` in its spec, every
+fault of `implementation.py` in our implementation, and those of `trace_defects.py` in traces. A defect of a spec is
+looked for by Z3, with three seeds; one of the implementation by its machine, whose cases are the same every time; one
+of a trace by `gapless check`, to which the same trace without it conforms. `--write` keeps the table in `zoo.md`,
+beside what does not apply, and why (`not_planted.py`). It exits with 1 where one is not caught, by one seed.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from statistics import median
 
 from rich.console import Console
 
-from gapless.properties.faults import implementation, operators, spec_mutants
+from gapless.properties.faults import implementation, operators, spec_mutants, trace_defects
 from gapless.properties.faults.documented import DEFECTS
+from gapless.properties.faults.not_planted import DOES_NOT_APPLY
 from gapless.properties.processes import workers
 from gapless.properties.proof.counterexamples import settled, story
 from gapless.spec.catalog import SPECS
@@ -75,12 +77,23 @@ def in_the_implementation(machine: str, name: str) -> Caught:
     return Caught(found.like, machine, name, by, int(found.after > 0), 1, time.perf_counter() - began, 0)
 
 
+def in_a_trace(number: int) -> Caught:
+    """Check what a broker with the defect writes. Raises AssertionError where it departs without the defect, too."""
+    defect, began = trace_defects.DEFECTS[number], time.perf_counter()
+    verdict, rule, lines = defect.judged()
+    if defect.lawful().judged()[0] != "conforms":
+        raise AssertionError(f"{defect.code}: the trace departs, with the defect or without")
+    seconds, times = time.perf_counter() - began, int((verdict, rule) == ("departs", defect.rule))
+    return Caught(defect.code, f"trace of {defect.spec}", defect.what, defect.rule, times, 1, seconds, lines)
+
+
 def every(jobs: int) -> Iterator[Caught]:
     """All of them."""
     planted = [(machine, fault.name) for machine, (faults, _) in implementation.MACHINES.items() for fault in faults]
     with workers(jobs) as pool:
         yield from pool.map(in_a_spec, range(len(DEFECTS)))
         yield from pool.map(in_the_implementation, *zip(*planted, strict=True))
+    yield from map(in_a_trace, range(len(trace_defects.DEFECTS)))
 
 
 def codes() -> list[str]:
@@ -89,14 +102,18 @@ def codes() -> list[str]:
 
 
 def summary(found: Sequence[Caught]) -> list[str]:
-    """How many there are, how many were caught, and which documented defects are planted nowhere."""
+    """How many there are, how many were caught, and which documented defects they stand for."""
     caught = sum(one.times == one.tries for one in found)
-    planted = {one.like for one in found if one.like}
-    nowhere = [code for code in codes() if code not in planted]
-    return [
+    apply = [code for code in codes() if code not in DOES_NOT_APPLY]
+    missed = {one.like for one in found if one.times < one.tries}
+    stood_for = [code for code in apply if code in {one.like for one in found} - missed]
+    nowhere = [code for code in apply if code not in stood_for]
+    of_these = f"{len(stood_for)} are planted and caught ({len(stood_for) / len(apply):.1%})"
+    lines = [
         f"{caught} of {len(found)} planted faults are caught, by every seed ({caught / len(found):.1%}).",
-        f"They stand for {len(planted)} of {len(codes())} documented defects; planted nowhere: {', '.join(nowhere)}.",
+        f"Of {len(codes())} documented defects {len(apply)} apply, and of these {of_these}.",
     ]
+    return [*lines, f"Planted nowhere, or not caught: {', '.join(nowhere)}."] if nowhere else lines
 
 
 def page(found: Sequence[Caught]) -> str:
@@ -105,19 +122,34 @@ def page(found: Sequence[Caught]) -> str:
         "# Documented defects, planted, and what caught each",
         "",
         "Made by `make mutants`. *like*: a [documented defect](../../docs/defects.md) · *seeds*: of Z3, for",
-        "specs; the cases of a machine are the same every time · *story*: its lines.",
+        "specs; the cases of a machine are the same every time, and a trace is one · *story*: its lines.",
         "",
         *summary(found),
         "",
         "| like | where | planted | caught by | seeds | seconds | story |",
         "|---|---|---|---|--:|--:|--:|",
         *(_row(one) for one in found),
+        "",
+        "## What does not apply",
+        "",
+        "| defect | what would have to be modelled |",
+        "|---|---|",
+        *(f"| {_linked(code)} | {_from_here(why)} |" for code, why in DOES_NOT_APPLY.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
+def _linked(code: str) -> str:
+    return code and f"[{code}](../../docs/defects.md#{code.lower()})"
+
+
+def _from_here(text: str) -> str:
+    """The citations of a sentence, as links."""
+    return re.sub(r"docs/([\w-]+\.md#[\w-]+)", r"[\1](../../docs/\1)", text)
+
+
 def _row(one: Caught) -> str:
-    like = one.like and f"[{one.like}](../../docs/defects.md#{one.like.lower()})"
+    like = _linked(one.like)
     what = one.what.replace("|", "\\|").replace("\n", " ")
     by = one.by.replace("_", " ") if one.times else "nothing"
     return (

@@ -129,7 +129,7 @@ class _Compiled:
             why, counts = [0], [0] * (len(allowed) + 1)
             self.names["replay"](
                 [0, 1], [code], columns, scalars, [0] * len(before), [0], [1], windows, allowed,
-                [0], why, [0] * len(spec.actions), counts, list(counts), [0],
+                [0], why, [0] * len(spec.actions), counts, list(counts), [0], [0], [0], [], [False], [0], [], [],
             )  # fmt: skip
             values = dict(zip(spec.scalars, scalars.values, strict=True))
             return why[0], values | dict(zip(spec.maps, windows.maps, strict=True))

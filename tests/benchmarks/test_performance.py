@@ -28,7 +28,7 @@ def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Line]:
     monkeypatch.setattr(performance, "extent", lambda _: Extent(performance.RECORDS, 10))
     monkeypatch.setattr(performance, "_dispatched", lambda *_: made)
     (tmp_path / f"traces-{performance.SPLIT}.ndjson").write_bytes(bytes(1000))
-    return list(performance._lines(tmp_path, greatest=False))
+    return list(performance._lines(tmp_path, greatest=True))
 
 
 def rows(text: str) -> list[list[str]]:

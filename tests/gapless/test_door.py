@@ -59,8 +59,13 @@ def test_help_fits_into_80_columns() -> None:
         told = CliRunner().invoke(app, [*arguments, "--help"], terminal_width=80, env={"COLUMNS": "80"})
         assert told.exit_code == 0
         assert [line for line in told.stdout.splitlines() if len(line) > 80] == [], arguments
+        assert [line for line in told.stdout.splitlines() if line.endswith("-")] == [], f"{arguments}: a word is broken"
     whole = gapless("--help").stdout
     assert "\n  gapless check a/store b/store --report out.html\n    several stores, and a page to look at\n" in whole
+    check_alone = CliRunner().invoke(app, ["check", "--help"], terminal_width=80, env={"COLUMNS": "80"}).stdout
+    assert "\n  gapless check traces/ --baseline known.json\n    only what is new fails\n" in check_alone
+    assert "Exit codes: 0 conforms, 1 departs, 2 unreadable or wrong usage," in check_alone
+    assert "--only RULE" in check_alone, "what an option takes is told in the words of its users"
 
 
 def test_the_version_is_told() -> None:
@@ -94,6 +99,7 @@ def test_colours_are_for_terminals_that_want_them(changes: dict[str, str], tmp_p
 
 def test_long_work_says_in_a_pipe_how_far_it_is(damaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every ten seconds; here at every chance."""
+    gapless("check", damaged)  # which compiles what nobody has compiled yet, and says so
     assert gapless("check", damaged).stderr == ""
     monkeypatch.setattr(terminal, "EVERY", 0.0)
     told = gapless("check", damaged, "--jobs", "1").stderr.splitlines()
@@ -224,6 +230,10 @@ def test_trace_writes_a_whole_file_or_none(damaged: Path, tmp_path: Path) -> Non
     (tmp_path / "file").touch()
     assert gapless("check", damaged, "--report", tmp_path / "file/folder.html").exit_code == 2
     assert gapless("check", damaged, "--report", tmp_path / "new/folder.html").exit_code == 1, "folders are made"
+    elsewhere = gapless("check", damaged, "--report", "s3://bucket/page.html")
+    assert elsewhere.exit_code == 2
+    assert "s3://: files are written to a disk only" in elsewhere.stderr
+    assert not Path("s3:").exists()
     assert (tmp_path / "new/folder.html").is_file()
     assert not list(tmp_path.glob("*events*"))
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 import typer
-from markdown_it import MarkdownIt
 
 from gapless import check
 from gapless.commands.outcome import update
 from gapless.traces.report.threshold import Threshold
 from tests.support.command_line import ROOT, gapless
 from tests.support.event_files import Told, append, index, opened, step, write
+from tests.support.pages import blocks
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +152,7 @@ def test_pyproject_says_what_the_command_line_does_not(folder: Path, monkeypatch
         ("profile = 7", "tool.gapless.profile is 7, expected a text"),
         ('ignore = "log"', "tool.gapless.ignore is 'log', expected a list of texts"),
         ("jobs = true", "tool.gapless.jobs is True, expected a number"),
+        ('report = "s3://bucket/out.html"', "expected a path on a disk of this machine"),
         ("profile = ", "cannot be read (Invalid value"),
     ],
 )
@@ -162,6 +163,17 @@ def test_a_wrong_pyproject_is_told(text: str, complaint: str) -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("gapless: pyproject.toml: ")
     assert complaint in done.stderr
+
+
+def test_an_address_elsewhere_is_no_path_beside_the_file(folder: Path) -> None:
+    """What is said of it is what is said of the option."""
+    departing("a/0")
+    by_option = gapless("check", "bad.ndjson", "--verdicts", "s3://bucket/verdicts")
+    (folder / "pyproject.toml").write_text('[tool.gapless]\nverdicts = "s3://bucket/verdicts"\n')
+    by_file = gapless("check", "bad.ndjson")
+    assert (by_file.exit_code, by_file.stderr) == (by_option.exit_code, by_option.stderr)
+    assert "gapless: s3://bucket/verdicts: verdicts are written to a disk" in by_file.stderr
+    assert not list(folder.glob("s3:*"))
 
 
 def test_schemas_are_printed() -> None:
@@ -189,15 +201,17 @@ def test_steps_are_told_with_units_and_needs() -> None:
     assert gapless("steps", "nothing").exit_code == 2
 
 
-def blocks(kind: str) -> list[str]:
-    """What stands in the fenced blocks of docs/ci.md of that kind."""
-    tokens = MarkdownIt().parse((ROOT / "docs/ci.md").read_text("utf-8"))
-    return [token.content for token in tokens if token.type == "fence" and token.info == kind]
+PAGE = ROOT / "docs/ci.md"
+
+
+def shown(kind: str) -> list[str]:
+    """What stands in the fenced blocks of the page of that kind."""
+    return [block.content for block in blocks(PAGE) if block.info == kind]
 
 
 def test_what_is_to_be_copied_is_what_the_page_shows() -> None:
-    assert blocks("yaml") == [(ROOT / "examples/ci/conformance.yml").read_text("utf-8")]
-    assert blocks("dockerfile") == [(ROOT / "examples/ci/Dockerfile").read_text("utf-8")]
+    assert shown("yaml") == [(ROOT / "examples/ci/conformance.yml").read_text("utf-8")]
+    assert shown("dockerfile") == [(ROOT / "examples/ci/Dockerfile").read_text("utf-8")]
 
 
 def test_the_commands_of_the_page_run() -> None:
@@ -207,10 +221,10 @@ def test_the_commands_of_the_page_run() -> None:
         Path("traces/a.ndjson"),
         [opened(trace="orders/1"), append(0, 0, trace="orders/1"), index(0, 7, trace="orders/1")],
     )
-    shell = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("gapless ")]
+    shell = [line for block in shown("sh") for line in block.splitlines() if line.startswith("gapless ")]
     shell += [
         line.removeprefix("- run: ")
-        for line in map(str.strip, blocks("yaml")[0].splitlines())
+        for line in map(str.strip, shown("yaml")[0].splitlines())
         if "gapless check" in line
     ]
     assert len(shell) == 4
@@ -221,7 +235,7 @@ def test_the_commands_of_the_page_run() -> None:
         assert Path(name).is_file()
     saved = gapless("explain", "traces/a.ndjson", "--trace", "orders/1", "--save", "tests/stories/wrong-entry.story")
     assert (saved.exit_code, Path("tests/stories/wrong-entry.story").is_file()) == (1, True)
-    (toml,) = blocks("toml")
+    (toml,) = shown("toml")
     Path("pyproject.toml").write_text(toml)
     assert gapless("check", "traces/", "--update-baseline").exit_code == 0
     assert Path("build/gapless.xml").is_file()

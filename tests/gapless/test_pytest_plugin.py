@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_what_no_trace_tells_of_fails_the_whole(
 ) -> None:
     """A finding of a trace that the table calls sound, or does not know, is told all the same."""
     report = check(traces / "queues.ndjson")
-    sound = [collecting.TraceVerdict("queue", "a/0", "conforms", None)]
+    sound = [collecting.TraceVerdict("queue", "a/0", "conforms", None, "a/0")]
     monkeypatch.setattr(collecting, "_checked", lambda *_: (report, sound))
     done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "-v", traces)
     done.assert_outcomes(passed=1, failed=1)
@@ -86,7 +87,8 @@ def test_what_no_trace_tells_of_fails_the_whole(
 
 def test_pyproject_says_what_the_command_line_does_not(pytester: pytest.Pytester, traces: Path) -> None:
     """As for the command: what is ignored, which profile; what a call says goes first."""
-    pytester.makepyprojecttoml('[tool.gapless]\nignore = ["queue"]\nprofile = "rocketmq"\n')
+    of_stores = 'copied = true\ntrace-topic = ["audit"]\nonly-broker = true\n'
+    pytester.makepyprojecttoml(f'[tool.gapless]\nignore = ["queue"]\nprofile = "rocketmq"\n{of_stores}')
     pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).assert_outcomes(passed=3)
     pytester.makepyfile(
         """
@@ -105,6 +107,51 @@ def test_pyproject_says_what_the_command_line_does_not(pytester: pytest.Pytester
     assert pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).ret == pytest.ExitCode.USAGE_ERROR
     pytester.makepyprojecttoml('[tool.gapless]\nbaseline = "none.json"\n')
     assert pytester.runpytest_inprocess(*PLUGIN, "--gapless", traces).ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_without_names_neither_tests_nor_failures_tell_them(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`redact = true`, as for the command, under the same key; names of files stay."""
+    some = [[opened(trace=t), append(0, 0, trace=t), index(0, 7, trace=t)] for t in ("salaries/1", "salaries/2")]
+    write(pytester.path / "queues.ndjson", [event for one in some for event in one])
+    pytester.makepyprojecttoml("[tool.gapless]\nredact = true\n")
+    pytester.makepyfile(
+        """
+        def test_it(assert_conforms):
+            assert_conforms("queues.ndjson")
+        """
+    )
+    monkeypatch.setenv("GAPLESS_REDACT_KEY", "of-this-test")
+    by_command = json.loads(gapless("check", "queues.ndjson", "--json", "-").stdout)["findings"][0]["trace"]
+    for _ in range(2):
+        done = pytester.runpytest_inprocess(*PLUGIN, "--gapless", "-v", "--junit-xml", "junit.xml")
+        done.assert_outcomes(failed=3)
+        told = done.stdout.str() + (pytester.path / "junit.xml").read_text()
+        assert "salaries" not in told
+        assert f"queues.ndjson::{by_command} FAILED" in told
+        assert f"queue {by_command} departs at" in told
+        assert "index needs: the entry points at its message." in told
+    monkeypatch.delenv("GAPLESS_REDACT_KEY")
+    pytester.runpytest_inprocess(*PLUGIN, "--gapless").assert_outcomes(failed=3)
+    pytester.makepyprojecttoml('[tool.gapless]\nredact = true\nbaseline = "known.json"\n')
+    (pytester.path / "known.json").write_text('{"schema": 1, "findings": []}')
+    without = pytester.runpytest_inprocess(*PLUGIN, "--gapless")
+    assert without.ret == pytest.ExitCode.USAGE_ERROR
+    without.stderr.fnmatch_lines(["ERROR: gapless: tool.gapless.redact: *set GAPLESS_REDACT_KEY*"])
+
+
+def test_workers_of_one_run_find_the_same_tests_without_names(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(pytester.path / "queues.ndjson", [opened(trace="salaries/1"), append(0, 0, trace="salaries/1")])
+    pytester.makepyprojecttoml("[tool.gapless]\nredact = true\n")
+    monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "of-this-run")
+    names = [
+        [item.name for item in pytester.inline_genitems(*PLUGIN, "--gapless", "queues.ndjson")[0]] for _ in range(2)
+    ]
+    assert names[0] == names[1]
+    assert "salaries" not in names[0][0]
 
 
 def test_what_a_baseline_knows_is_skipped(pytester: pytest.Pytester, traces: Path) -> None:

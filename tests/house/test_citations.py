@@ -12,6 +12,7 @@ from posixpath import basename, dirname, join, normpath
 
 import pytest
 
+from manual.markdown import ELSEWHERE, FENCED, LINK, blanked, without_code
 from tests.house.project import ROOT, listed, project_files
 
 Anchors = frozenset[str]
@@ -22,8 +23,6 @@ Pages = Mapping[str, Anchors]
 
 EXPLICIT = re.compile(r'<a (?:id|name)="([^"]+)">')
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
-FENCED = re.compile(r"^( *)(`{3,}|~{3,}).*?(?:^ *\2`*~* *$|\Z)", re.MULTILINE | re.DOTALL)
-INLINE_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 
 
 def anchors(page: str) -> Anchors:
@@ -49,11 +48,6 @@ def given_twice(page: str) -> list[str]:
 
 def repeated(names: list[str]) -> list[str]:
     return sorted({name for name in names if names.count(name) > 1})
-
-
-def blanked(pattern: re.Pattern[str], text: str) -> str:
-    """The text with spaces where the pattern matches, every line in its place."""
-    return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
 def test_anchors_are_ids_and_slugs_of_headings() -> None:
@@ -142,14 +136,11 @@ def test_a_path_that_opens_is_left_alone(text: str) -> None:
 
 # --- Links between pages ------------------------------------------------------------------------------------
 
-LINK = re.compile(r"\]\(<?([^()\s<>]+)>?(?:\s+\"[^\"]*\")?\)|^ {0,3}\[[^\]]+\]:\s+<?([^\s<>]+)", re.MULTILINE)
-ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-
 
 def dead_links(text: str, at: str, pages: Pages, there: frozenset[str]) -> list[str]:
     """Relative links of the Markdown page `at` that do not open; files and folders that are `there` by their path."""
     complaints = []
-    for line, match in found(LINK, blanked(INLINE_CODE, blanked(FENCED, text))):
+    for line, match in found(LINK, without_code(text)):
         target = match[1] or match[2]
         if ELSEWHERE.match(target):
             continue

@@ -5,6 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
+
+import pytest
+
+from gapless.impl.environment import native_code
 
 PROGRAM = """
 import asyncio, sys
@@ -132,3 +137,16 @@ def test_no_call_of_a_store_that_is_recorded_loads_native_code_itself(tmp_path: 
 
 def test_what_is_loaded_outside_is_noticed(tmp_path: Path) -> None:
     assert "kernels.scan" in _run(tmp_path, f"native_code.NativeCode.load = lambda code: None\n{STORES}")
+
+
+def test_whoever_waits_long_is_told_why_and_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    native_code._tell.cache_clear()
+    with caplog.at_level("INFO", "gapless"):
+        native_code.NativeCode(lambda: None).load()
+        assert not caplog.messages, "what is loaded soon is not worth a line"
+        monkeypatch.setattr(native_code, "QUIET", 0.0)
+        for _ in range(2):
+            native_code.NativeCode(lambda: sleep(0.05)).load()
+    assert caplog.messages == ["compiling native code, once"]

@@ -279,7 +279,10 @@ def test_a_run_with_every_fault_conforms(
         assert {(spec, action) for action in SPECS[spec].actions} - steps <= never
 
 
-QUEUE_STEPS_OF_STORES = ("find_file", "outlive", "expire", "rebuild", "truncate", "account", "acknowledge")
+QUEUE_STEPS_OF_STORES = (
+    *("index_batch", "find_file", "outlive", "expire", "rebuild", "truncate"),
+    *("tell_last", "tell_first", "account", "acknowledge"),
+)
 
 
 def test_expiry_is_told_before_files_go(tmp_path: Path) -> None:

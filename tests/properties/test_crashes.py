@@ -20,11 +20,11 @@ from gapless.properties.ours.recorded_conformance import CONFORMS, NotConforming
 from gapless.properties.simulation.choices import Choices
 from gapless.properties.simulation.simulated_disk import PowerLost, SimulatedDisk
 from gapless.traces.check import check
-from tests.support.night import by_day
+from tests.support.night import NIGHT, by_day
 
 pytestmark = pytest.mark.slow
 
-CASES = {"quick": 30, "ci": 200, "night": 3000}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
+CASES = {"quick": 30, "ci": 100, "night": 3000}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
 RECORDED = 4  # so many cases have one among them that is recorded, and replayed
 
 
@@ -55,7 +55,7 @@ def test_no_crash_loses_what_was_promised_or_finds_what_was_not_sent(tally: Cras
     assert tally.points > 2 * CASES
 
 
-@pytest.mark.skipif(CASES < 200, reason="too few cases to meet everything")
+@pytest.mark.skipif(CASES < 100, reason="too few cases to meet everything")
 def test_crashes_come_in_the_midst_of_every_use_of_the_disk(tally: CrashTally) -> None:
     assert {use.split()[0] for use in tally.uses} == {"sync", "create", "delete", "write"}
     assert set(tally.ends) == {"power", "process", "close"}
@@ -74,7 +74,7 @@ def test_a_case_is_a_value() -> None:
     assert first == again == story(OurStore, "seed 3")[0]
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 5))
+@pytest.mark.parametrize("seed", by_day(range(0, 40, 5), 1 / 2))
 def test_what_is_left_of_a_store_conforms(seed: int) -> None:
     """The checker reads the files by itself and shares no code with the implementation."""
     run = CrashRun(OurStore(), answers(f"seed {seed}"))
@@ -91,12 +91,12 @@ def test_what_cases_record_conforms(tally: CrashTally) -> None:
     assert tally.replayed["events"] > 100 * replayed
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 5))
+@pytest.mark.parametrize("seed", by_day(range(0, 40, 5), 1 / 2))
 def test_a_case_is_the_same_when_it_is_recorded(seed: int) -> None:
     assert story(OurStore, f"seed {seed}", recorded=True) == story(OurStore, f"seed {seed}")
 
 
-@pytest.mark.parametrize(("name", "needs"), DEPARTS.items())
+@pytest.mark.parametrize(("name", "needs"), by_day([*DEPARTS.items()], 1 / 2))
 def test_a_planted_fault_shows_in_a_recording(name: str, needs: str) -> None:
     fault = next(fault for fault in (*FAULTS, *dispatch_faults.FAULTS) if fault.name == name)
     with fault.planted(), pytest.raises(NotConforming, match=needs):
@@ -123,7 +123,7 @@ def test_a_failing_case_is_told_as_shortly_as_can_be() -> None:
     with fault.planted():
         found = crash_cases.first_failure(OurStore, implementation.CASES)
         assert found is not None
-        case = shortest(OurStore, f"seed {found[0] - 1}", patience=300)
+        case = shortest(OurStore, f"seed {found[0] - 1}", patience=300 if NIGHT else 100)
         lines, error = story(OurStore, case)
         assert error is not None
         assert len(lines) < len(story(OurStore, f"seed {found[0] - 1}")[0])

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gapless.properties.faults import implementation, operators, spec_mutants, zoo
+from gapless.properties.faults import implementation, operators, spec_mutants, trace_defects, zoo
 from gapless.properties.faults.documented import DEFECTS, NOBODY_NOTICED, Defect, planted
+from gapless.properties.faults.not_planted import DOES_NOT_APPLY
+from gapless.properties.faults.trace_defects import TraceDefect
 from gapless.properties.proof.counterexamples import settled
 from gapless.spec.catalog import SPECS, Spec
 
@@ -21,7 +23,7 @@ def broken(defect: Defect, spec: Spec) -> bool:
     return any(settled(obligation).verdict == "refuted" for obligation in asked)
 
 
-SOME = DEFECTS if os.environ.get("HYPOTHESIS_PROFILE") == "night" else DEFECTS[::3]  # a night has all of them
+SOME = DEFECTS if os.environ.get("HYPOTHESIS_PROFILE") == "night" else DEFECTS[::5]  # a night has all of them
 
 
 @pytest.mark.slow
@@ -55,11 +57,12 @@ def test_faults_that_nobody_noticed_are_noticed_together(spec: str) -> None:
 
 def test_the_table_of_planted_defects_is_of_those_that_there_are() -> None:
     """`make mutants` writes it; each defect and each fault of the implementation has its row, and was caught."""
-    rows = [line for line in zoo.PAGE.read_text("utf-8").splitlines() if line.startswith("| ")][1:]
+    planted = zoo.PAGE.read_text("utf-8").partition("\n## ")[0]
+    rows = [line for line in planted.splitlines() if line.startswith("| ")][1:]
     where = {(cells[1].partition("]")[0].strip(" ["), cells[2].strip()) for cells in (row.split("|") for row in rows)}
     assert {(defect.code, f"{defect.spec}.{defect.step}") for defect in DEFECTS} <= where, "run `make mutants`"
     faults = sum(len(some) for some, _ in implementation.MACHINES.values())
-    assert len(rows) == len(DEFECTS) + faults, "run `make mutants`"
+    assert len(rows) == len(DEFECTS) + faults + len(trace_defects.DEFECTS), "run `make mutants`"
     assert not [row for row in rows if "| nothing |" in row]
 
 
@@ -69,7 +72,9 @@ def test_what_is_not_caught_is_told() -> None:
     page = zoo.page([missed, caught])
     assert "1 of 2 planted faults are caught, by every seed (50.0%)." in page
     assert "| [T10](../../docs/defects.md#t10) | transaction.commit | a \\| b | nothing | 0/3 | 0.0 |  |" in page
-    assert "They stand for 1 of 100 documented defects" in page
+    apply = len(zoo.codes()) - len(DOES_NOT_APPLY)
+    assert f"Of 100 documented defects {apply} apply, and of these 0 are planted and caught (0.0%)." in page
+    assert "Planted nowhere, or not caught: T01, " in page
 
 
 def test_a_fault_that_does_not_fit_is_no_fault() -> None:
@@ -77,3 +82,18 @@ def test_a_fault_that_does_not_fit_is_no_fault() -> None:
     assert implementation.MISFIT.search("TypeError: _trust() takes 3 positional arguments but 5 were given")
     assert implementation.MISFIT.search("TypeError: f() missing 1 required positional argument: 'x'")
     assert not implementation.MISFIT.search("TypeError: 'NoneType' object is not subscriptable")
+
+
+def test_every_documented_defect_is_planted_or_does_not_apply() -> None:
+    planted = {one.like for faults, _ in implementation.MACHINES.values() for one in faults if one.like}
+    planted |= {defect.code for defect in DEFECTS} | {defect.code for defect in trace_defects.DEFECTS}
+    assert sorted(planted | DOES_NOT_APPLY.keys()) == sorted(zoo.codes())
+    assert not planted & DOES_NOT_APPLY.keys(), "what is planted applies"
+
+
+@pytest.mark.parametrize("defect", trace_defects.DEFECTS, ids=lambda defect: defect.code)
+def test_a_defect_shows_in_a_trace_that_conforms_without_it(defect: TraceDefect) -> None:
+    verdict, rule, lines = defect.judged()
+    assert (verdict, rule) == ("departs", defect.rule)
+    assert 0 < lines <= 25
+    assert defect.lawful().judged()[0] == "conforms"

@@ -19,8 +19,8 @@ from gapless.properties.ours.transactional.faulty_walk import FaultyWalk
 from tests.support import left_by_walks
 from tests.support.night import NIGHT
 
-WALKS = 400 if NIGHT else 40
-CHECKED = 8  # walks whose files are held against the specs by the strict check
+WALKS = 400 if NIGHT else 24
+CHECKED = 8 if NIGHT else 2  # walks whose files are held against the specs by the strict check
 TRIES = 60  # walks until a fault is found
 
 

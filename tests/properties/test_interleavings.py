@@ -37,7 +37,7 @@ from tests.support.night import NIGHT, by_day
 
 pytestmark = pytest.mark.slow
 
-SHARE = 2000 if NIGHT else 1000  # of the 100,000 of a night
+SHARE = 2000 if NIGHT else 400  # of the 100,000 of a night
 
 PLANS = st.builds(
     Plan,
@@ -91,7 +91,7 @@ def test_a_share_of_the_night() -> None:
     tally = some(OurStore, range(SHARE))
     assert not tally.failures
     assert (tally.runs, len(tally.different)) == (SHARE, SHARE)
-    assert min(tally.sometimes[what] for what in SOMETIMES) > 50
+    assert min(tally.sometimes[what] for what in SOMETIMES) > SHARE / 20
 
 
 SOMETIMES = (
@@ -104,7 +104,7 @@ SOMETIMES = (
 
 
 @pytest.mark.parametrize(
-    ("plan", "states"), by_day([*zip(SMALLEST, (379, 486, 480, 218, 205, 53, 197), strict=True)], 1 / 2), ids=str
+    ("plan", "states"), by_day([*zip(SMALLEST, (379, 486, 480, 218, 205, 53, 197), strict=True)]), ids=str
 )
 def test_the_smallest_stores_in_every_order(plan: Plan, states: int) -> None:
     assert in_every_way(OurStore, plan).states == states
@@ -171,7 +171,10 @@ STORY = [
 
 
 def test_recorded_runs_conform(tmp_path: Path) -> None:
-    assert check([_recorded(tmp_path, seed) for seed in range(40)], profile="strict").verdict == "conforms"
+    assert (
+        check([_recorded(tmp_path, seed) for seed in range(40 if NIGHT else 15)], profile="strict").verdict
+        == "conforms"
+    )
 
 
 def test_a_recorded_fault_departs(tmp_path: Path) -> None:
@@ -193,6 +196,6 @@ def _recorded(folder: Path, seed: int) -> Path:
 # Planted faults
 
 
-@pytest.mark.parametrize("fault", [fault.name for fault in FAULTS])
+@pytest.mark.parametrize("fault", by_day([fault.name for fault in FAULTS], 1 / 3))
 def test_a_planted_fault_is_found(fault: str) -> None:
     assert search("interleavings", fault, 300).after > 0

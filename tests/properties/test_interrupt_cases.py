@@ -21,7 +21,7 @@ POINTS = 12 if NIGHT else 3
 """Of each verb, some; `python -m gapless.properties.machines.interrupts` tries them all."""
 
 
-@pytest.mark.parametrize("verb", by_day(list(VERBS), 1 / 4))
+@pytest.mark.parametrize("verb", by_day(list(VERBS), 1 / 8))
 def test_no_interrupt_loses_anything_or_leaves_a_message_half_there(verb: str) -> None:
     tally = some_points(verb, POINTS)
     assert not tally.failures
@@ -65,7 +65,7 @@ settle = CommitLog.settle
             ("wait_for", Pool, "_wait", _wait_on_a_condition),
             ("open.clean", RealDisk, "unlock", lambda _disk: None),
         ],
-        1 / 2,
+        1 / 4,
     ),
 )
 def test_a_planted_fault_is_found(

@@ -7,9 +7,10 @@ from gapless.properties.faults.planting import replacing
 from gapless.properties.ours.orders import coordination_orders, transaction_orders
 from gapless.properties.ours.orders.every_order import SmallCase, explore, orders
 from gapless.properties.ours.transactional.planted import FAULTS
+from tests.support.night import NIGHT, by_day
 
 CASES = (*transaction_orders.CASES, *coordination_orders.CASES)
-SCHEDULES = 3  # of each case
+SCHEDULES = 3 if NIGHT else 1  # of each case
 
 FOUND = {
     "a second commit writes a second final [#5574]": "a check and a late decision",
@@ -40,10 +41,10 @@ def test_nothing_goes_wrong_in_any_order(case: SmallCase) -> None:
     assert tally.counts["schedules"] >= min(number, SCHEDULES)
     if case.ways != "none":
         assert tally.counts["crashes between steps"] > 15
-        assert tally.counts["crashes within a step"] > 5
+        assert tally.counts["crashes within a step"] >= 2 * SCHEDULES
 
 
-@pytest.mark.parametrize(("fault", "case"), FOUND.items())
+@pytest.mark.parametrize(("fault", "case"), by_day([*FOUND.items()], 1 / 2))
 def test_a_planted_fault_is_found(fault: str, case: str) -> None:
     with FAULTS[fault]():
         assert explore(_named(case), 7, most=1).failures

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 
 from gapless import check
 from tests.support.command_line import ROOT, gapless
+from tests.support.pages import blocks
 
 PAGE = ROOT / "docs/own-system.md"
 BROKER = ROOT / "examples/go_broker"
@@ -27,12 +27,6 @@ from hypothesis import settings
 settings.register_profile("few", max_examples=25, derandomize=True)
 settings.load_profile("few")
 """
-
-
-def blocks() -> list[tuple[str, str]]:
-    """The fenced blocks of the page: what stands behind the fence, and what is in it."""
-    tokens = MarkdownIt().parse(PAGE.read_text("utf-8"))
-    return [(token.info, token.content) for token in tokens if token.type == "fence"]
 
 
 def missing(told: str, output: str) -> str | None:
@@ -50,7 +44,7 @@ def missing(told: str, output: str) -> str | None:
 
 
 def test_what_the_page_shows_of_the_broker_is_in_it() -> None:
-    shown = [(info.removeprefix("go "), content) for info, content in blocks() if info.startswith("go ")]
+    shown = [(one.info.removeprefix("go "), one.content) for one in blocks(PAGE) if one.info.startswith("go ")]
     assert len(shown) == 4
     for name, content in shown:
         assert content in (BROKER / name).read_text("utf-8")
@@ -89,11 +83,10 @@ def run(command: str, folder: Path) -> str:
 def test_the_broker_is_built_and_its_faults_are_found(broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(broker)
     commands = 0
-    for content in (content for info, content in blocks() if info == "console"):
-        for told in content.removeprefix("$ ").split("\n$ "):
-            command, _, expected = told.partition("\n")
+    for block in (one for one in blocks(PAGE) if one.info == "console"):
+        for command, expected in block.commands():
             output = run(command, broker)
-            assert missing(expected, output) is None, f"{command}\n{missing(expected, output)!r}\n{output}"
+            assert missing(expected or "", output) is None, f"{command}\n{missing(expected or '', output)!r}\n{output}"
             commands += 1
     assert commands == 8
     for _ in range(3):
@@ -106,14 +99,14 @@ def test_the_broker_is_built_and_its_faults_are_found(broker: Path, monkeypatch:
 
 
 def test_the_class_is_held_beside_its_spec(tmp_path: Path) -> None:
-    files = [(info.split()[1], content) for info, content in blocks() if info.startswith("python ")]
+    files = [(one.info.split()[1], one.content) for one in blocks(PAGE) if one.info.startswith("python ")]
     assert [name for name, _ in files] == ["lease_service.py", "test_lease.py", "test_faulty.py"]
     assert files[0][1] == (ROOT / "examples/lease_service.py").read_text("utf-8")
     for name, content in files:
         (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / "lease.py").write_bytes((ROOT / "examples/lease.py").read_bytes())
     (tmp_path / "conftest.py").write_text(FEW, encoding="utf-8")
-    (told,) = (content for info, content in blocks() if info == "text")
+    (told,) = (one.content for one in blocks(PAGE) if one.info == "text")
     ran = subprocess.run(
         [
             sys.executable,

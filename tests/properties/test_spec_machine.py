@@ -23,6 +23,7 @@ from gapless.properties.machines.stateful.spec_machine import Unhealthy
 from gapless.properties.ours.our_store import OurStore
 from gapless.spec.catalog import SPECS
 from tests.support.command_line import ROOT
+from tests.support.night import by_day
 
 LEASE = str(ROOT / "examples/lease.py")
 
@@ -137,7 +138,7 @@ def test_a_whole_store_gets_the_machine_that_crashes_it() -> None:
         machine_for("ring", OurStore)
 
 
-@pytest.mark.parametrize("spec", ["queue", "ring", "permits", "coordinator", "checkpoint"])
+@pytest.mark.parametrize("spec", by_day(["queue", "ring", "permits", "coordinator", "checkpoint"], 2 / 5))
 def test_the_model_itself_conforms_and_the_steps_are_met(spec: str) -> None:
     """The arguments that are offered lead somewhere: a tenth of the steps is taken."""
     of = SPECS[spec]

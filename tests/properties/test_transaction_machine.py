@@ -15,7 +15,7 @@ from gapless.spec import transaction
 from tests.support.night import NIGHT, by_day
 
 TestTransactions = TransactionMachine.TestCase
-TestTransactions.settings = settings(max_examples=1000 if NIGHT else 25)
+TestTransactions.settings = settings(max_examples=1000 if NIGHT else 10)
 
 CASES = 400 if NIGHT else 60
 NOT_FOUND = {
@@ -51,7 +51,7 @@ def test_no_step_is_never_taken() -> None:
     assert steps | refusals <= tally.keys()
 
 
-@pytest.mark.parametrize("name", by_day([name for name in FAULTS if name not in NOT_FOUND], 1 / 2))
+@pytest.mark.parametrize("name", by_day([name for name in FAULTS if name not in NOT_FOUND]))
 def test_a_planted_fault_is_found(name: str) -> None:
     with FAULTS[name]():
         assert first_failure(TransactionMachine, CASES)

@@ -140,9 +140,17 @@ def likely_arguments(spec: Spec, state: State, action: str, drawn: tuple[int, ..
         ("index", "position"): lambda: 0 if drawn[1] < 2 else state.positions[state.indexed],  # 0: a blank slot
         ("index", "size"): lambda: 2**31 - 1 if drawn[1] < 2 else state.sizes[state.indexed],
         ("index", "tag"): lambda: 0 if drawn[1] < 2 else state.tags[state.indexed],
+        ("index_batch", "number"): lambda: state.indexed,
+        ("index_batch", "count"): lambda: max(1, state.end - state.indexed) if drawn[1] % 2 else 1,
+        ("index_batch", "position"): lambda: state.positions[state.indexed],
+        ("index_batch", "size"): lambda: state.sizes[state.indexed],
+        ("index_batch", "tag"): lambda: state.tags[state.indexed],
         ("expire", "number"): lambda: state.first + (state.first < state.indexed),
         ("find_file", "full"): lambda: drawn[1],
         ("truncate", "number"): lambda: state.end - drawn[0] % 2,
+        ("tell_last", "number"): lambda: state.indexed - 1,
+        ("tell_last", "position"): lambda: state.entry_positions[state.indexed - 1],
+        ("tell_first", "number"): lambda: state.first - drawn[0] % 2,
         ("acknowledge", "number"): lambda: state.end - 1,
         ("acknowledge", "position"): lambda: state.positions[state.end - 1],
         ("acknowledge", "same"): lambda: drawn[2] % 2,
@@ -350,6 +358,23 @@ def of_coordinators(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[t
     }
 
 
+def of_an_index(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
+    """The same for a file of a hash index: items that belong there, and now and then one that does not."""
+    slot, wrong = abs(drawn[0]) % 3, drawn[0] % 7 == 0
+    return {
+        ("open", "slots"): lambda: 3,
+        ("put", "slot"): lambda: slot,
+        ("put", "previous"): lambda: state.heads[slot] + wrong,
+        ("put", "position"): lambda: state.last + drawn[1] % 3 - (drawn[1] % 11 == 0),
+        ("find_slot", "slot"): lambda: slot,
+        ("find_slot", "head"): lambda: state.heads[slot] + wrong,
+        ("find_header", "used"): lambda: state.used + wrong,
+        ("find_header", "items"): lambda: state.items,
+        ("find_header", "first"): lambda: state.first,
+        ("find_header", "last"): lambda: state.last - (drawn[1] % 5 == 0),
+    }
+
+
 def of_permits(_spec: Spec, state: State, drawn: tuple[int, ...]) -> dict[tuple[str, str], Callable[[], int]]:
     """The same for a client: requests 0 to 2, and time that passes."""
     some = (drawn[0] if drawn else 0) % 3
@@ -373,6 +398,7 @@ LIKELY_ARGUMENTS = {
     "ring": of_a_ring,
     "half_cache": of_a_cache,
     "lookup": of_a_lookup,
+    "hash_index": of_an_index,
     "broker": of_a_broker,
     "coordinator": of_coordinators,
     "permits": of_permits,

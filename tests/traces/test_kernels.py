@@ -321,7 +321,7 @@ def test_a_kernel_that_lacks_one_guard_is_found_out(spec: Spec) -> None:
 
 
 @pytest.mark.slow
-@EVERY_SPEC
+@SOME_SPECS
 def test_a_kernel_that_forgets_a_step_is_found_out(spec: Spec) -> None:
     of, profile = kernel(spec.name), broker(spec)
     offers = walks(spec, profile)

@@ -38,6 +38,8 @@ from tests.support.rocketmq.recordings import copy_of, recording
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 PARTITIONS = (1, 2, 8) if NIGHT else (8,)
+TIMES = 8 if NIGHT else 2  # that each kind of trace is in a file
+PIECE = 2500 if NIGHT else 5000  # bytes of a file of 15,000
 SMALL = 20_000  # bytes: a store of the tests has some splits, and a file of events a few
 
 
@@ -152,16 +154,16 @@ def test_workers_look_at_the_files_again_for_every_check(engine: Spark, tmp_path
 def test_both_engines_say_the_same_of_event_files(suffix: str, mingled: int, profile: str, tmp_path: Path) -> None:
     """Traces of every kind, one after the other, or some at a time, or all of them from end to end."""
     path = tmp_path / f"events{suffix}"
-    told = told_of([*range(len(ODD))] * 8, mingled=mingled)
+    told = told_of([*range(len(ODD))] * TIMES, mingled=mingled)
     write(path, told)
     if suffix == ".parquet":
-        cut(path, 45)
+        cut(path, 45 if NIGHT else 10)
     split = 5000 if suffix == ".ndjson" else 1
     assert len(reading.stretches(path, split)) > 5
     report, table = agree(path, tmp_path, split, profile=profile)
     assert report["verdict"] == "departs"
-    assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": 8})
-    assert len(table) == 8 * len(ODD)
+    assert report["anomalies"] == ({} if profile == "strict" else {"append_to_a_queue_made_anew": TIMES})
+    assert len(table) == TIMES * len(ODD)
     assert {row["verdict"] for row in table} == {"conforms", "departs", "inconclusive"}
     assert sum(row["events"] for row in table) == len(told)
     for row in table:
@@ -173,16 +175,16 @@ def test_both_engines_say_the_same_of_files_that_conform_or_cannot_be_judged(tmp
     path = tmp_path / "events.ndjson"
     good = told_of([0] * 40, mingled=2)
     write(path, good)
-    report, table = agree(path, tmp_path, 2500)
+    report, table = agree(path, tmp_path, PIECE)
     assert (report["verdict"], len(table)) == ("conforms", 40)
     path.write_text(path.read_text().replace('"T/38","position":114', '"T/38","position":-1').replace("T/39", "T/\\u"))
-    report, table = agree(path, tmp_path, 2500)
+    report, table = agree(path, tmp_path, PIECE)
     assert (report["verdict"], table) == ("unreadable", [])
     assert "not JSON" in report["sources"][0]["reasons"][0]
     write(path, [*good[:98], good[100], good[99], good[98], *good[101:]])
-    assert agree(path, tmp_path, 2500)[0]["verdict"] == "departs"
+    assert agree(path, tmp_path, PIECE)[0]["verdict"] == "departs"
     schema.write_events(path, [*(told(at) for at, told in enumerate(good[:50])), good[0](0)])
-    report, table = agree(path, tmp_path, 2500)
+    report, table = agree(path, tmp_path, PIECE)
     assert (report["verdict"], table) == ("unreadable", [])
     assert "position 0 of T/0 is lower" in report["sources"][0]["reasons"][0]
 
@@ -262,7 +264,7 @@ def test_a_worker_that_dies_makes_no_verdict(engine: Spark) -> None:
         list(engine.each(_die, [1, 2, 3], [1, 1, 1]))
     with pytest.raises(Unreadable, match="Spark gave up: ZeroDivisionError: "):
         list(engine.each(_divide, [1, 0], [1, 1]))
-    assert list(engine.each(_divide, [1, 2, 3, 4, 5] * 9, [1] * 45)) == [60, 30, 20, 15, 12] * 9
+    assert list(engine.each(_divide, [1, 2, 3, 4, 5] * 3, [1] * 15)) == [60, 30, 20, 15, 12] * 3
 
 
 # -- the start -----------------------------------------------------------------------------------------------------
@@ -365,5 +367,5 @@ def test_a_spec_of_a_users_own_travels_to_the_workers(tmp_path: Path) -> None:
     spec.write_text((ROOT / "examples/lease.py").read_text(encoding="utf-8"), encoding="utf-8")
     own = load(spec)
     spec.unlink()
-    said, _ = agree(ROOT / "examples/lease.ndjson", tmp_path, split=200, specs=[own])
+    said, _ = agree(ROOT / "examples/lease.ndjson", tmp_path, split=200 if NIGHT else 500, specs=[own])
     assert [finding["rule"] for finding in said["findings"]] == ["lease/token-is-no-older-than-the-last-write"]

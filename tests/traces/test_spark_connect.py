@@ -74,19 +74,23 @@ def agree(
 
 @pytest.mark.usefixtures("engine")
 def test_both_engines_say_the_same(tmp_path: Path) -> None:
-    """Of a store with transactions and promises, of event files, of one that nobody can read; in one check."""
+    """Of event files, of one that nobody can read, and at night of a store with promises; in one check."""
     store = copy_of("5.5.0 1", tmp_path, client=True)
     odd, damaged = tmp_path / "odd.parquet", tmp_path / "damaged.ndjson"
     write(odd, told_of([*range(len(ODD))] * 2, mingled=1000))
     cut(odd, 45)
     good = told_of([0] * 4, mingled=2)
     schema.write_events(damaged, [*(told(at) for at, told in enumerate(good)), good[0](0)])
-    report, table = agree([store, odd, damaged], tmp_path, 40_000, jobs=4)
-    assert [source["verdict"] for source in report["sources"]] == ["conforms", "departs", "unreadable"]
-    assert "position 0 of T/0 is lower" in report["sources"][2]["reasons"][0]
-    assert report["clients"]
-    assert {"log", "queue", "transaction", "checkpoint", "op_batch"} <= {row["spec"] for row in table}
-    assert {row["verdict"] for row in table} == {"conforms", "departs", "inconclusive"}
+    stores = [store] if NIGHT else []  # whose kernels take half a minute to compile for what Spark hands over
+    report, table = agree([*stores, odd, damaged], tmp_path, 40_000 if NIGHT else 200_000, jobs=4)
+    verdicts = [source["verdict"] for source in report["sources"]]
+    assert verdicts == [*(["conforms"] * len(stores)), "departs", "unreadable"]
+    assert "position 0 of T/0 is lower" in report["sources"][-1]["reasons"][0]
+    assert {row["verdict"] for row in table} >= {"conforms", "departs"}
+    if stores:
+        assert report["clients"]
+        assert {"log", "queue", "transaction", "checkpoint", "op_batch"} <= {row["spec"] for row in table}
+        assert "inconclusive" in {row["verdict"] for row in table}
 
 
 @pytest.mark.usefixtures("engine")

@@ -20,7 +20,7 @@ from gapless.traces.events.schema import Event
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.spark import stream
-from gapless.traces.spark.stream import KEPT, KeptTraces, judge_batch, verdicts
+from gapless.traces.spark.stream import DONE, KEPT, KeptTraces, judge_batch, verdicts
 from tests.support.event_files import LOG, ODD, Told, append, in_log, index, opened, record, table_in, told_of
 from tests.support.night import NIGHT
 
@@ -115,7 +115,7 @@ class Crashing(Local):
         """Some buckets, and no more."""
         joined = 0
         for answer in super().gather(*what):
-            joined += answer is not None
+            joined += bool(answer)
             yield answer
             if joined == self.bucket:
                 raise RuntimeError("a crash")
@@ -142,9 +142,21 @@ def test_events_out_of_order_are_unreadable_across_files_too(tmp_path: Path) -> 
     schema.write_events(tmp_path / "1.ndjson", [index(0, 0)(4)])
     kept = KeptTraces(tmp_path / KEPT, "in")
     judge(kept, [[tmp_path / "0.ndjson"]])
-    with pytest.raises(Unreadable, match="position 4 of TopicTest/3 is lower than the one before, 5: expected"):
+    with pytest.raises(Unreadable, match="position 4 of TopicTest/3 is lower than the one before: expected"):
         judge(kept, [[tmp_path / "1.ndjson"]], 1)
     assert verdicts(tmp_path).column("events").to_pylist() == [2]
+
+
+def test_what_another_version_kept_is_named(tmp_path: Path) -> None:
+    schema.write_events(tmp_path / "0.ndjson", [opened()(0)])
+    kept = KeptTraces(tmp_path / KEPT, "in")
+    judge(kept, [[tmp_path / "0.ndjson"]])
+    done = kept.folder / DONE
+    done.write_text(done.read_text().replace('"form": 2', '"form": 1'))
+    with pytest.raises(UsageError, match="kept by another version of gapless"):
+        verdicts(tmp_path)
+    with pytest.raises(UsageError, match="start the stream with a new checkpoint"):
+        judge(kept, [[tmp_path / "0.ndjson"]], 1)
 
 
 def test_one_profile_judges_a_stream(tmp_path: Path) -> None:

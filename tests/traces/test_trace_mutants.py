@@ -1,231 +1,32 @@
 """Recordings, damaged at random: each is judged as a walk through the spec, step by step, says it must be.
 
-Lines are dropped, doubled, moved, changed or cut off, clocks and positions shifted. The walk is a reader of its own: it
-knows the specs, and nothing of columns, kernels, takeovers or stories. Both say the same of the file, and of each trace
-that departs the line at which it does.
+Both say the same of the file, and of each trace that departs the line at which it does.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from gapless import Report, check
-from gapless.spec.catalog import PROFILES, SPECS
-from gapless.spec.language import ASSUMED, Refused
-from gapless.traces.events.schema import Event
-from gapless.traces.export import export
-from tests.support.pulsar_recordings import recording as pulsar_recording
-from tests.support.rocketmq.recordings import recording
-from tests.support.rocketmq.store_builder import varied
+from gapless import check
+from gapless.spec.catalog import PROFILES
+from tests.support.trace_mutants import Lines, Walked, differ, judged, recordings, walk, written
 
 MUTANTS = int(os.environ.get("GAPLESS_FUZZ", "150"))
 PARTS = 5  # tests, so that a night's mutants are spread
-TRACES, LONG = 8, 40  # of a recording, so many traces of each spec, and of each trace so many events
-Lines = list[str]
-
-
-def written(path: Path, lines: Lines) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Lines]:
-    """The beginnings of what stores and coordinators did, as lines of events."""
-    room = tmp_path_factory.mktemp("recorded")
-    sources = [
-        recording("pop_retry"),
-        recording("lmq"),
-        pulsar_recording("broker-restart"),
-        varied(3, 60).write(room / "built", clean=True),
-    ]
-    found = []
-    for number, source in enumerate(sources):
-        export(source, room / f"{number}.ndjson")
-        header, *lines = (room / f"{number}.ndjson").read_text("utf-8").splitlines()
-        found.append([header, *beginnings(lines)])
-    return found
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Lines]:
+    return recordings(tmp_path_factory.mktemp("recorded"))
 
 
-def beginnings(lines: Lines) -> Iterator[str]:
-    """The first events of some traces."""
-    seen: dict[tuple[str, str], int] = {}
-    of_spec: dict[str, set[str]] = {}
-    for line in lines:
-        event = json.loads(line)
-        spec, trace = event["spec"], event["trace"]
-        some = of_spec.setdefault(spec, set())
-        if trace in some or len(some) < TRACES:
-            some.add(trace)
-            seen[spec, trace] = seen.get((spec, trace), 0) + 1
-            if seen[spec, trace] <= LONG:
-                yield line
-
-
-# -- the walk ------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Walked:
-    """What a walk finds of a file. `departs`: by spec and trace, the line."""
-
-    readable: bool = True
-    undecided: bool = False
-    departs: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    @property
-    def verdict(self) -> str:
-        """The file's."""
-        if not self.readable:
-            return "unreadable"
-        return "departs" if self.departs else "inconclusive" if self.undecided else "conforms"
-
-
-def walk(lines: Lines, profile: str) -> Walked:
-    """Each trace from its first event on, until it departs. One that does not say how it begins is not judged."""
-    found = Walked()
-    states: dict[tuple[str, str], list[Any]] = {}
-    positions: dict[tuple[str, str], int] = {}
-    left = set()  # traces that are not judged, or no further
-    for number, line in enumerate(lines[1:], start=2):
-        try:
-            event = Event.model_validate(json.loads(line))
-        except (ValueError, ValidationError):
-            return Walked(readable=False)
-        key = (event.spec, event.trace)
-        if event.position < positions.get(key, event.position):
-            return Walked(readable=False)
-        positions[key] = event.position
-        if key not in states and key not in left and "open" in SPECS[event.spec].actions and event.action != "open":
-            found.undecided = True
-            left.add(key)
-        if key in left:
-            continue
-        try:
-            states[key] = _after(event, states.get(key, [SPECS[event.spec].initial]), profile)
-        except _Unpromised:
-            found.undecided = True
-            left.add(key)
-            continue
-        if not states[key]:
-            found.departs[key] = number
-            left.add(key)
-    return found
-
-
-class _Unpromised(Exception):  # noqa: N818 - it names an outcome
-    """The environment did what the spec assumes that it does not."""
-
-
-def _after(event: Event, before: list[Any], profile: str) -> list[Any]:
-    """The states that are possible behind an event; none where it departs."""
-    spec, after = SPECS[event.spec], []
-    for state in before:
-        if event.outcome in ("unknown", "refused"):
-            after.append(state)
-        try:
-            stepped, _ = spec.step(state, event.action, event.args, profile)
-        except Refused as refusal:
-            if refusal.rule == ASSUMED:
-                raise _Unpromised from None
-            continue
-        if event.outcome == "refused":
-            try:
-                spec.actions[event.action](state, *(event.args[name] for name in spec.parameters[event.action]))
-            except Refused:
-                continue
-            after.remove(state)
-        else:
-            after.append(stepped)
-    return [one for one in after if all(int(getattr(one, name)) == value for name, value in (event.saw or {}).items())]
-
-
-# -- mutations -----------------------------------------------------------------------------------------------------
-
-
-def drop(lines: Lines, choose: random.Random) -> None:
-    del lines[choose.randrange(1, len(lines))]
-
-
-def duplicate(lines: Lines, choose: random.Random) -> None:
-    at = choose.randrange(1, len(lines))
-    lines.insert(choose.choice((at, choose.randrange(1, len(lines) + 1))), lines[at])
-
-
-def reorder(lines: Lines, choose: random.Random) -> None:
-    one, other = choose.randrange(1, len(lines)), choose.randrange(1, len(lines))
-    first, second = json.loads(lines[one]), json.loads(lines[other])
-    if choose.random() < 0.7:  # the steps change places, and positions stay in order
-        first["position"], second["position"] = second["position"], first["position"]
-    lines[one], lines[other] = json.dumps(second), json.dumps(first)
-
-
-def corrupt(lines: Lines, choose: random.Random) -> None:
-    at = choose.randrange(1, len(lines))
-    if choose.random() < 0.1:
-        data = bytearray(lines[at].encode())
-        data[choose.randrange(len(data))] = choose.randrange(32, 127)
-        lines[at] = data.decode(errors="replace").replace("\n", " ")
-        return
-    event = json.loads(lines[at])
-    if event.get("args") and choose.random() < 0.9:
-        name = choose.choice(sorted(event["args"]))
-        value = event["args"][name]
-        event["args"][name] = choose.choice((value + 1, value - 1, 0, 1, -1, value * 2, 2**63 - 1, value))
-    else:
-        event["outcome"] = choose.choice(("refused", "inferred", "ok", "lost"))
-    lines[at] = json.dumps(event)
-
-
-def truncate(lines: Lines, choose: random.Random) -> None:
-    del lines[choose.randrange(2, len(lines)) :]
-
-
-def skew(lines: Lines, choose: random.Random) -> None:
-    """A clock or a counter that is off from some event on."""
-    at, by = choose.randrange(1, len(lines)), choose.choice((-1000, -1, 1, 1000))
-    key = choose.choice(("position", "time"))
-    for number in range(at, len(lines)):
-        event = json.loads(lines[number])
-        if key == "position":
-            event["position"] += by
-        elif "time" in event.get("args", {}):
-            event["args"]["time"] += by
-        lines[number] = json.dumps(event)
-
-
-MUTATIONS: tuple[Callable[[Lines, random.Random], None], ...] = (drop, duplicate, reorder, corrupt, truncate, skew)
-
-
-# -- both say the same ---------------------------------------------------------------------------------------------
-
-
-def differ(report: Report, walked: Walked) -> str | None:
-    """How a report says something else than the walk."""
-    if report.verdict != walked.verdict:
-        return f"the report says {report.verdict}, the walk {walked.verdict}"
-    first: dict[tuple[str, str], int] = {}
-    for one in report.violations:
-        key = (one.spec, one.trace)
-        first[key] = min(one.where.offset, first.get(key, one.where.offset))
-    wrong = {key: at for key, at in first.items() if walked.departs.get(key) != at}
-    if walked.readable and wrong:
-        return f"the report says {wrong}, the walk {walked.departs}"
-    return None
-
-
-def test_the_recordings_conform(recordings: list[Lines], tmp_path: Path) -> None:
-    for lines in recordings:
+def test_the_recordings_conform(whole: list[Lines], tmp_path: Path) -> None:
+    for lines in whole:
         profile = json.loads(lines[0])["profile"]
         assert profile in PROFILES
         assert walk(lines, profile).verdict == "conforms"
@@ -233,26 +34,18 @@ def test_the_recordings_conform(recordings: list[Lines], tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_mutants_are_judged_as_a_walk_judges_them(recordings: list[Lines], tmp_path: Path, part: int) -> None:
-    seen: dict[str, int] = {}
+def test_mutants_are_judged_as_a_walk_judges_them(whole: list[Lines], tmp_path: Path, part: int) -> None:
+    seen: Counter[str] = Counter()
     for seed in range(part, MUTANTS, PARTS):
-        choose = random.Random(seed)
-        lines = list(choose.choice(recordings))
-        done = [choose.choice(MUTATIONS) for _ in range(choose.choice((1, 1, 1, 2)))]
-        for mutation in done:
-            if len(lines) > 2:  # the header, and something to change
-                with suppress(ValueError):  # what another mutation made of a line is no JSON
-                    mutation(lines, choose)
-        walked = walk(lines, json.loads(lines[0])["profile"])
-        report = check(written(tmp_path / "events.ndjson", lines), jobs=1)
-        assert not differ(report, walked), (seed, [one.__name__ for one in done], differ(report, walked))
-        seen[walked.verdict] = seen.get(walked.verdict, 0) + 1
+        found = judged(whole, seed, tmp_path)
+        assert not found.wrong, (seed, found)
+        seen[found.walked] += 1
     assert {"conforms", "departs", "unreadable"} <= seen.keys(), "mutants of every kind were tried"
 
 
-def test_a_verdict_or_a_place_that_is_another_is_told(recordings: list[Lines], tmp_path: Path) -> None:
-    lines = [line for line in recordings[0] if '"action":"index"' not in line or '"number":1,' not in line]
-    assert lines != recordings[0]
+def test_a_verdict_or_a_place_that_is_another_is_told(whole: list[Lines], tmp_path: Path) -> None:
+    lines = [line for line in whole[0] if '"action":"index"' not in line or '"number":1,' not in line]
+    assert lines != whole[0]
     report = check(written(tmp_path / "events.ndjson", lines))
     walked = walk(lines, json.loads(lines[0])["profile"])
     assert (walked.verdict, differ(report, walked)) == ("departs", None)

@@ -43,6 +43,10 @@ class Engine(Protocol):
     def handed_on(self) -> int:
         """How many events a task may hand on before it is known whether they are needed elsewhere."""
 
+    @property
+    def near(self) -> bool:
+        """Whether answers come from this machine: then tasks may hand on all that they read."""
+
     def located(self, path: Path) -> Path:
         """The path by which the workers know an input."""
 

@@ -40,6 +40,7 @@ class Local:
     name: str = "local"
     buckets: int = 64
     handed_on: int = 1 << 62  # nothing travels far here
+    near: bool = True
 
     def located(self, path: Path) -> Path:
         """As `Engine` says."""

@@ -1,17 +1,25 @@
-"""Traces as a kernel takes them: in batches, each trace replayed from the spec's initial state."""
+"""Traces as a kernel takes them: in batches, each replayed from the spec's initial state, or from where it was."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from inspect import signature
+from typing import Any
 
+import immutables
 import numpy as np
 import numpy.typing as npt
 
-from gapless.spec.catalog import Spec
+from gapless.spec.catalog import Spec, State
+from gapless.spec.language import Map
+from gapless.traces.events.event import OUTCOMES, TAKEN
 from gapless.traces.judging.columns import Traces
+from gapless.traces.judging.tallies import Tally
+from gapless.traces.options import Options
+from gapless.traces.replay.event_rules import REFUSED, SEEN
 from gapless.traces.replay.kernel_source import LIMIT
-from gapless.traces.replay.kernels import Ints, Kernel, Replayed
+from gapless.traces.replay.kernels import Cells, Ints, Kernel, Replayed
 
 SLICE = 1 << 20  # events that are replayed at once, or one trace if it has more
 
@@ -23,6 +31,43 @@ def slices(starts: Ints) -> Iterator[tuple[int, int]]:
         high = max(low + 1, int(np.searchsorted(starts, starts[low] + SLICE, side="right")) - 1)
         yield low, high
         low = high
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Where traces were when their last events were judged.
+
+    `events`: int64 [traces], how many each has had · `state`: int64 [scalars, traces] · `cells`: what its Maps hold.
+    """
+
+    events: Ints
+    state: Ints
+    cells: Cells
+
+    @classmethod
+    def new(cls, spec: Spec, count: int) -> Begun:
+        """So many traces that have had no event."""
+        none = np.zeros(count, np.int64)
+        nothing = np.zeros((len(spec.maps), 0), np.int64)
+        cells = Cells(none, np.zeros(count + 1, np.int64), nothing, np.zeros(count, np.bool_))
+        return cls(none, initial(spec, count), cells)
+
+
+def initial(spec: Spec, count: int) -> Ints:
+    """The scalars of the state in which a spec begins, for so many traces."""
+    begin = np.array([int(getattr(spec.initial, name)) for name in spec.scalars], np.int64)
+    return np.repeat(begin[:, None], count, axis=1)
+
+
+def state_of(spec: Spec, scalars: Ints, cells: Cells) -> State:
+    """The state of one trace, as the plain functions have it, from its scalars and what its Maps hold."""
+    values: dict[str, Any] = dict(zip(spec.scalars, scalars.tolist(), strict=True))
+    for name, column in zip(spec.maps, cells.values, strict=True):
+        default = getattr(spec.initial, name).default
+        (held,) = np.nonzero(column != int(default))
+        entries = zip((held + cells.origins[0]).tolist(), column[held].tolist(), strict=True)
+        values[name] = Map(default, immutables.Map(entries))
+    return replace(spec.initial, **values)
 
 
 class Batch:
@@ -44,23 +89,26 @@ class Batch:
             self.events = places if traces.order is None else traces.order[places]
         here: slice | Ints = slice(int(low), int(high)) if in_one and traces.order is None else self.events
         self.action = traces.action[here]
+        self.rows = traces.row[here] if self.spec.deviations else None
         self.args = np.empty((len(traces.args), len(self.events)), np.int64)
         for row, column in enumerate(traces.args):
             self.args[row] = column[here]
 
-    def replay(self, of: Kernel, profile: str) -> Replayed:
-        """Replay all from the spec's initial state."""
-        spec = self.spec
-        begin = np.array([int(getattr(spec.initial, name)) for name in spec.scalars], np.int64)
-        state = np.repeat(begin[:, None], len(self.traces), axis=1)
-        origins, widths = self.windows()
-        return of.replay(self.starts, self.action, self.args, state, origins=origins, widths=widths, profile=profile)
+    def replay(self, of: Kernel, profile: str, begun: Begun | None = None) -> Replayed:
+        """Replay all from the spec's initial state, or from where they were: then more events may come."""
+        state = initial(self.spec, len(self.traces)) if begun is None else begun.state
+        origins, widths = self.windows(begun)
+        return of.replay(
+            self.starts, self.action, self.args, state, origins=origins, widths=widths,
+            cells=begun.cells if begun else None, going_on=begun is not None,
+            rows=self.rows, profile=profile,
+        )  # fmt: skip
 
-    def windows(self) -> tuple[Ints, Ints]:
+    def windows(self, begun: Begun | None = None) -> tuple[Ints, Ints]:
         """The keys that the Maps of each trace may hold: all that its events name, where they lie close together.
 
         Where they do not, one of them is far off: the window lies at the first, and what is written outside of it
-        goes to exact replay.
+        goes to exact replay. What the Maps hold already is always within, and nothing below what is cut off.
         """
         origins, widths = np.zeros((2, len(self.traces)), np.int64)
         keys = _keys(self.spec)
@@ -73,14 +121,64 @@ class Batch:
             value = self.args[argument]
             np.minimum(low, value, out=low, where=named_here)
             np.maximum(high, value, out=high, where=named_here)
-        first, room = low[self.starts[:-1]], 2 * np.diff(self.starts) + 64
+        first, events = low[self.starts[:-1]], np.diff(self.starts)
         lowest = np.minimum.reduceat(low, self.starts[:-1])
-        needed = np.maximum.reduceat(high, self.starts[:-1]).astype(np.float64) - lowest + 1
+        highest = np.maximum.reduceat(high, self.starts[:-1])
+        held = np.zeros(len(first), np.int64)
+        if begun is not None:
+            held, kept = begun.cells.widths, begun.cells.origins
+            some, events = held > 0, events + begun.events
+            lowest = np.where(begun.cells.cut, kept, np.where(some, np.minimum(lowest, kept), lowest))
+            highest = np.where(some, np.maximum(highest, kept + held - 1), highest)
+            first = np.where(some, kept, first)
+        room, needed = 2 * events + 64, highest.astype(np.float64) - lowest + 1
         close = needed <= room
         origins = np.where(close, lowest, first)
-        widths = np.where(close, np.maximum(needed, 0), room).astype(np.int64)
+        widths = np.where(close, np.maximum(needed, 0), np.maximum(room, held)).astype(np.int64)
         usable = (-LIMIT < origins) & (origins < LIMIT)
         return np.where(usable, origins, 0), np.where(usable, widths, 0)
+
+
+def count(traces: Traces, tally: Tally, batch: Batch, found: Replayed, sign: int) -> None:
+    """Add what a kernel accepted, or take it back."""
+    tally.events += sign * int(found.covered.sum())
+    tally.cover({name: sign * n for name, n in zip(traces.spec.actions, found.covered.tolist(), strict=True)})
+    for number, deviation in enumerate(traces.spec.deviations):
+        if times := int(found.deviated[number]):
+            first = traces.first(int(batch.events[found.deviated_at[number]]))
+            tally.deviate(deviation.step.__name__, sign * times, first)
+
+
+def asked_for(traces: Traces, options: Options) -> npt.NDArray[np.bool_]:
+    """The traces that a user asked for."""
+    chosen = np.ones(len(traces.names), np.bool_)
+    if options.trace is not None:
+        chosen &= [name == options.trace for name in traces.names.to_pylist()]
+    if options.topic is not None and traces.spec.name == "queue":
+        chosen &= [str(name).rpartition("/")[0] == options.topic for name in traces.names.to_pylist()]
+    return chosen
+
+
+def by_exact_replay(traces: Traces) -> npt.NDArray[np.bool_]:
+    """The traces that no kernel can judge: with a step that was not surely taken, or something that was seen."""
+    exact = np.zeros(len(traces.names), np.bool_)
+    exact[traces.of[~TAKEN[traces.outcome]]] = True
+    exact[traces.of[list(traces.saw)]] = True
+    return exact
+
+
+def count_all(traces: Traces, chosen: npt.NDArray[np.bool_], tally: Tally) -> None:
+    """Count what the chosen traces have, whatever becomes of them: events that nobody saw, and rules about events."""
+    mine = chosen[traces.of]
+    inferred = traces.action[mine & (traces.outcome == OUTCOMES.index("inferred"))]
+    counts = np.bincount(inferred, minlength=len(traces.spec.actions)).tolist()
+    for name, times in zip(traces.spec.actions, counts, strict=True):
+        if times:
+            tally.inferred[name] = tally.inferred.get(name, 0) + times
+    if (mine & (traces.outcome == OUTCOMES.index("refused"))).any():
+        tally.held.add(REFUSED)
+    if mine[list(traces.saw)].any():
+        tally.held.add(SEEN)
 
 
 def _keys(spec: Spec) -> npt.NDArray[np.bool_]:

@@ -68,6 +68,17 @@ class Traces:
         """The events that stand at `low:high` when they are ordered by trace."""
         return np.arange(low, high) if self.order is None else self.order[low:high]
 
+    def only(self, trace: int, low: int, high: int) -> Traces:
+        """Of one trace the events `low:high`, counted from 0."""
+        events = self.events(int(self.starts[trace]) + low, int(self.starts[trace]) + high)
+        count = len(events)
+        saw = {new: self.saw[old] for new, old in enumerate(events.tolist()) if old in self.saw} if self.saw else {}
+        return Traces(
+            self.spec, self.names.slice(trace, 1), np.zeros(count, np.int32), None, np.array([0, count], np.int64),
+            self.row[events], self.position[events], self.action[events], self.outcome[events],
+            [column[events] for column in self.args], saw,
+        )  # fmt: skip
+
     def first(self, event: int) -> First:
         """The place of one event."""
         return First(int(self.row[event]), int(self.position[event]), self.name(int(self.of[event])))
@@ -247,6 +258,14 @@ def packed(
     ]
 
 
+def packed_whole(traces: Traces, chosen: npt.NDArray[np.bool_] | None, stretch: int) -> list[Packed]:
+    """The events of the traces that are `chosen`, or of all, in one piece."""
+    events = None if chosen is None else np.flatnonzero(chosen[traces.of])
+    if events is not None and not len(events):
+        return []
+    return [Packed(0, stretch, traces.spec.name, _bytes(_table(traces, events), small=False))]
+
+
 def unpacked(parts: Sequence[Packed], first_rows: Ints, of: EventSchema = OURS) -> list[Traces]:
     """The events of one bucket by spec, in the file's order; `first_rows`: where each stretch of it begins."""
     found: dict[str, _Gathering] = {}
@@ -257,15 +276,21 @@ def unpacked(parts: Sequence[Packed], first_rows: Ints, of: EventSchema = OURS) 
     return [gathering.done() for gathering in found.values()]
 
 
-def _table(traces: Traces, events: Ints) -> pa.Table:
+def _table(traces: Traces, events: Ints | None) -> pa.Table:
+    """Some events, or all of them."""
     columns: list[npt.NDArray[Any]] = [traces.row, traces.position, traces.action, traces.outcome, *traces.args]
-    saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in events.tolist()] if traces.saw else None
-    which, of = np.unique(traces.of[events], return_inverse=True)  # without the names of others
-    values = {name: column[events] for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
+    chosen = range(len(traces.of)) if events is None else events.tolist()
+    saw = [sorted_text(traces.saw[at]) if at in traces.saw else None for at in chosen] if traces.saw else None
+    names: pa.Array[Any] = traces.names
+    of: npt.NDArray[np.signedinteger[Any]] = traces.of
+    if events is not None:
+        which, of = np.unique(of[events], return_inverse=True)  # without the names of others
+        names, columns = names.take(pa.array(which, pa.int32())), [column[events] for column in columns]
+    values = {name: column for (name, _), column in zip(_kinds(traces.spec), columns, strict=True)}
     return pa.table(
         {
-            "trace": pa.DictionaryArray.from_arrays(_narrow(of), traces.names.take(pa.array(which, pa.int32()))),
-            "saw": pa.nulls(len(events)) if saw is None else pa.array(saw, pa.string()),
+            "trace": pa.DictionaryArray.from_arrays(_narrow(of), names),
+            "saw": pa.nulls(len(chosen)) if saw is None else pa.array(saw, pa.string()),
         }
         | {name: _narrow(column) for name, column in values.items() if column.any()}  # what is missing is 0
     )

@@ -7,7 +7,7 @@ The compiled kernel replays every trace in which all steps were taken and nothin
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gapless.spec.catalog import END
-from gapless.spec.language import ASSUMED
-from gapless.traces.events.event import OUTCOMES, TAKEN
-from gapless.traces.judging.batches import Batch, slices
+from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, slices
 from gapless.traces.judging.columns import First, Traces
-from gapless.traces.judging.pictures import bitmap_of
+from gapless.traces.judging.explaining import explained, stateless
 from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
 from gapless.traces.options import Options
-from gapless.traces.replay.event_rules import REFUSED, SEEN
-from gapless.traces.replay.exact import Departure, call, replay
-from gapless.traces.replay.kernels import EXACT, Ints, Replayed, kernel
+from gapless.traces.replay.exact import call
+from gapless.traces.replay.kernels import Ints, kernel
 from gapless.traces.replay.possible_states import Departs, Replay, TooMany, Unpromised
 from gapless.traces.report import verdict_table
 
@@ -50,14 +47,8 @@ class Judge:
         tally.falls = traces.falls()
         verdicts = _Verdicts(traces)
         chosen = self._chosen(traces, mine, tally, verdicts)
-        exact = np.zeros(len(traces.names), np.bool_)
-        exact[traces.of[~TAKEN[traces.outcome]]] = True
-        exact[traces.of[list(traces.saw)]] = True
-        tally.inferred = _inferred(traces, chosen)
-        if (chosen[traces.of] & (traces.outcome == OUTCOMES.index("refused"))).any():
-            tally.held.add(REFUSED)
-        if chosen[traces.of[list(traces.saw)]].any():
-            tally.held.add(SEEN)
+        exact = by_exact_replay(traces)
+        count_all(traces, chosen, tally)
         refused: dict[str, list[Ints]] = {}  # events that a kernel refused, by the need that is not met
         suspects: list[Suspect] = []
         try:
@@ -74,11 +65,7 @@ class Judge:
         self, traces: Traces, mine: npt.NDArray[np.bool_], tally: Tally, verdicts: _Verdicts
     ) -> npt.NDArray[np.bool_]:
         """The traces that were asked for, and begin as a trace must."""
-        chosen = mine.copy()
-        if self.options.trace is not None:
-            chosen &= [name == self.options.trace for name in traces.names.to_pylist()]
-        if self.options.topic is not None and traces.spec.name == "queue":
-            chosen &= [str(n).rpartition("/")[0] == self.options.topic for n in traces.names.to_pylist()]
+        chosen = mine & asked_for(traces, self.options)
         tally.asked = int(chosen.sum())
         verdicts.verdict[chosen] = verdict_table.VERDICTS.index("conforms")
         if next(iter(traces.spec.actions)) == "open":
@@ -108,17 +95,14 @@ class Judge:
         low, high = part
         batch = Batch(traces, low + np.flatnonzero(mine[low:high]))
         found = batch.replay(of, self.options.profile)
-        _count(traces, tally, batch, found, 1)
-        unpromised = [why for why, reason in enumerate(of.reasons, 1) if reason.rule.endswith(f"/{ASSUMED}")]
-        takes_over = {f"{traces.spec.name}/{takeover.rule}" for takeover in traces.spec.takeovers}
-        going_on = [why for why, reason in enumerate(of.reasons, 1) if reason.rule in takes_over]
-        by_exact_replay = np.isin(found.bad_why, [EXACT, *unpromised, *going_on])
-        undecided = batch.traces[by_exact_replay]
+        count(traces, tally, batch, found, 1)
+        by_plain_functions = np.isin(found.bad_why, of.unsure)
+        undecided = batch.traces[by_plain_functions]
         if len(undecided):  # they are replayed from their beginning: what was counted of them is taken back
             exact[undecided] = True
             again = Batch(traces, undecided)
-            _count(traces, tally, again, again.replay(of, self.options.profile), -1)
-        departing = found.bad_why[(found.bad_why > 0) & ~by_exact_replay]
+            count(traces, tally, again, again.replay(of, self.options.profile), -1)
+        departing = found.bad_why[(found.bad_why > 0) & ~by_plain_functions]
         tally.events += len(departing)
         for why in np.unique(departing).tolist():
             events = batch.events[found.bad_at[found.bad_why == why]]
@@ -141,7 +125,7 @@ class Judge:
                     verdicts.depart(np.array([trace]), np.array([taken.position]), told.rule)
                 moment += bool(suspects) and told.event[0] != same
                 same = told.event[0]
-                suspects.append(_stateless(at, told, departs.also, moment))
+                suspects.append(stateless(at, told, departs.also, moment))
                 if taken.outcome == "refused" or not replayed.take_over(taken, told.rule):
                     break
                 tally.taken_over[told.event[0]] = tally.taken_over.get(told.event[0], 0) + 1
@@ -182,18 +166,9 @@ class Judge:
     def _explained(self, traces: Traces, events: Ints) -> tuple[Ints, Suspect | None]:
         """The events from the first on that the plain functions refuse too, and why they do."""
         for number, event in enumerate(events.tolist()):
-            at = traces.first(event)
-            path = [t.event for t in takewhile(lambda t: t.row <= at.row, traces.taken(int(traces.of[event])))]  # noqa: B023 - used at once
-            spec, options = traces.spec, self.options
-            outcome = replay(spec, spec.initial, path, profile=options.profile, ignored=options.ignored)
-            if outcome.departure:
-                return events[number:], _stateless(at, outcome.departure)
+            if suspect := explained(traces, event, self.options):
+                return events[number:], suspect
         return events[:0], None
-
-
-def _stateless(at: First, departure: Departure, also: tuple[str, ...] = (), moment: int = 0) -> Suspect:
-    """A suspect without the state, which may be large; what is drawn of it is drawn before."""
-    return Suspect(at, replace(departure, state=None), also, moment, bitmap_of(departure))
 
 
 def _with_others(suspects: list[Suspect]) -> list[Suspect]:
@@ -214,16 +189,6 @@ def _others(suspects: list[Suspect]) -> str:
     told = ", ".join(call(d.of, d.event) for d in (suspect.departure for suspect in suspects[:NAMED]) if d)
     more = len(suspects) - NAMED
     return f"So are others, each taken over as claimed: {told}{f', and {more:,} more' * (more > 0)}."
-
-
-def _count(traces: Traces, tally: Tally, batch: Batch, found: Replayed, sign: int) -> None:
-    """Add what a kernel accepted, or take it back."""
-    tally.events += sign * int(found.covered.sum())
-    tally.cover({name: sign * n for name, n in zip(traces.spec.actions, found.covered.tolist(), strict=True)})
-    for number, deviation in enumerate(traces.spec.deviations):
-        if count := int(found.deviated[number]):
-            first = traces.first(int(batch.events[found.deviated_at[number]]))
-            tally.deviate(deviation.step.__name__, sign * count, first)
 
 
 class _Verdicts:
@@ -252,22 +217,7 @@ class _Verdicts:
     def batch(self, source: str) -> pa.RecordBatch:
         """The rows of all that were judged."""
         mine = np.flatnonzero(self.verdict >= 0)
-        departs = self.rule[mine] >= 0
-        rules = pa.array(self.rule[mine], pa.int32(), mask=~departs)
-        columns = [
-            pa.repeat(source, len(mine)),
-            pa.repeat(self.traces.spec.name, len(mine)),
-            self.traces.names.take(mine),
-            pa.array(verdict_table.VERDICTS, pa.string()).take(self.verdict[mine]),
-            pa.DictionaryArray.from_arrays(rules, pa.array(self.rules, pa.string())).dictionary_decode(),
-            pa.array(self.position[mine], mask=~departs),
-            pa.array(np.diff(self.traces.starts)[mine]),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=verdict_table.SCHEMA)
-
-
-def _inferred(traces: Traces, chosen: npt.NDArray[np.bool_]) -> dict[str, int]:
-    """How many events of the chosen traces nobody saw, by action."""
-    events = np.flatnonzero(traces.outcome == OUTCOMES.index("inferred"))
-    counts = np.bincount(traces.action[events[chosen[traces.of[events]]]], minlength=len(traces.spec.actions))
-    return {name: int(count) for name, count in zip(traces.spec.actions, counts, strict=True) if count}
+        return verdict_table.rows_of(
+            source, self.traces.spec.name, self.traces.names.take(mine), self.verdict[mine], self.rule[mine],
+            self.rules, self.position[mine], np.diff(self.traces.starts)[mine],
+        )  # fmt: skip

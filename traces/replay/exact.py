@@ -118,14 +118,15 @@ def replay(
     profile: str,
     ignored: frozenset[str] = frozenset(),
     beyond: bool = False,
+    before: int = 0,
 ) -> Outcome:
     """Take every event from `state` on, up to the first that is refused; or `beyond` those that can be taken over.
 
-    Then the departure is that of the last event, if that is refused.
+    Then the departure is that of the last event, if that is refused. `before`: how many events led to `state`.
     """
     of, outcome = the(spec), Outcome(state)
     history: deque[PastStep] = deque(maxlen=REMEMBERED)
-    number = 0
+    number = before
     with waiving(of.name, ignored):
         for event in events:
             args, outcome.departure = named(of, event), None

@@ -234,7 +234,9 @@ class Writer:
             for column, name in enumerate(self.spec.maps)
         )
         head = HEAD.format(spec=self.spec.name, limit=LIMIT) + self.quantifiers.source() + functions
-        return head + LOOP_HEAD + inward + bound + defaults + LOOP_EVENT + branches + LOOP_TAIL + outward
+        begin = inward + bound + defaults + (LOADED if self.spec.maps else "")
+        end = LOOP_TAIL + outward + (LEFT if self.spec.maps else "")
+        return head + LOOP_HEAD + begin + LOOP_EVENT + branches + end
 
     def loads(self, body: str) -> str:
         """What a function reads of the state and of the event, by name."""
@@ -302,6 +304,10 @@ def _large(names: list[str]) -> str:
     return " or ".join(f"not -LIMIT < {name} < LIMIT" for name in names)
 
 
+LOOKED_BELOW = """    if place < 0:
+        windows[-1, 0] = 1
+"""  # a kernel's windows have a row more, which says that somebody looked at keys below the others
+
 HEAD = '''"""Generated from the spec `{spec}`. Do not edit: change the spec."""
 
 from gapless.traces.native import njit
@@ -311,6 +317,8 @@ LIMIT = {limit}
 
 @njit
 def at(windows, place, width, column, default):
+    if place < 0:
+        windows[-1, 0] = 1
     return windows[place, column] if 0 <= place < width else default
 
 
@@ -324,14 +332,30 @@ def put(windows, place, width, column, default, value, escape):
 
 @njit
 def forget(windows, place, width, column, default):
+    if place < 0:
+        windows[-1, 0] = 1
     for later in range(max(place, 0), width):
         windows[later, column] = default
+
+
+@njit
+def load(windows, place, cells, low, high):
+    for column in range(len(cells)):
+        for cell in range(low, high):
+            windows[place + cell - low, column] = cells[column, cell]
+
+
+@njit
+def leave(windows, cells, low, high):
+    for column in range(len(cells)):
+        for cell in range(low, high):
+            cells[column, cell] = windows[cell - low, column]
 '''
 
 INSTEAD = """                if why > 0 and allowed[{number}]:
                     instead = instead_{number}({called})
                     if instead == 0 and escape[0] == 0:
-                        if deviated[{number}] == 0:
+                        if deviated[{number}] == 0 or (len(rows) > 0 and rows[e] < rows[deviated_at[{number}]]):
                             deviated_at[{number}] = e
                         deviated[{number}] += 1
                         deviant[t] |= {bit}
@@ -344,7 +368,7 @@ LOOP_HEAD = """
 @njit(nogil=True, cache=True)
 def replay(
     starts, action, args, state, now, origins, widths, windows, allowed,
-    bad_at, bad_why, covered, deviated, deviated_at, deviant,
+    bad_at, bad_why, covered, deviated, deviated_at, deviant, there, loaded, cells, cut, left, left_cells, rows,
 ):
     escape = deviated_at[-1:]
     for t in range(len(starts) - 1):
@@ -359,6 +383,18 @@ LOOP_BOUND = """        if {large}:
             bad_at[t] = starts[t]
             bad_why[t] = -1
             continue
+"""
+
+LOADED = """        if len(loaded) > 1:
+            windows[-1, 0] = 0
+            load(windows, there[t] - origin, cells, loaded[t], loaded[t + 1])
+"""
+
+LEFT = """        if len(left) > 1:
+            if len(loaded) > 1 and cut[t] and windows[-1, 0] != 0:
+                bad_at[t] = starts[t]
+                bad_why[t] = -1
+            leave(windows, left_cells, left[t], left[t + 1])
 """
 
 LOOP_EVENT = """        for e in range(starts[t], starts[t + 1]):

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +26,7 @@ import numpy.typing as npt
 import platformdirs
 
 from gapless.spec.catalog import SPECS, AnySpec, Spec, the, waiving
+from gapless.spec.language import ASSUMED
 from gapless.spec.reading.checking import checked
 from gapless.traces.native import expected
 from gapless.traces.replay.kernel_source import Reason, Writer
@@ -39,13 +40,39 @@ UNKNOWN_ACTION = -2  # an action code that the spec does not have
 
 
 @dataclass(frozen=True)
+class Cells:
+    """What Maps hold, trace by trace, each within a window of its own.
+
+    `origins`: int64 [traces], the lowest key of each window · `starts`: int64 [traces + 1], where its cells begin ·
+    `values`: int64 [Maps of the spec, cells], for key `origins[t] + i` at `starts[t] + i` · `cut`: bool [traces], there
+    is more below a window: a kernel that looks there leaves the trace to others.
+    """
+
+    origins: Ints
+    starts: Ints
+    values: Ints
+    cut: npt.NDArray[np.bool_]
+
+    @property
+    def widths(self) -> Ints:
+        """How many keys are in each window."""
+        return np.diff(self.starts)
+
+    def of(self, chosen: npt.NDArray[np.bool_]) -> Cells:
+        """Those of some traces."""
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.widths[chosen])])
+        values = self.values if chosen.all() else self.values[:, np.repeat(chosen, self.widths)]
+        return Cells(self.origins[chosen], starts, values, self.cut[chosen])
+
+
+@dataclass(frozen=True)
 class Replayed:
     """What a kernel found, per trace: the state at its end or refusal, and where and why it was refused.
 
     `state`: int64 [scalars, traces] · `bad_at`: index of the refused event or -1, int64 [traces] · `bad_why`: reason
     (1-based, `EXACT`, or 0 for none), int64 [traces] · `covered`: accepted events per action · `deviated` and
     `deviated_at`: anomalies per deviation and the index of the first event of each · `deviant`: the deviations in each
-    trace, a bit for each, int64 [traces].
+    trace, a bit for each, int64 [traces] · `cells`: the rest of the state, where it was asked for.
     """
 
     state: Ints
@@ -55,6 +82,7 @@ class Replayed:
     deviated: Ints
     deviated_at: Ints
     deviant: Ints
+    cells: Cells | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +94,13 @@ class Kernel:
     source: str
     loop: Callable[..., None]
 
+    @cached_property
+    def unsure(self) -> tuple[int, ...]:
+        """The reasons with which a trace is left to exact replay: it may know better, or go on behind the event."""
+        goes_on = {f"{self.spec.name}/{takeover.rule}" for takeover in self.spec.takeovers}
+        rules = enumerate((reason.rule for reason in self.reasons), 1)
+        return (EXACT, *(why for why, rule in rules if rule in goes_on or rule.endswith(f"/{ASSUMED}")))
+
     def replay(
         self,
         starts: Ints,
@@ -75,21 +110,26 @@ class Kernel:
         *,
         origins: Ints | None = None,
         widths: Ints | None = None,
+        cells: Cells | None = None,
+        going_on: bool = False,
+        rows: Ints | None = None,
         profile: str,
     ) -> Replayed:
         """Replay many traces, each from its own state, up to its first refusal.
 
         `starts`: int64 [traces + 1], trace *t* is the events `starts[t]:starts[t + 1]` · `action`: int8 [events] ·
         `args`: int64 [argument names of the spec, events] · `state`: int64 [scalars, traces], where each begins
-        (Maps begin at their default) · `origins`, `widths`: int64 [traces], the keys that the Maps of each trace
-        may hold. Nothing given is changed.
+        · `origins`, `widths`: int64 [traces], the keys that the Maps of each trace may hold · `cells`: what the Maps
+        begin with, within these windows; their defaults if it is not given · `going_on`: what they hold at the end is
+        wanted too, for more events to come · `rows`: int64 [events], where each stands: the lowest row with a deviation
+        is its first. Nothing given is changed.
         """
         traces = len(starts) - 1
         none = np.zeros(traces, np.int64)
         origins = none if origins is None else origins
         widths = none if widths is None else widths
         now = np.empty(len(self.spec.scalars), np.int64)  # the state of the trace that is being replayed
-        windows = np.empty((max(1, int(widths.max(initial=0))), max(1, len(self.spec.maps))), np.int64)
+        windows = np.empty((1 + int(widths.max(initial=0)), max(1, len(self.spec.maps))), np.int64)
         deviations = self.spec.deviations
         found = Replayed(
             state=np.array(state, np.int64, order="C"),
@@ -99,13 +139,26 @@ class Kernel:
             deviated=np.zeros(len(deviations) + 1, np.int64),
             deviated_at=np.zeros(len(deviations) + 1, np.int64),
             deviant=np.empty(traces, np.int64),
+            cells=_room(origins, widths, len(self.spec.maps)) if going_on else None,
         )
+        begin, end = cells or NO_CELLS, found.cells or NO_CELLS
         allowed = np.array([profile in d.profiles for d in deviations] + [False], np.bool_)
         self.loop(
             starts, action, args, found.state, now, origins, widths, windows, allowed,
             found.bad_at, found.bad_why, found.covered, found.deviated, found.deviated_at, found.deviant,
+            begin.origins, begin.starts, begin.values, begin.cut, end.starts, end.values,
+            np.zeros(0, np.int64) if rows is None else rows,
         )  # fmt: skip
         return found
+
+
+NO_CELLS = Cells(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
+
+
+def _room(origins: Ints, widths: Ints, maps: int) -> Cells:
+    """Room for what Maps hold."""
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])
+    return Cells(origins, starts, np.zeros((maps, int(starts[-1])), np.int64), np.zeros(len(widths), np.bool_))
 
 
 def kernel(spec: AnySpec, ignored: frozenset[str] = frozenset()) -> Kernel:

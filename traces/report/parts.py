@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gapless.traces.report.values import Finding, Mark, ReportRow
+from gapless.traces.report.values import Finding, Mark, Moments, ReportRow
 
 if TYPE_CHECKING:  # few checks write a table, and pyarrow loads slowly
     import pyarrow as pa
@@ -27,6 +27,7 @@ class Parts:
     profile: str = ""
     clean: bool | None = None
     live: bool = False
+    moments: Moments | None = None
     unreadable: str = ""
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -15,6 +15,9 @@ VerdictName = Literal["conforms", "inconclusive", "unreadable", "departs"]
 Severity = Literal["violation", "anomaly", "hazard"]
 """A hazard is sound now, and the broker's next start breaks it. Only violations make a verdict."""
 
+Moments = Literal["stopped", "running", "one", "queues younger", "queues older", "several"]
+"""Of which moments the files of a store look to be: its broker stopped in order, or runs; or of one, or not of one."""
+
 WORST: tuple[VerdictName, ...] = ("conforms", "inconclusive", "unreadable", "departs")  # the later wins
 EXIT_CODES: dict[VerdictName, int] = {"conforms": 0, "departs": 1, "unreadable": 2, "inconclusive": 3}
 INTERRUPTED = 130  # as of a process that SIGINT ended
@@ -106,6 +109,7 @@ class SourceRow(Model):
     records: int = 0
     clean: bool | None = None
     live: bool = Field(default=False, description="a broker was running on it")
+    moments: Moments | None = Field(default=None, description="of which moments the files of a store look to be")
     verdict: VerdictName
     reasons: list[str] = Field(default=[], description="why it is unreadable or inconclusive")
     notes: list[str] = Field(default=[], description="what was used, left out or seen that changes no verdict")

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import parquet
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.report.values import VerdictName
+
+Ints = npt.NDArray[np.signedinteger[Any]]
 
 VERDICTS: tuple[VerdictName, ...] = ("conforms", "inconclusive", "departs")
 
@@ -32,6 +36,31 @@ COLUMNS: list[pa.Field[Any]] = [
     pa.field("events", pa.int64(), nullable=False),  # how many steps of the trace are known
 ]
 SCHEMA = pa.schema(COLUMNS)
+
+
+def rows_of(
+    source: str,
+    spec: str,
+    names: pa.Array[Any],
+    verdict: Ints,
+    rule: Ints,
+    rules: Sequence[str],
+    position: Ints,
+    events: Ints,
+) -> pa.RecordBatch:
+    """A row for each trace of one spec: `verdict` of `VERDICTS`, `rule` of `rules` or -1 where it breaks none."""
+    departs = rule >= 0
+    broken = pa.array(rule, pa.int32(), mask=~departs)
+    columns = [
+        pa.repeat(source, len(names)),
+        pa.repeat(spec, len(names)),
+        names,
+        pa.array(VERDICTS, pa.string()).take(verdict),
+        pa.DictionaryArray.from_arrays(broken, pa.array(rules, pa.string())).dictionary_decode(),
+        pa.array(position, mask=~departs),
+        pa.array(events),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class Beside:
 
     config: Path | None = None  # the broker's settings
     client: Path | None = None  # what clients were answered
+    copied: bool = False  # the recording was copied file by file while it was written
 
 
 class Recording(Protocol):

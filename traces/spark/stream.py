@@ -28,7 +28,7 @@ from gapless.traces.events.files import is_event_file
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import with_specs
 from gapless.traces.judging.columns import Packed, gathered, hashed, packed, unpacked
-from gapless.traces.judging.going_on import Going, rows
+from gapless.traces.judging.going_on import Going
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, UsageError, shown
 from gapless.traces.remote import RemotePath, path_of
@@ -45,6 +45,7 @@ FILES = "path STRING, modificationTime TIMESTAMP, length LONG, content BINARY"
 AGE = "36500d"  # by which a file may be older than the newest: Spark would pass over one of last week in silence
 KEPT = "gapless"  # the folder in the checkpoint
 DONE = "done.json"
+FORM = 2  # of what is kept; raised when it changes
 
 Tells = Callable[[int, pa.Table], None]
 """Told after each batch: its number, and the rows of the verdict table of all traces that it has events of."""
@@ -101,8 +102,7 @@ def verdicts(checkpoint: str | os.PathLike[str]) -> pa.Table:
     done = _done(folder)
     kept = KeptTraces(folder, done.source)
     found = [kept.before(bucket, done.batch + 1) for bucket in range(BUCKETS)]
-    batches = [rows(done.source, going.each()) for going in found]
-    return pa.Table.from_batches(batches, SCHEMA)
+    return pa.Table.from_batches([batch for going in found for batch in going.rows()], SCHEMA)
 
 
 def _path(name: str) -> Path:
@@ -123,11 +123,21 @@ class LastBatch:
     batch: int = -1
     profile: str = ""
     source: str = ""
+    form: int = FORM
 
 
 def _done(folder: Path) -> LastBatch:
+    """The last batch. Raises UsageError where another version of ours has written it."""
     file = folder / DONE
-    return LastBatch(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else LastBatch()
+    if not file.exists():
+        return LastBatch()
+    found = {"form": 1} | json.loads(file.read_text(encoding="utf-8"))
+    if found["form"] != FORM:
+        raise UsageError(
+            f"{shown(file)}: kept by another version of gapless (form {shown(found['form'])}, expected {FORM}): start "
+            "the stream with a new checkpoint, it judges all files again"
+        )
+    return LastBatch(**found)
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,7 @@ class KeptTraces:
     def before(self, bucket: int, batch: int) -> Going:
         """What was known before a batch."""
         earlier = [number for number in self._numbers(bucket) if number < batch]
-        return _load(self._file(bucket, max(earlier))) if earlier else Going()
+        return _load(self._file(bucket, max(earlier))) if earlier else Going(self.source)
 
     def write(self, bucket: int, batch: int, going: Going) -> None:
         """Keep what is known after a batch, and what was known before it: it may be run again."""
@@ -222,13 +232,13 @@ def judge_batch(engine: Engine, kept: KeptTraces, batch: int, paths: Sequence[Pa
     work = BatchTask(kept, batch, Options(profile=profile, ignored=options.ignored, specs=options.specs))
     answers = list(engine.gather(partial(_packed, work), new, [], partial(_judged, work)))
     kept.finish(batch, profile)
-    return pa.Table.from_batches([answer for answer in answers if answer is not None], SCHEMA)
+    return pa.Table.from_batches([batch for answer in answers for batch in answer], SCHEMA)
 
 
-def _packed(work: BatchTask, new: NewStretch) -> tuple[None, Sequence[Packed]]:
+def _packed(work: BatchTask, new: NewStretch) -> tuple[list[pa.RecordBatch], Sequence[Packed]]:
     """The events of a stretch, for those who know their traces. Raises Unreadable."""
     of = with_specs(work.options.specs)
-    return None, list(_each_packed(gathered(reading.coded(new.path, new.stretch, of), of), new.number))
+    return [], list(_each_packed(gathered(reading.coded(new.path, new.stretch, of), of), new.number))
 
 
 def _each_packed(every: Sequence[Any], number: int) -> Iterator[Packed]:
@@ -237,11 +247,11 @@ def _each_packed(every: Sequence[Any], number: int) -> Iterator[Packed]:
         yield from packed(traces, hashed(traces), chosen, number, BUCKETS, small=True)
 
 
-def _judged(work: BatchTask, parts: Sequence[Packed]) -> pa.RecordBatch:
+def _judged(work: BatchTask, parts: Sequence[Packed]) -> list[pa.RecordBatch]:
     """The traces of one bucket go on, and what is known of them is kept. Raises Unreadable."""
     bucket = parts[0].bucket
     going = work.kept.before(bucket, work.batch)
     nowhere = np.zeros(1 + max(part.stretch for part in parts), np.int64)  # no row is told of
     changed = going.take(unpacked(parts, nowhere, with_specs(work.options.specs)), work.options)
     work.kept.write(bucket, work.batch, going)
-    return rows(work.kept.source, changed)
+    return changed

@@ -26,6 +26,9 @@ from gapless.spec.deviations import queue as deviations
 from gapless.spec.language import Map, Number, Position, Refused, replace
 
 NO_COUNTERPART = {
+    "index_batch": "an implementation writes no inner batches",
+    "tell_last": "an implementation has no table beside its entries",
+    "tell_first": "as tell_last",
     "account": "an implementation does not know what clients say they sent",
     "truncate": "a store that begins again is another queue, and open tells what is left; crashes are tried elsewhere",
 }

@@ -12,7 +12,7 @@ from gapless.traces.check import check
 from gapless.traces.events import reading, schema
 from gapless.traces.report.values import Finding, Report
 from tests.support.command_line import gapless
-from tests.support.night import by_day
+from tests.support.night import NIGHT, by_day
 from tests.support.pulsar_recordings import (
     BROKEN,
     CLEAN,
@@ -318,7 +318,7 @@ def called(lines: list[Line]) -> int:
             (told_without_a_record, "the outcome that is told is in the log"),
             (rejected_for_no_reason, "the broker refuses only what is not allowed"),
         ],
-        1 / 2,
+        1 / 4,
     ),
 )
 def test_one_fault_in_a_clean_recording_is_found(
@@ -488,7 +488,7 @@ def test_no_damage_makes_a_traceback(tmp_path: Path) -> None:
     folder = copied(tmp_path, "broker-timeouts")
     whole = (folder / "trace.ndjson").read_bytes()
     chance = Random("bytes")
-    for _ in range(25):
+    for _ in range(25 if NIGHT else 8):
         damaged = bytearray(whole)
         for _ in range(chance.choice((1, 1, 3))):
             damaged[chance.randrange(len(damaged))] = chance.choice(b'0123456789abc{}[]",:\n\x00\xff')

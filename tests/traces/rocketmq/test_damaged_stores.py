@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gapless import Report, check
-from tests.support.night import by_day
+from tests.support.night import NIGHT, by_day
 from tests.support.rocketmq.damage import (
     CLEAN_FAULTS,
     FAULTS,
@@ -54,7 +54,7 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("fault", "store", "place"), by_day(CASES, 1 / 4), ids=name_of)
+@pytest.mark.parametrize(("fault", "store", "place"), by_day(CASES, 1 / 8), ids=name_of)
 def test_damage_is_found_where_it_lies(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
     damaged = copy_of(store, tmp_path)
     where = fault(damaged, Pick(place, f"{fault.__name__} in {store}"))
@@ -79,7 +79,7 @@ def names(file: str | None, offset: int | None, where: Where) -> bool:
     return file == where.file and offset is not None and where.offset <= offset < where.offset + where.length
 
 
-@pytest.mark.parametrize(("fault", "place"), [*product(FAULTS, PLACES)], ids=name_of)
+@pytest.mark.parametrize(("fault", "place"), by_day([*product(FAULTS, PLACES)], 1 / 3), ids=name_of)
 def test_damage_is_planted_where_it_says(fault: Fault, place: Place, tmp_path: Path) -> None:
     """Otherwise the test above demands what nobody can find."""
     damaged = copy_of("varied 3", tmp_path)
@@ -127,10 +127,13 @@ def test_a_store_of_thousands_of_queues_conforms(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "store"),
-    [
-        *product(LEGAL, ("varied 4", "varied 5", "pop_retry", "odd_clients", "midlife", "unclean")),
-        *product(LEGAL_WITH_FILES, ("varied 4", "varied 5", "normal", "midlife")),
-    ],
+    by_day(
+        [
+            *product(LEGAL, ("varied 4", "varied 5", "pop_retry", "odd_clients", "midlife", "unclean")),
+            *product(LEGAL_WITH_FILES, ("varied 4", "varied 5", "normal", "midlife")),
+        ],
+        1 / 3,
+    ),
     ids=name_of,
 )
 def test_what_is_legal_is_not_accused(change: Change, store: str, tmp_path: Path) -> None:
@@ -171,7 +174,7 @@ def test_messages_of_a_deleted_topic_need_no_entries(tmp_path: Path) -> None:
 def test_the_crash_of_a_broker_at_any_byte_is_legal(tmp_path: Path) -> None:
     """Here the torn record is the first of a file, or stands behind others."""
     torn = Record("orders", body=b"never finished", properties=b"TAGS\x01a\x02")
-    for written in range(0, torn.size, 3):
+    for written in range(0, torn.size, 3 if NIGHT else 9):
         builder = varied(7, count=40 + written)
         builder.tear(torn, written)
         store = builder.write(tmp_path / f"store-{written}", clean=False, preallocated=bool(written % 2))
@@ -222,7 +225,7 @@ def test_records_outside_of_queues_are_not_missed(tmp_path: Path) -> None:
     assert report.verdict == "conforms", told(report)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", by_day(range(30)))
 def test_any_flipped_bit_of_an_entry_is_found(seed: int, tmp_path: Path) -> None:
     store = copy_of("varied 9", tmp_path)
     bench = Bench(store, Pick("any", str(seed)))
@@ -233,7 +236,7 @@ def test_any_flipped_bit_of_an_entry_is_found(seed: int, tmp_path: Path) -> None
     assert (violation.where.file, violation.where.offset) == (slot.file, slot.offset)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", by_day(range(30)))
 def test_any_flipped_bit_of_a_sealed_record_is_found(seed: int, tmp_path: Path) -> None:
     """The property CRC covers all that lies before it, be it known to the checker or not; its digits count too."""
     store = copy_of("varied 9", tmp_path)

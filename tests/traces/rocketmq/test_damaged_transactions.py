@@ -95,13 +95,13 @@ LEGAL_CASES = (
 # What is planted
 
 
-@pytest.mark.parametrize(("fault", "store", "place"), by_day(STORE_CASES, 1 / 5), ids=name_of)
+@pytest.mark.parametrize(("fault", "store", "place"), by_day(STORE_CASES, 1 / 12), ids=name_of)
 def test_a_fault_is_planted_where_it_says(fault: Fault, store: str, place: Place, tmp_path: Path) -> None:
     copy = copy_of(store, tmp_path, client=False)
     assert_planted(fault, copy, Pick(place, f"{fault.__name__} in {store}"))
 
 
-@pytest.mark.parametrize(("fault", "store", "place"), by_day(CLIENT_CASES, 1 / 4), ids=name_of)
+@pytest.mark.parametrize(("fault", "store", "place"), by_day(CLIENT_CASES, 1 / 8), ids=name_of)
 def test_a_fault_of_what_was_promised_is_planted_where_it_says(
     fault: Fault, store: str, place: Place, tmp_path: Path
 ) -> None:
@@ -229,7 +229,7 @@ def places(findings: list[Finding]) -> list[tuple[str, str, int]]:
 # What is legal
 
 
-@pytest.mark.parametrize(("change", "store", "client"), by_day(LEGAL_CASES, 1 / 2), ids=name_of)
+@pytest.mark.parametrize(("change", "store", "client"), by_day(LEGAL_CASES, 1 / 4), ids=name_of)
 def test_what_is_legal_is_not_accused(change: Change, store: str, client: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a case
     copy = copy_of(store, tmp_path, client=client)
     change(copy, Pick("any", f"{change.__name__} in {store}"))

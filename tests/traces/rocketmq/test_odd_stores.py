@@ -14,18 +14,20 @@ import pytest
 from gapless import Report, check
 from gapless.traces.sources.rocketmq.store import directory
 from tests.support.command_line import gapless
-from tests.support.rocketmq.recordings import RECORDINGS, recording_as_left
+from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record, log_files
 
 SKIPPED = "queue/entry-points-at-its-message"
 MISSING = "queue/every-message-has-its-entry"
+LEFT_OUT = "queue/no-entry-before-it-is-missing"
 NUMBERS = "queue/numbers-of-a-queue-follow-one-another"
 BEYOND = "beyond the log's end"
 
 DELETED = ("conforms", "no file: their topics were deleted", "")
-IN_ROCKSDB = ("inconclusive", "consumequeue/, a RocksDB database", "")
-OTHER_QUEUES = ("conforms", "batchconsumequeue/ is not judged", "")
+IN_ROCKSDB = ("conforms", "entries are read from consumequeue/, a RocksDB database", "")
+SWITCHED = ("departs", "consumequeue/ holds files of queues too", LEFT_OUT)
+OTHER_QUEUES = ("conforms", "", "")
 OTHER_LIMITS = ("conforms", "", "")
 IN_DLEDGER = ("inconclusive", "the log goes on in dledger-n0/data", "")
 A_HOLE = ("inconclusive", "legal after a power loss", "")
@@ -40,8 +42,8 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
     "slave_topic_made_anew": ("departs", "", SKIPPED),
     "rocksdb_queues": IN_ROCKSDB,
     "rocksdb_fresh_5.3.3": IN_ROCKSDB,
-    "rocksdb_switched_5.3.3": IN_ROCKSDB,
-    "rocksdb_switched_5.5.0": IN_ROCKSDB,
+    "rocksdb_switched_5.3.3": SWITCHED,
+    "rocksdb_switched_5.5.0": SWITCHED,
     "batch_queue_plain_messages": OTHER_QUEUES,
     "batchcq_5.3.3": OTHER_QUEUES,
     "settings_lowered": OTHER_LIMITS,
@@ -288,8 +290,8 @@ def test_what_comes_while_a_store_is_read_is_left_out(running: Path, monkeypatch
     last.write_bytes(bytes(len(came)))  # not written yet
     slots.write_bytes(entries[: len(entries) // 40 * 20].ljust(len(entries), b"\0"))
 
-    def comes_then(*arguments: Any) -> Any:
-        opened = open_it(*arguments)
+    def comes_then(*arguments: Any, **more: Any) -> Any:
+        opened = open_it(*arguments, **more)
         last.write_bytes(came)
         slots.write_bytes(entries)
         return opened
@@ -304,8 +306,8 @@ def test_what_comes_while_a_store_is_read_is_left_out(running: Path, monkeypatch
 def test_a_queue_that_is_deleted_while_it_is_read_accuses_nobody(
     running: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def deleted_then(*arguments: Any) -> Any:
-        opened = open_it(*arguments)
+    def deleted_then(*arguments: Any, **more: Any) -> Any:
+        opened = open_it(*arguments, **more)
         shutil.rmtree(running / "consumequeue/orders")
         made_anew = running / "consumequeue/orders/1"
         made_anew.mkdir(parents=True)
@@ -334,8 +336,8 @@ def test_a_log_whose_oldest_file_is_deleted_meanwhile_is_opened_again(
 ) -> None:
     calls: list[object] = []
 
-    def expired_then(*arguments: Any) -> Any:
-        opened = open_it(*arguments)
+    def expired_then(*arguments: Any, **more: Any) -> Any:
+        opened = open_it(*arguments, **more)
         calls.append(opened)
         if len(calls) == 1:
             log_files(running)[0].unlink()
@@ -376,3 +378,12 @@ def test_a_life_that_is_gone_and_counted_oddly_is_no_accusation(tmp_path: Path) 
 def test_a_life_that_is_counted_oddly_and_still_read_is_one(tmp_path: Path) -> None:
     (found,) = check(lives(0, 0, jump=2).write(tmp_path / "store")).violations
     assert found.rule == NUMBERS
+
+
+def test_a_log_that_lies_in_dledger_alone_is_named(tmp_path: Path) -> None:
+    store = copy_of("odd/dledger_moved_5.3.3", tmp_path)
+    shutil.rmtree(store / "commitlog")
+    report = check([store])
+    assert report.verdict == "unreadable"
+    (reason,) = report.sources[0].reasons
+    assert "a DLedger log (enableDLegerCommitLog), which gapless does not read" in reason

@@ -10,6 +10,7 @@ import pytest
 
 from gapless import check
 from gapless.spec.catalog import SPECS
+from tests.support.night import by_day
 from tests.support.rocketmq.recordings import COUNTS, recording, recording_with_client
 from tests.support.rocketmq.stores import PREPARED, read_log
 
@@ -75,7 +76,7 @@ def test_the_strict_profile_shows_what_the_design_forbids(name: str) -> None:
     assert all(len(finding.story) <= 25 for finding in report.violations)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", by_day([1, 2], 1 / 2))
 def test_splits_and_processes_change_nothing(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of 100,000 bytes, each judged by whoever is free, come to what the whole comes to."""
     whole = check([recording("midlife")], jobs=1)

@@ -3,7 +3,8 @@
 A file is judged in stretches, each by a task that reads it. A trace that lies wholly in one is judged there. What may
 go on in a neighbour, the first and the last trace of a stretch, is handed on as rows, and judged where all of it meets.
 Whether that is all is seen from the hashes of the names: where another trace occurs in several stretches, these are
-read once more, and that trace is put together too. Only a stretch is held as columns, 0.2 kB for an event.
+read once more, and that trace is put together too. Where most traces go on from stretch to stretch, all is handed on,
+and judged in the file's order (`judging/in_order`). Only a stretch is held as columns, 0.2 kB for an event.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gapless.traces.events.files import is_parquet
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import with_specs
 from gapless.traces.judging.columns import Hashes, Packed, gathered
+from gapless.traces.judging.in_order import InOrder, Wanted
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.judging.teller import Recorded, Teller
 from gapless.traces.options import Options
@@ -38,14 +40,18 @@ from gapless.traces.sources.event_files.stretches import (
     StretchResult,
     StretchTask,
     among,
+    goes_on,
+    hand_on,
     judge_packed,
     judge_stretch,
+    pick,
 )
 
 if TYPE_CHECKING:
     from gapless.traces.report.verdict_table import TableRows
 
 STRETCH = 16 << 20  # bytes of a file that one task reads
+MANY = 8  # stretches from which it pays to ask whether traces go on from one to the next
 
 
 class EventFile:
@@ -64,10 +70,18 @@ class EventFile:
         self.splits = reading.stretches(path, options.split or STRETCH)
         self.judged: dict[int, StretchResult] = {}
         self.joined: list[StretchResult] = []
+        self.in_order: InOrder | None = None
 
     def task(self, engine: Engine) -> Callable[[EventStretch], StretchResult]:
-        """As `Recording` says."""
-        return partial(judge_stretch, self._work(engine), None)
+        """As `Recording` says; where traces go on and on, all of the file is judged in its order."""
+        work = self._work(engine)
+        if engine.near and len(self.splits) >= MANY and goes_on(work, self.splits):
+            self.in_order = self._in_order()
+            return partial(hand_on, work)
+        return partial(judge_stretch, work, None)
+
+    def _in_order(self) -> InOrder:
+        return InOrder(shown(str(self.name)), self.options, with_specs(self.options.specs))
 
     def _work(self, engine: Engine) -> StretchTask:
         buckets = min(engine.buckets, len(self.splits))
@@ -81,20 +95,61 @@ class EventFile:
             self.joined.append(result)
         else:
             self.judged[result.stretch] = result
+            if self.in_order is not None:
+                parts, result.packed = result.packed, []
+                self.in_order.take(parts, self._first_rows(len(self.judged)))
         if result.interrupted:
             raise KeyboardInterrupt
 
     def finish(self, engine: Engine) -> Parts:
         """As `Recording` says: first, traces that several stretches hold are put together."""
-        shared, again = self._scattered()
-        work, known = self._work(engine), self._loose()
-        join = partial(judge_packed, work, self._first_rows())
-        for judged in engine.gather(partial(_judge_again, work, shared), again, known, join):
-            self.take(judged)
+        if self.in_order is None:
+            self._put_together(engine)
+        if self.in_order is not None:
+            self._tell(self.in_order, self.in_order.finish(partial(self._picked, engine)))
         parts = self._parts(interrupted=False)
         if self.options.trace is not None and parts.traces and not parts.violations:
             parts.life = list(self._life(self.options.trace))
         return parts
+
+    def _put_together(self, engine: Engine) -> None:
+        """Judge the traces that several stretches hold: here in the file's order, or wherever pieces can meet."""
+        shared, again = self._scattered()
+        work, known = self._work(engine), self._loose()
+        if not engine.near:
+            join = partial(judge_packed, work, self._first_rows())
+            for judged in engine.gather(partial(_judge_again, work, shared), again, known, join):
+                self.take(judged)
+            return
+        joined, sizes = self._in_order(), [stretch.bytes for stretch in again]
+        loose: dict[int, list[Packed]] = {}
+        for part in known:
+            loose.setdefault(part.stretch, []).append(part)
+        rows = self._first_rows()
+        for judged in engine.each(partial(judge_stretch, work, shared), again, sizes):
+            for number in sorted(number for number in loose if number < (judged.stretch or 0)):
+                joined.take(loose.pop(number), rows)
+            parts, judged.packed = judged.packed, []
+            self.take(judged)
+            joined.take(parts, rows)
+        for number in sorted(loose):
+            joined.take(loose.pop(number), rows)
+        self.in_order = joined
+
+    def _picked(self, engine: Engine, wanted: Wanted) -> Iterator[Packed]:
+        """The events of some traces, read again."""
+        pieces = engine.each(partial(pick, self._work(engine), wanted), self.splits, [s.bytes for s in self.splits])
+        for judged in pieces:
+            if judged.problem:
+                raise Unreadable(judged.problem)
+            yield from judged.packed
+
+    def _tell(self, in_order: InOrder, tallies: dict[str, Tally]) -> None:
+        """Take what was judged in the order of the file as one more result."""
+        judged = StretchResult(None, tallies=tallies)
+        if self.table is not None:
+            judged.listed = self.table.write("in-order", in_order.verdicts)
+        self.joined.append(judged)
 
     def _life(self, trace: str) -> Iterator[str]:
         """What happened to the one trace that was asked for, by spec: others may have a subject of that name."""
@@ -108,7 +163,10 @@ class EventFile:
 
     def so_far(self) -> Parts:
         """As `Recording` says."""
-        self._scattered()
+        if self.in_order is None:
+            self._scattered()
+        else:
+            self._tell(self.in_order, self.in_order.so_far())
         return self._parts(interrupted=True)
 
     def _parts(self, *, interrupted: bool) -> Parts:
@@ -124,11 +182,14 @@ class EventFile:
 
     def _notes(self) -> list[str]:
         """Whose events they are, and by which profile they are judged where nobody says."""
+        notes = []
+        if self.in_order is not None and self.in_order.untold:
+            notes.append(f"{self.in_order.untold:,} traces more depart, whose stories were not read again")
         if self.origin.kind:
-            return [f"its events come from: {self.origin.kind}"]
-        if self.origin.profile:
-            return []
-        return [f"it does not say by which profile it is to be judged: judged by {self.profile}"]
+            notes.append(f"its events come from: {self.origin.kind}")
+        elif not self.origin.profile:
+            notes.append(f"it does not say by which profile it is to be judged: judged by {self.profile}")
+        return notes
 
     def _scattered(self) -> tuple[Hashes, list[EventStretch]]:
         """The traces that occur in several stretches, and the stretches that must be read again for them."""
@@ -152,9 +213,9 @@ class EventFile:
             judged.packed = []
         return loose
 
-    def _first_rows(self) -> Ints:
-        """The row of the file at which every stretch begins."""
-        records = [self.judged[stretch.number].records for stretch in self.splits]
+    def _first_rows(self, count: int | None = None) -> Ints:
+        """The row of the file at which each of the first `count` stretches begins, or every one."""
+        records = [self.judged[stretch.number].records for stretch in self.splits[:count]]
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(records, dtype=np.int64)])
 
     def _tallies(self) -> dict[str, Tally]:

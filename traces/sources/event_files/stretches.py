@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gapless.traces.events import reading
+from gapless.traces.events.coded import Coded
+from gapless.traces.events.files import codec_of
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import EventSchema, with_specs
-from gapless.traces.judging.columns import Hashes, Packed, Traces, gathered, hashed, packed, unpacked
+from gapless.traces.judging.columns import Hashes, Packed, Traces, gathered, hashed, packed, packed_whole, unpacked
+from gapless.traces.judging.in_order import InOrder, Wanted
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.options import Options
@@ -25,7 +30,9 @@ if TYPE_CHECKING:
 
 
 FAR = 1 << 32  # events: where fewer may be handed on, they travel far, and are packed tightly
+PIECE = 500_000  # events of a compressed file that are judged at once
 NO_HASHES: Hashes = np.zeros(0, np.uint64)
+NO_NAMES = pa.array([], pa.string())
 
 
 @dataclass
@@ -87,13 +94,11 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
     As long as nobody knows which are (None), the first and the last may be, and those that reach over half of the
     stretch: they go on in a neighbour more often than not.
     """
-    judged = StretchResult(stretch.number)
-    try:
-        every = gathered(reading.coded(work.path, stretch, work.events), work.events)
-    except Unreadable as problem:
-        judged.problem = str(problem)
+    if codec_of(work.path):
+        return _judge_compressed(work, stretch)
+    judged, every = _begun(work, stretch)
+    if judged.problem:
         return judged
-    judged.records = sum(len(traces.of) for traces in every)
     judge = work.judge()
     try:
         for traces in every:
@@ -101,6 +106,49 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
     except KeyboardInterrupt:
         judged.interrupted = True
     return work.done(judged, judge, f"{stretch.number:06d}")
+
+
+def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[Traces]]:
+    """What is to be said of a stretch, so far how many events it has or why it cannot be read, and these."""
+    try:
+        every = gathered(reading.coded(work.path, stretch, work.events), work.events)
+    except Unreadable as problem:
+        return StretchResult(stretch.number, problem=str(problem)), []
+    return StretchResult(stretch.number, sum(len(traces.of) for traces in every)), every
+
+
+def _judge_compressed(work: StretchTask, stretch: EventStretch) -> StretchResult:
+    """Judge a file that nobody can cut, piece by piece as it is read."""
+    judged, in_order = StretchResult(stretch.number), InOrder(shown(work.name), work.options, work.events)
+
+    def again(wanted: Wanted) -> Iterator[Packed]:
+        for number, every in enumerate(_pieces(work, stretch)):
+            for traces in every:
+                yield from packed_whole(traces, _named(traces, wanted), number)
+
+    try:
+        judged.records = in_order.take_all(_pieces(work, stretch))
+        judged.tallies = in_order.finish(again)
+    except Unreadable as problem:
+        judged.problem = str(problem)
+        return judged
+    except KeyboardInterrupt:
+        judged.interrupted = True
+        judged.tallies = in_order.so_far()
+    if work.table is not None:
+        judged.listed = work.table.write(f"{stretch.number:06d}", in_order.verdicts)
+    return judged
+
+
+def _pieces(work: StretchTask, stretch: EventStretch) -> Iterator[list[Traces]]:
+    """The events of a stretch, not too many at a time. Raises Unreadable."""
+    some: list[Coded] = []
+    for events in reading.coded(work.path, stretch, work.events):
+        some.append(events)
+        if sum(map(len, some)) >= PIECE:
+            yield gathered(some, work.events)
+            some = []
+    yield gathered(some, work.events)
 
 
 def _loose(
@@ -137,6 +185,47 @@ def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[Packed]) -
     except KeyboardInterrupt:
         judged.interrupted = True
     return work.done(judged, judge, f"joined-{parts[0].bucket:06d}")
+
+
+def hand_on(work: StretchTask, stretch: EventStretch) -> StretchResult:
+    """Hand on all events of a stretch: traces go on and on in this file."""
+    return _handed_on(work, stretch, lambda traces: None)  # noqa: ARG005 - all are
+
+
+def pick(work: StretchTask, wanted: Wanted, stretch: EventStretch) -> StretchResult:
+    """Hand on the events of some traces."""
+    return _handed_on(work, stretch, lambda traces: _named(traces, wanted))
+
+
+def _named(traces: Traces, wanted: Wanted) -> npt.NDArray[np.bool_]:
+    names = wanted.get(traces.spec.name, NO_NAMES)
+    found: npt.NDArray[np.bool_] = pc.is_in(traces.names, names).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _handed_on(
+    work: StretchTask, stretch: EventStretch, chosen: Callable[[Traces], npt.NDArray[np.bool_] | None]
+) -> StretchResult:
+    judged, every = _begun(work, stretch)
+    if judged.problem:
+        return judged
+    for traces in every:
+        judged.packed += packed_whole(traces, chosen(traces), stretch.number)
+    return judged
+
+
+def goes_on(work: StretchTask, stretches: Sequence[EventStretch]) -> bool:
+    """Whether most events of a file are of traces that go on from one stretch to the next, judged by its first two.
+
+    Where these cannot be read it is left to others to say so.
+    """
+    try:
+        every = [gathered(reading.coded(work.path, stretch, work.events), work.events) for stretch in stretches[:2]]
+    except Unreadable:
+        return False
+    here, there = (np.concatenate([NO_HASHES, *map(hashed, some)]) for some in every)
+    lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(traces.starts) for traces in every[0])])
+    return 2 * int(lengths[among(here, np.sort(there))].sum()) > int(lengths.sum())
 
 
 def among(hashes: Hashes, chosen: Hashes) -> npt.NDArray[np.bool_]:

@@ -11,10 +11,12 @@ from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
 from gapless.traces.native import expecting
 from gapless.traces.options import Options
-from gapless.traces.problems import NothingThere
+from gapless.traces.problems import NothingThere, shown
 from gapless.traces.report.parts import Parts
-from gapless.traces.sources.rocketmq.clients import evidence
+from gapless.traces.sources.rocketmq.clients import evidence, trace_bodies
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.clients.testimony import with_testimony
+from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, resume
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, other_ends
@@ -31,14 +33,17 @@ from gapless.traces.sources.rocketmq.store.directory import (
 )
 from gapless.traces.sources.rocketmq.store.files import work_in
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC
+from gapless.traces.sources.rocketmq.store.wanted import SOME_QUEUE
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.source import Beside
 
 
 def opened(path: Path, folder: Path, options: Options, beside: Beside, *, listed: bool = False) -> StoreCheck:
     """The store in `folder`, with its settings and what its clients say. Raises Unreadable, NothingThere."""
-    store = open_store(folder, beside.config)
+    store = open_store(folder, beside.config, copied=beside.copied)
     said, notes = _evidence(folder, beside.client, path)
+    with expecting(work_in(Path(file.path) for file in store.files)):
+        said = with_testimony(store, options, said, shown(str(path)))
     return StoreCheck(path, replace(store, notes=(*store.notes, *notes)), options, said, listed=listed)
 
 
@@ -79,14 +84,20 @@ class StoreCheck:
         *,
         listed: bool = False,
         exported: bool = False,
+        before: KnownSoFar | None = None,
     ) -> None:
+        """`before`: what is known of the log's beginning, which is not read again."""
         self.path = path
         self.options = options
         self.listed = listed
-        self.splits: Sequence[Split] = list(splits.splits(store, options.split))
+        self.before = before
+        self.splits: Sequence[Split] = list(splits.splits(store, options.split, before.reached if before else 0))
         with expecting(work_in(Path(file.path) for file in store.files)):
             tasks.load_more_kernels(store, options)
         self.judge = StoreJudge(store, options, said, exported=exported)
+        if before:
+            resume(self.judge, before)
+            self.judge.queues.find_files()
 
     def task(self, engine: Engine) -> Task:  # noqa: ARG002 - as `Recording` says
         """As `Recording` says."""
@@ -123,7 +134,7 @@ class StoreCheck:
         """
         judged = self.judge.finish()
         if judged.store.moment and judged.breaches:
-            judged = self._again(replace(judged.store, moment=renewed(judged.store)), judged, engine)
+            judged = self._again(renewed(judged.store), judged, engine)
             _leave_out_what_changed(judged)
         for end in other_ends(judged):
             if judged.breaches and all(found.position >= end.limit for found in judged.breaches):
@@ -136,7 +147,8 @@ class StoreCheck:
 
     def _again(self, store: StoreDirectory, judged: JudgedStore, engine: Engine) -> JudgedStore:
         """The same store judged once more, as `store` has it now."""
-        again = StoreCheck(self.path, store, self.options, judged.evidence, exported=judged.exported)
+        before = self.before if self.before and self.before.reached <= store.limit else None
+        again = StoreCheck(self.path, store, self.options, judged.evidence, exported=judged.exported, before=before)
         again._take_all(engine)
         return again.judge.finish()
 
@@ -153,9 +165,10 @@ class StoreCheck:
 
 def _leave_out_what_changed(judged: JudgedStore) -> None:
     """A queue that was deleted, or made anew, while it was read is judged by nobody."""
-    for found in [breach for breach in judged.breaches if breach.spec == "queue"]:
+    of_queues = [found for found in judged.breaches if found.spec == "queue" and not found.trace.endswith(SOME_QUEUE)]
+    for found in of_queues:
         topic, _, queue = found.trace.rpartition("/")
-        later = found.action == "index" and found.arguments["position"] >= judged.store.limit
+        later = found.action.startswith("index") and found.arguments["position"] >= judged.store.limit
         if later or not is_unchanged(judged.store, (topic, int(queue))):
             judged.breaches.remove(found)
             judged.doubt(f"{found.trace} was deleted, or made anew, while it was read: check again")
@@ -171,5 +184,6 @@ def warm() -> None:
         asked = Path(folder) / CLIENT_LOG
         asked.write_text('{"op":"end","uniq":"A","half":0,"phys":0,"decision":"commit","result":"ok"}\n')
         tasks.load_kernels(Options())
+        trace_bodies.load_kernels()
         check = opened(Path(folder), log.parent, Options(), Beside())
         check.whole(Local())

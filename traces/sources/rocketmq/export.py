@@ -159,7 +159,8 @@ def _queues(judged: JudgedStore, columns: Columns, source: str) -> Iterator[pa.R
         return
     action, args = events.columns.action[:count], events.columns.args[:, :count]
     position = events.columns.column("position")[:count].copy()
-    is_entry = action == events.columns.spec.codes["index"]
+    codes = events.columns.spec.codes
+    is_entry = (action == codes["index"]) | (action == codes["index_batch"])
     entries = np.flatnonzero(is_entry)
     position[entries] = position[entries - 1]
     trace = np.repeat(np.arange(len(events.subjects)), np.diff(events.starts))

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
 
 from gapless.spec.catalog import rule
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
+from gapless.traces.sources.rocketmq import of_cursor, of_extension, of_index, of_timer
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
+from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import ENTRY
+from gapless.traces.sources.rocketmq.store.files import ENTRY, Queue
 
 MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
+OF_BATCHES = (
+    rule("queue/entry-comes-behind-those-before-it").id,
+    rule("queue/entry-ends-where-its-batch-ends").id,
+)
 ELSEWHERE = (rule("queue/entry-points-at-its-message").id, rule("queue/message-of-the-entry-is-in-the-log").id)
 FOLLOWS = (
     rule("log/record-begins-where-the-last-one-ends").id,
     rule("log/blank-begins-where-the-last-record-ends").id,
 )
+TAG = rule("queue/entry-has-the-tag-code-of-its-message").id
+NAMED = 5  # traces that one finding names
 UNDECIDED = rule("checkpoint/half-cursor-passes-no-undecided-half").id
 BEYOND = (
     rule("checkpoint/half-cursor-stays-within-the-halves-of-the-log").id,
@@ -89,18 +100,31 @@ def hazard(judged: JudgedStore, found: Hazard, *, source: str, count: int, trace
     return told.model_copy(update={"severity": "hazard", "message": message})
 
 
+def cursor_hazard(judged: JudgedStore, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
+    """Groups that will pass over messages to come, as a finding: the story is that of the first cursor."""
+    where, trace = place(judged.store, found[0]), shown(found[0].trace)
+    told = finding(
+        judged, found[0], source=source, count=len(found), traces=[one.trace for one in found[:NAMED]], how=how,
+        title=f"cursor {trace} will depart with the next messages of its queue, at {shown(where.file)}+{where.offset}.",
+    )  # fmt: skip
+    return told.model_copy(update={"severity": "hazard"})
+
+
 def _subject(found: Breach) -> str:
-    match found.spec:
-        case "log":
-            return "the commit log"
-        case "transaction":
-            return f"transaction {shown(found.trace)}"
-        case "checkpoint":
-            return "the check service"
-        case "op_batch":
-            return "the op batcher"
-        case _:
-            return f"queue {shown(found.trace)}"
+    if found.spec == "timer":
+        return f"the time {shown(found.trace.rpartition('/')[2])} of the timer wheel"
+    named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
+    kinds = {"transaction": "transaction", "delivery": "message", "hash_index": "the hash index", "cursor": "cursor"}
+    return named.get(found.spec) or f"{kinds.get(found.spec, 'queue')} {shown(found.trace)}"
+
+
+OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
+    "hash_index": (of_index.place, of_index.message),
+    "extension": (of_extension.place, of_extension.message),
+    "cursor": (of_cursor.place, of_cursor.message),
+    "timer": (of_timer.place, of_timer.message),
+}
+TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is called
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one for every kind of place
@@ -111,19 +135,37 @@ def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one
         at_the_end = found.rule in FOLLOWS or departure.event[0] in ("checkpoint", "refer")
         at = int(departure.state.end) if at_the_end else args["position"]
         return in_log(store, at)
+    if there := _in_another_file(store, found):
+        return there
     if found.rule in BEYOND and store.cursors:
         return Where(file=store.cursors.file, offset=0)
     if found.spec != "queue":
         return in_log(store, found.position)
     action = departure.event[0]
     if action == "find_file":
-        return Where(file=f"consumequeue/{found.trace}/{args['base']:020d}", offset=args["length"])
+        topic, _, queue = found.trace.rpartition("/")
+        folder = FOLDER if (topic, int(queue)) in store.batched else "consumequeue"
+        return Where(file=f"{folder}/{found.trace}/{args['base']:020d}", offset=args["length"])
+    if action in TOLD and found.database:
+        where = f"{found.database.folder}/RocksDB:offset/{found.trace}/{TOLD[action]}"
+        return Where(file=where, offset=args["number"])
+    if action == "index" and found.database:
+        return Where(file=f"{found.database.folder}/RocksDB:{found.trace}", offset=args["number"])
     if action in ("open", "append", "account", "acknowledge"):
         return in_log(store, found.position)
     if found.rule in MISSING:
         return slot(store, found.trace, int(departure.state.indexed))
     number = args.get("number", int(departure.state.blank) - 1)  # dispatch that is done names no number, but a blank
     return slot(store, found.trace, number)
+
+
+def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
+    """The place in a file that is neither of the log nor of a queue's entries, if it lies in one."""
+    if found.spec in OF_FILES:
+        return OF_FILES[found.spec][0](store, found)
+    if found.rule == TAG and store.extended:
+        return of_extension.of_entry(store, found.trace, found.arguments["number"])
+    return None
 
 
 def in_log(store: StoreDirectory, position: int) -> Where:
@@ -134,7 +176,11 @@ def in_log(store: StoreDirectory, position: int) -> Where:
 
 def slot(store: StoreDirectory, trace: str, number: int) -> Where:
     """The file and offset of entry `number`, whether the file exists or not."""
+    if store.database:
+        return Where(file=f"{store.database.folder}/RocksDB:{trace}", offset=number)
     topic, _, queue = trace.rpartition("/")
+    if (topic, int(queue)) in store.batched:
+        return _batch_unit(store, (topic, int(queue)), number)
     at = number * ENTRY
     files = store.queues.get((topic, int(queue)), ())
     full = store.queue_file_size or (files[0].length if files else 0)
@@ -145,10 +191,22 @@ def slot(store: StoreDirectory, trace: str, number: int) -> Where:
     return Where(file=f"consumequeue/{trace}/{base:020d}", offset=at - base)
 
 
+def _batch_unit(store: StoreDirectory, queue: Queue, number: int) -> Where:
+    """The same in a batch queue: where the entry lies, or that before which it is missing."""
+    units, places = units_of(Path(store.path), queue, store.batched[queue])
+    (behind,) = np.nonzero(units["number"] >= number)
+    after = int(places[-1]) + UNIT.itemsize if len(places) else 0
+    at = int(places[behind[0]]) if len(behind) else after
+    base = max((file.base for file in store.batched[queue] if file.base <= at), default=0)
+    return Where(file=f"{FOLDER}/{queue[0]}/{queue[1]}/{base:020d}", offset=at - base)
+
+
 def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence for every kind
     """What is wrong, in one sentence without its end."""
     args = named(found.spec, found.departure.event)
     action = found.action
+    if found.spec in OF_FILES:
+        return OF_FILES[found.spec][1](found)
     if found.spec in OF_TRANSACTIONS:
         return OF_TRANSACTIONS[found.spec](found, action, args)
     if found.spec == "log":
@@ -162,6 +220,8 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
         what = "blank" if action == "roll" else "record"
         return f"the {what} at {args['position']} breaks the rule: {found.departure.because}"
     state = found.departure.state
+    if action == "acknowledge" and args["number"] < 0:
+        return f"the broker answered that a message lies at {args['position']} ({found.detail})"
     if action == "acknowledge":
         return f"the broker answered that its message {args['number']} lies at {args['position']} ({found.detail})"
     if action == "account":
@@ -170,14 +230,27 @@ def _message(found: Breach) -> str:  # noqa: C901, PLR0911, PLR0912 - a sentence
         return f"entry {state.indexed} is missing; its message lies at {found.position}"
     if action == "append":
         return f"the message at {found.position} has number {args['number']} where {state.end} comes next"
-    if action == "index" and args["number"] < state.end:
+    if action == "index_batch" and found.rule in OF_BATCHES:
+        return f"entry {args['number']} for {args['count']} numbers breaks the rule: {found.departure.because}"
+    if action in ("index", "index_batch") and args["number"] < state.end:
         messages = {"position": state.positions, "size": state.sizes, "tag": state.tags}
         what = next(name for name in messages if args[name] != messages[name][args["number"]])
         return f"entry {args['number']} has {what} {args[what]}, its message {messages[what][args['number']]}"
-    if action == "index":
+    if action in ("index", "index_batch"):
         return f"entry {args['number']} has no message in the log"
     if action == "settle":
         return f"its slots up to number {state.blank} hold blanks, and no entry follows"
+    if action == "tell_first":
+        return f"the table has number {args['number']} for its first entry, and message {state.first} is in the log"
+    if action == "tell_last" and args["number"] < 0:
+        return f"the table knows nothing of it, and its last entry is {state.indexed - 1}"
+    if action == "tell_last" and args["number"] + 1 == state.indexed:
+        points = state.entry_positions[args["number"]]
+        return (
+            f"the table lets its last entry, {args['number']}, point at {args['position']}, and it points at {points}"
+        )
+    if action == "tell_last":
+        return f"the table has number {args['number']} for its last entry, which is {state.indexed - 1}"
     if action == "find_file":
         return f"a file of {args['length']} bytes, where all others have {args['full']}"
     if action == "open":
@@ -235,7 +308,13 @@ def _of_ops(found: Breach, action: str, args: Mapping[str, int]) -> str:
     return f"the op at {found.position} breaks the rule: {found.departure.because}"
 
 
+def _of_deliveries(found: Breach, _action: str, _args: Mapping[str, int]) -> str:
+    what = "the log has no record of it" if not found.departure.state.records else "the log has its half alone"
+    return f"a consumer was handed the message, and {what} ({found.detail})"
+
+
 OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] = {
+    "delivery": _of_deliveries,
     "transaction": _of_transaction,
     "checkpoint": _of_cursors,
     "op_batch": _of_ops,
@@ -246,7 +325,7 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
     """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
     if found.spec == "transaction":
         return _differences(judged.store, found)
-    if found.spec == "op_batch" and found.detail:
+    if found.detail and (found.spec == "op_batch" or found.action == "settle"):
         return [found.detail]
     if found.action == "acknowledge" and found.spec == "queue":
         return [f"at {found.position} is {_at(judged, found.position)}"]
@@ -257,7 +336,10 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
 
 def _what_an_entry_names(judged: JudgedStore, found: Breach) -> list[str]:
     """What an entry points at, and by which known defect, if it is one."""
-    if found.action != "index":
+    if found.rule in MISSING and judged.store.database and found.position == judged.store.start:
+        why = "a broker that makes its queues anew in RocksDB leaves it out (docs/rocketmq.md#rocksdb-switched)"
+        return [f"it is the first message of the log: {why}"]
+    if found.action not in ("index", "index_batch"):
         return []
     args = named("queue", found.departure.event)
     position, size = args["position"], args["size"]

@@ -75,6 +75,40 @@ class ClientRow(ReportRow):
     back_checks: int = Field(description="back-checks that clients received")
 
 
+class WitnessRow(ReportRow):
+    """What the trace topics of a store tell: how much was understood, and of how many messages it tells.
+
+    Clients discard traces when they have too many: what is not there says nothing.
+    """
+
+    part: ClassVar[str] = "testimony"
+
+    topics: str = Field(description="the trace topics, with commas")
+    messages: int = Field(description="trace messages")
+    damaged: int = Field(description="of these, not where their entry says, or not to be unpacked: not used")
+    contexts: int = Field(description="what they tell, one for each answer, decision, delivery")
+    strange: int = Field(description="of these, of a form that gapless does not know: not used")
+    promised: int = Field(description="messages that were answered with a place in this log")
+    testified: int = Field(default=0, description="of these, found there as they were told")
+    expired: int = Field(default=0, description="of these, below the log's start now: not judged")
+    written: int = Field(default=0, description="messages in the log that clients wrote, as far as it can be told")
+    elsewhere: int = Field(description="messages that another broker took, or this one under another address: not used")
+    placeless: int = Field(description="messages that were answered without a place: not used")
+    doubtful: int = Field(description="messages that were taken, and not as safe as was asked for: not used")
+    untimely: int = Field(description="messages whose place is of an earlier log, as it seems: not used")
+    commits: int = Field(description="transactions whose commit was asked for")
+    rollbacks: int = Field(description="transactions whose rollback was asked for")
+    handed: int = Field(description="deliveries to consumers that are told of")
+    delivered: int = Field(default=0, description="messages that consumers were handed")
+    readable: int = Field(default=0, description="of these, in this log where consumers can read them")
+    undecided: int = Field(default=0, description="of these, in this log as a half alone")
+
+    @property
+    def share(self) -> float:
+        """How much of what clients wrote is testified."""
+        return self.testified / max(self.written, self.testified, 1)
+
+
 # -- sections ------------------------------------------------------------------------------------------------------
 
 TONES = {"committed": "committed", "rolled back": "rolled-back", "undecided": "undecided", "parked": "parked"}
@@ -104,6 +138,17 @@ def sections(parts: RowsByPart) -> list[Section]:
             "back-checks",
             note="An acknowledged message must lie in the log where the answer says, unless it has expired since. What "
             "was never answered may lie there or not.",
+        ),
+        Section(
+            "testimony",
+            "What traces tell",
+            "trace topic",
+            [_testimony(row) for row in parts["testimony"]],
+            caption="and how much of it could be held against the store",
+            headings="trace topics, trace messages, not understood, messages promised, found as told, expired since, "
+            "share of what clients wrote, commits asked, rollbacks asked, messages handed out, in this log",
+            note="A message that a trace says was answered must lie in the log where the answer says, unless it has "
+            "expired since. Clients discard traces when they have too many, so what no trace tells of accuses nobody.",
         ),
         Section("lag", "Queue lag", "store", list(_lags(parts["queues"])), caption="messages without an entry yet"),
         Section(
@@ -143,6 +188,37 @@ def _client(row: ClientRow) -> SectionRow:
     asked = f"{plural(row.decisions, 'decision')}, {plural(row.back_checks, 'back-check')}"
     numbers = (row.lines, row.sends, row.acknowledged, row.expired, row.unknown, row.decisions, row.back_checks)
     return SectionRow(row.source, row.path, f"{sent}, {row.unknown:,} never answered; {asked}", numbers)
+
+
+def _testimony(row: WitnessRow) -> SectionRow:
+    expired = f" ({row.expired:,} expired since)" if row.expired else ""
+    share = f"{row.share:.1%}"
+    said = f"{plural(row.promised, 'message')} promised{expired}, {row.testified:,} found as told"
+    asked = f"{plural(row.commits, 'commit')} and {plural(row.rollbacks, 'rollback')} asked for"
+    handed = f"{plural(row.delivered, 'message')} handed out, {row.readable:,} of them in this log"
+    line = f"{said}: {share} of what clients wrote is testified; {asked}, {handed}"
+    numbers = (
+        row.messages, row.damaged + row.strange, row.promised, row.testified, row.expired, share, row.commits,
+        row.rollbacks, row.delivered, row.readable,
+    )  # fmt: skip
+    return SectionRow(row.source, row.topics, line, numbers, lines=tuple(_unused(row)))
+
+
+def _unused(row: WitnessRow) -> Iterator[str]:
+    """What traces tell that was not used, and why."""
+    if row.damaged or row.strange:
+        yield (
+            f"not understood: {plural(row.damaged, 'trace message')}, and {row.strange:,} of "
+            f"{plural(row.contexts, 'context')}"
+        )
+    if row.elsewhere:
+        yield f"not used: {plural(row.elsewhere, 'message')} of another broker, or of this one under another address"
+    if row.placeless:
+        yield f"not used: {plural(row.placeless, 'message')} answered without a place"
+    if row.doubtful:
+        yield f"not used: {plural(row.doubtful, 'message')} taken, and not as safe as was asked for"
+    if row.untimely:
+        yield f"not used: {plural(row.untimely, 'message')} of an earlier log, as it seems"
 
 
 def _transactions(row: TransactionsRow) -> SectionRow:
@@ -231,7 +307,7 @@ def conforms(report: Report, trace: str) -> Iterator[str]:
         yield f"commitlog conforms: {source.records:,} records in {source.bytes:,} bytes of files."
 
 
-PARTS = ("queues", "transactions", "clients")
+PARTS = ("queues", "transactions", "clients", "testimony")
 TERMS = (
     Term("back-check", "the broker asks a producer what became of its transaction", ("back-checks", "Back-checks")),
     Term("commit log", "the one log of a store: every message of every queue, in the order in which they came"),

@@ -21,7 +21,7 @@ class RocketMQ:
     kind = "rocketmq-store"
     presentation = PRESENTATION
     profile = PROFILE
-    warms = frozenset({"log", "queue", "transaction", "checkpoint", "op_batch"})
+    warms = frozenset({"log", "queue", "transaction", "checkpoint", "op_batch", "delivery"})
     beside = frozenset({"config", "client"})
     expected_folder = "a RocketMQ store: there is no commitlog/ in it, nor in a store/ below it"
     expected_file = "a directory: a RocketMQ store is one, with commitlog/ and consumequeue/ in it"
@@ -52,13 +52,15 @@ class RocketMQ:
         from gapless.traces.sources.rocketmq.export import export  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.store.directory import open_store  # noqa: PLC0415 - see above
 
-        return export(path, open_store(found, beside.config), out, progress)
+        return export(path, open_store(found, beside.config, copied=beside.copied), out, progress)
 
     def warm(self) -> None:
-        """As `Source` says: check an empty log, and what one client asked of it."""
+        """As `Source` says: check an empty log, and what one client asked of it; and look for the end of another."""
         from gapless.traces.sources.rocketmq.check import warm  # noqa: PLC0415 - see above
+        from gapless.traces.sources.rocketmq.watching import tail  # noqa: PLC0415 - see above
 
         warm()
+        tail.warm()
 
 
 SOURCE = RocketMQ()

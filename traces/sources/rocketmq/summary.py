@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
+from gapless.traces.sources.rocketmq.store.index_files import IndexFile
 from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wanted_transaction, wants_transactions
 
@@ -37,6 +39,7 @@ def summary(path: Path, judged: JudgedStore, options: Options, *, interrupted: b
         records=judged.records,
         clean=store.clean,
         live=store.live,
+        moments=judged.moments,
         reasons=[] if interrupted else [*_vacuous(judged, options), *judged.inconclusive],
         notes=[*store.notes, *judged.notes],
         findings=findings,
@@ -49,6 +52,7 @@ def summary(path: Path, judged: JudgedStore, options: Options, *, interrupted: b
             "queues": _queue_rows(judged, source),
             "transactions": _transactions(judged, source),
             "clients": [judged.client] if judged.client else [],
+            "testimony": [judged.testimony] if judged.testimony else [],
         },
         life=judged.life,
         queues=len(judged.queues),
@@ -65,6 +69,8 @@ def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding
     for found in sorted(judged.breaches, key=lambda f: (f.position, f.trace)):
         clusters.setdefault(found.rule, []).append(found)
     how = f" --profile {options.profile}" if options.profile != PROFILE else ""
+    how += " --only-broker" * options.only_broker
+    how += "".join(f" --trace-topic {shlex.quote(shown(topic))}" for topic in options.trace_topics)
     findings = [
         places.finding(
             judged, group[0], source=str(path), how=how,
@@ -78,6 +84,10 @@ def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding
         findings.append(
             places.hazard(judged, judged.hazards[0], source=str(path), how=how, count=len(named), traces=named[:TRACES])
         )
+    by_rule: dict[str, list[Breach]] = {}
+    for found in judged.cursor_hazards:
+        by_rule.setdefault(found.rule, []).append(found)
+    findings += [places.cursor_hazard(judged, some, source=str(path), how=how) for some in by_rule.values()]
     for name, (count, position, trace) in sorted(judged.anomalies.items()):
         spec = next(spec.name for spec in SPECS.values() for d in spec.deviations if d.step.__name__ == name)
         file, offset = judged.store.log_file_at(position)
@@ -90,7 +100,8 @@ def _traces(judged: JudgedStore) -> int:
     """The log, every queue, every transaction and op, and the cursors if there are any."""
     numbers = judged.transactions.numbers
     cursors = any(name.startswith("checkpoint.") for name in judged.covered)
-    return 1 + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
+    index = len(_index_files(judged)) if judged.covered.get("hash_index.open") else 0
+    return 1 + index + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
 
 
 def _transactions(judged: JudgedStore, source: str) -> list[TransactionsRow]:
@@ -131,12 +142,12 @@ def _vacuous(judged: JudgedStore, options: Options) -> Iterator[str]:
     """Why nothing, or not enough, was checked. Vacuity is not conformance."""
     if absent := _absent(judged, options):
         yield absent
-    elif options.trace == COMMIT_LOG:
+    elif options.trace == COMMIT_LOG or _is_of_index(judged, options):
         return
     elif judged.store.no_queues:
         yield f"{judged.store.no_queues}: whether every message has its entry was not checked"
-    elif not judged.covered.get("queue.index") and not all(
-        run.batches or subject in judged.store.batched for subject, run in judged.queues.items()
+    elif not any(judged.covered.get(f"queue.{step}") for step in ("index", "index_batch")) and not all(
+        run.batches or (judged.store.live and subject in judged.store.batched) for subject, run in judged.queues.items()
     ):
         yield "no consume-queue entry was found for any message: entries were not checked"
 
@@ -149,11 +160,21 @@ def _absent(judged: JudgedStore, options: Options) -> str:
         return f"no message of topic {options.topic} in the log"
     if (one := wanted_transaction(options)) is not None:
         return "" if judged.transactions.numbers.get("transactions") else f"no transaction {one} in the log"
-    if options.trace in (None, COMMIT_LOG) or judged.queues:
+    timed = judged.covered.get("timer.open")
+    if options.trace in (None, COMMIT_LOG) or judged.queues or timed or _is_of_index(judged, options):
         return ""
     if not wants_transactions(options):
         return f"no message of {options.trace} in the log"
     return "" if _has_op(judged.store, str(options.trace)) else f"no op {options.trace} in the log"
+
+
+def _is_of_index(judged: JudgedStore, options: Options) -> bool:
+    """Whether a file of the hash index was asked for, and is there."""
+    return options.trace is not None and any(file.name == options.trace for file in _index_files(judged))
+
+
+def _index_files(judged: JudgedStore) -> tuple[IndexFile, ...]:
+    return judged.store.index.files if judged.store.index else ()
 
 
 def _has_op(store: StoreDirectory, trace: str) -> bool:
@@ -191,14 +212,13 @@ def _not_exercised(judged: JudgedStore) -> list[str]:
             "property (docs/rocketmq.md#properties)"
         )
     found += [f"{plural(judged.counters[at], *of)}: {why}" for at, of, why in NOT_JUDGED if judged.counters[at]]
-    if store.extended:
-        found.append("tag codes in consumequeue_ext: gapless does not read it")
+    found += _of_layouts_not_exercised(judged)
     if store.checkpoint is None:
         found.append(f"{rule('log/what-was-flushed-is-still-in-the-log').id}: there is no checkpoint file")
     if not store.clean:
-        what = "is still running" if store.live else "did not stop in order"
+        what = "is still running" if store.live else "was running" if store.copied else "did not stop in order"
         found.append(f"{rule('queue/every-message-has-its-entry').id}: not up to the log's end, for the broker {what}")
-    if store.queue_file_size == 0:
+    if store.queue_file_size == 0 and not store.database:
         found.append(f"{rule('queue/file-of-the-consume-queue-has-its-full-length').id}: it is not known (--config)")
     found += _promises_not_exercised(judged)
     found += _transactions_not_exercised(judged)
@@ -235,19 +255,30 @@ NOT_JUDGED = (  # records that only the rules of the log are about
         ),
         "not judged as finals: a client set the flags, or a broker copied them (docs/rocketmq.md#raw-flags)",
     ),
-    (
-        scan.C_INNER,
-        ("inner batch", "inner batches"),
-        "not judged against an entry: entries of inner batches are in batchconsumequeue/, which gapless does not read",
-    ),
 )
+
+
+def _of_layouts_not_exercised(judged: JudgedStore) -> Iterator[str]:
+    """What is not judged of queues that are no plain files."""
+    store = judged.store
+    if without := sum(run.batches for run in judged.queues.values()):
+        which = plural(without, "inner batch", "inner batches")
+        yield f"{which}: not judged against an entry, for their queue is none of batchconsumequeue/"
+    if store.database or store.twin or store.batched:
+        yield "store times in entries of databases and of batch queues: gapless does not look at them"
+    if not judged.covered.get("hash_index.put"):
+        yield "hash_index: no item was found in index/, or it was not asked for"
+    if not judged.covered.get("cursor.save") and not judged.covered.get("cursor.deliver"):
+        yield "cursor: no cursor of a consumer group or a delay level is known in a queue with messages"
+    if not judged.covered.get("extension.find_unit"):
+        yield "extension: no entry names a unit in consumequeue_ext/"
 
 
 def _promises_not_exercised(judged: JudgedStore) -> Iterator[str]:
     """What is not known of promises to clients."""
     sent, said = rule("queue/client-sent-the-message").id, judged.evidence
     if judged.client is None:
-        for name in (*ACKNOWLEDGED, sent):
+        for name in (sent,) if judged.testimony and judged.testimony.promised else (*ACKNOWLEDGED, sent):
             yield f"{name}: nobody says what was sent; a client log would (--client)"
     elif said is not None and not said.complete:
         yield f"{sent}: the client log has messages without their keys; with all keys it would tell"
@@ -273,7 +304,7 @@ def _transactions_not_exercised(judged: JudgedStore) -> Iterator[str]:
         yield f"{name}: transactionOpMsgMaxSize is not known; a broker.conf would tell (--config)"
     for name in OF_CLIENTS if judged.client is None else ():
         yield f"{name}: nobody says what producers asked; a client log would (--client)"
-    if store.cursors is None or store.cursors.half is None or store.live:
+    if store.cursors is None or store.cursors.half is None or store.of_moments:
         name = rule("checkpoint/half-cursor-passes-no-undecided-half").id
         cursors = f"{name}, checkpoint.advance, checkpoint.advance_ops"
         yield f"{cursors}: how far the check service came is not known; config/consumerOffset.json would tell"

@@ -1,14 +1,15 @@
 """What clients say, held against the messages of the log: acknowledged and lost, and sent by nobody.
 
-The columns of a client log are sorted by where its answers say that messages lie, and a worker looks up those of its
-own split. What clients say of transactions is sorted by their keys, and goes into the transactions' events.
+The columns of a client log, and of what trace topics tell, are sorted by where answers say that messages lie, and a
+worker looks up those of its own split. What a client log says of transactions is sorted by their keys, and goes into
+the transactions' events.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients import request_lines
-from gapless.traces.sources.rocketmq.report import ClientRow
+from gapless.traces.sources.rocketmq.report import ClientRow, WitnessRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
     from gapless.traces.sources.rocketmq.clients.client_log import ClientLog, Sends
     from gapless.traces.sources.rocketmq.clients.line_columns import Truths
 
-# Rows of `sends`.
-POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, SEND_ROWS = range(10)
+# Rows of `sends`. NUMBER, CRC, LENGTH and QUEUE are -1 where nobody says them. LINE: of the client log, 0 where it does
+# not tell; WITNESS: position of the trace message that tells, -1 where none does.
+POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, WITNESS, SEND_ROWS = range(11)
 # Rows of `said`: KEY of a transaction, the position that is named, what is said of it, and for a back-check, the number
 # that is named.
 CLIENT_KEY, CLIENT_POSITION, CLIENT_WHAT, CLIENT_NUMBER, CLIENT_COLUMNS = range(5)
@@ -47,23 +49,40 @@ NOBODY = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """A client log, as workers look things up in it.
+    """A client log, trace topics or both, as workers look things up in them.
 
-    `said`: what clients said of transactions, by key · `sends`: acknowledged messages by position,
-    int64 [SEND_ROWS, messages] · `keys`: of all messages that were sent, sorted · `topics`: by their index.
+    `said`: what a client log says of transactions, by key · `sends`: acknowledged messages by position,
+    int64 [SEND_ROWS, messages] · `keys`: of all messages in the client log, sorted · `topics`: by their index.
     """
 
     said: Ints
     sends: Ints
     keys: Ints
     topics: tuple[str, ...]
-    complete: bool  # every message that was sent has its key
-    summary: ClientRow
+    complete: bool  # there is a client log, and every message in it has its key
+    summary: ClientRow | None  # of the client log; None where there is none
+    sent_to: frozenset[str]  # the topics that the client log names
+    testimony: WitnessRow | None = None  # what trace topics tell; None where there are none
+    # [2, messages]: keys of messages that consumers were handed, rising, and where a trace message lies that tells.
+    handed: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
 
     @cached_property
-    def sent_to(self) -> frozenset[str]:
-        """The topics that any client sent to."""
-        return frozenset(self.topics)
+    def tails(self) -> Ints:
+        """Of each topic, by its index: an index of what it is called without its namespace (`tail_of`)."""
+        return np.array([self._tail_codes[tail_of(topic)] for topic in self.topics], np.int64)
+
+    @cached_property
+    def _tail_codes(self) -> dict[str, int]:
+        return {tail: code for code, tail in enumerate(dict.fromkeys(map(tail_of, self.topics)))}
+
+    def tail_code(self, topic: str) -> int:
+        """What `tails` has for a topic of this name; -1 where it has none."""
+        return self._tail_codes.get(tail_of(topic), -1)
+
+
+def tail_of(topic: str) -> str:
+    """A topic without its namespace, which traces leave out: `MQ_INST_7%orders` is `orders` there."""
+    return topic.rpartition("%")[2]
 
 
 def read(path: Path, source: str) -> Evidence:
@@ -77,6 +96,7 @@ def read(path: Path, source: str) -> Evidence:
         sends=_placed(sends, sends.result == request_lines.OK),
         keys=distinct(sends.key),
         topics=log.topics,
+        sent_to=frozenset(log.topics),
         complete=log.complete,
         summary=ClientRow(
             source=shown(source),
@@ -102,6 +122,7 @@ def _placed(sends: Sends, answered: Truths) -> Ints:
     )  # fmt: skip
     for row, column in enumerate(columns):
         found[row] = column[order]
+    found[WITNESS] = -1
     return found
 
 
@@ -131,7 +152,8 @@ class DoubtedMessage:
     subject: tuple[str, int]
     message: Event
     event: Event
-    line: int  # of the client log; 0 for a message of which it says nothing
+    line: int  # of the client log; 0 where it does not tell
+    witness: int  # where the trace message lies that tells; -1 where none does
 
 
 @dataclass(frozen=True)
@@ -140,7 +162,7 @@ class Promised:
 
     `low`, `high`: which sends were looked up · `covered`: accepted steps of `queue` · `doubts`: messages
     that were refused, the first of them · `more`: how many others there are, by rule · `lost`: which sends have no
-    record where the answer said.
+    record where the answer said · `kept`, `testified`: promises of the client log and of trace messages that were kept.
     """
 
     low: int
@@ -149,13 +171,15 @@ class Promised:
     doubts: list[DoubtedMessage]
     more: Mapping[str, int]
     lost: Ints
+    kept: int
+    testified: int
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentMessages:
     """The messages of a segment, for those who look them up.
 
-    `log`: its records · `keys`: of these, [3, records]: digest of UNIQ_KEY, CRC and length of the body · `rows`: of
+    `log`: its records · `keys`: of these, as `records.find_keys` gives them · `rows`: of
     its queues, `subjects`: their names.
     """
 
@@ -180,30 +204,35 @@ class SegmentMessages:
 
 
 def judge_messages(
-    evidence: Evidence, messages: SegmentMessages, span: tuple[int, int], options: Options, *, live: bool
+    evidence: Evidence, messages: SegmentMessages, span: tuple[int, int], options: Options, *, later: bool
 ) -> Promised:
     """Hold the messages that lie in `span` against what clients sent, and against what they were answered.
 
-    While a broker is `live`, messages may be newer than the client log: nobody is asked who sent them.
+    Where messages may be `later` than the client log, nobody is asked who sent them.
     """
     low, high = (int(at) for at in np.searchsorted(evidence.sends[POSITION], span))
-    whose, sent = _senders(evidence, messages, options) if evidence.complete and not live else NOBODY
+    whose, sent = _senders(evidence, messages, options) if evidence.complete and not later else NOBODY
     told, same, lost = _answers(evidence, messages, low, high)
     of = kernel("queue", options.ignored)
     sends = evidence.sends[:, told[0]]
     accounts = {"number": messages.rows[scan.NUMBER, whose], "sent": sent}
-    answers = {"number": sends[NUMBER], "position": sends[POSITION], "same": same}
+    there = messages.rows[scan.NUMBER, told[1]]
+    answers = {"number": np.where(sends[NUMBER] < 0, there, sends[NUMBER]), "position": sends[POSITION], "same": same}
     covered: dict[str, int] = {}
     doubts: list[DoubtedMessage] = []
     more: Counter[str] = Counter()
-    for action, said, chosen, lines in (
-        ("account", accounts, whose, np.zeros_like(whose)),
-        ("acknowledge", answers, told[1], sends[LINE]),
+    kept, testified = 0, 0
+    nobody = np.zeros_like(whose)
+    for action, said, chosen, lines, witnesses in (
+        ("account", accounts, whose, nobody, nobody - 1),
+        ("acknowledge", answers, told[1], sends[LINE], sends[WITNESS]),
     ):
         rows = messages.rows[:, chosen]
         pairs = _pairs(of.spec, rows, action, said)
         replayed = _replay_pairs(of, pairs, rows[scan.NUMBER], options.profile)
         covered[action] = int(replayed.covered[of.spec.codes[action]])
+        kept += int(((lines > 0) & (replayed.bad_at < 0)).sum())
+        testified += int(((witnesses >= 0) & (replayed.bad_at < 0)).sum())
         refused: Counter[str] = Counter()
         for at in np.flatnonzero(replayed.bad_at >= 0).tolist():
             why = int(replayed.bad_why[at])
@@ -213,8 +242,9 @@ def judge_messages(
                 more[rule] += 1
                 continue
             subject = messages.subjects[int(rows[scan.SUBJECT, at])]
-            doubts.append(DoubtedMessage(subject, pairs.at(2 * at), pairs.at(2 * at + 1), int(lines[at])))
-    return Promised(low, high, covered, doubts, more, low + lost)
+            events = pairs.at(2 * at), pairs.at(2 * at + 1)
+            doubts.append(DoubtedMessage(subject, *events, int(lines[at]), int(witnesses[at])))
+    return Promised(low, high, covered, doubts, more, low + lost, kept, testified)
 
 
 def _senders(evidence: Evidence, messages: SegmentMessages, options: Options) -> tuple[Ints, Ints]:
@@ -224,7 +254,8 @@ def _senders(evidence: Evidence, messages: SegmentMessages, options: Options) ->
     )
     records = np.flatnonzero(messages.row >= 0)
     records = records[known[messages.row[records]] == 1]
-    return messages.row[records], among(messages.keys[0, records], evidence.keys).astype(np.int64)
+    sent = among(messages.keys[0, records], evidence.keys) | among(messages.keys[3, records], evidence.keys)
+    return messages.row[records], sent.astype(np.int64)
 
 
 def _answers(evidence: Evidence, messages: SegmentMessages, low: int, high: int) -> tuple[Ints, Ints, Ints]:
@@ -238,9 +269,9 @@ def _answers(evidence: Evidence, messages: SegmentMessages, low: int, high: int)
     there = found & (messages.row[inside] >= 0)  # flags that a client set itself keep a message out of all queues
     record, sends = inside[there], sends[:, there]
     row = messages.row[record]
-    key, crc, length = messages.keys[:, record]
+    key, crc, length, first = messages.keys[:, record]
     same = (
-        ((sends[KEY] == 0) | (key == sends[KEY]))
+        ((sends[KEY] == 0) | (key == sends[KEY]) | (first == sends[KEY]))
         & ((sends[CRC] < 0) | (crc == sends[CRC]))
         & ((sends[LENGTH] < 0) | (length == sends[LENGTH]))
     )
@@ -249,7 +280,11 @@ def _answers(evidence: Evidence, messages: SegmentMessages, low: int, high: int)
     queue = messages.of_subject(lambda _, queue: queue)[row]
     elsewhere = messages.of_subject(lambda topic, _: topic in DELAYING)[row] == 1
     half = messages.of_subject(lambda topic, _: topic == HALF_TOPIC)[row] == 1
-    in_place = (topic == sends[TOPIC]) & ((sends[QUEUE] < 0) | (queue == sends[QUEUE]))
+    named = topic == sends[TOPIC]
+    if (sends[LINE] == 0).any():
+        tail = messages.of_subject(lambda topic, _: evidence.tail_code(topic))[row]
+        named |= (sends[LINE] == 0) & (tail == evidence.tails[sends[TOPIC]])
+    in_place = named & ((sends[QUEUE] < 0) | (queue == sends[QUEUE]))
     same &= elsewhere | np.where(sends[IS_HALF] == 1, half, in_place)
     return np.stack([low + np.flatnonzero(there), row]), same.astype(np.int64), np.flatnonzero(~found)
 

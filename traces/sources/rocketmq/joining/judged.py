@@ -8,18 +8,20 @@ from dataclasses import dataclass, field
 
 from gapless.spec.catalog import State
 from gapless.traces.replay.exact import Departure, Event, named
-from gapless.traces.report.values import Picture
+from gapless.traces.report.values import Moments, Picture
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
-from gapless.traces.sources.rocketmq.report import ClientRow
+from gapless.traces.sources.rocketmq.report import ClientRow, WitnessRow
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Slot, Subject
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.lookup import among
+from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
 from gapless.traces.sources.rocketmq.transactions.terms import Totals
 
 STORIES = 40  # departures of one kind that are told; more are counted with them
+SAY_SO = "--copied says so"  # that a store was copied while its broker ran
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Breach:
     departure: Departure
     detail: str = ""  # what else a reader should know
     picture: Picture | None = None
+    database: QueueDatabase | None = None  # that holds the entry, where files hold it too
 
     @property
     def spec(self) -> str:
@@ -132,6 +135,7 @@ class JudgedStore:
     records: int = 0
     breaches: list[Breach] = field(default_factory=list)
     hazards: list[Hazard] = field(default_factory=list)
+    cursor_hazards: list[Breach] = field(default_factory=list)  # cursors of groups that will pass over messages
     untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
     stories: Counter[str] = field(default_factory=Counter)  # told and untold ones, by rule: see `tell`
     inconclusive: list[str] = field(default_factory=list)
@@ -145,6 +149,8 @@ class JudgedStore:
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Sequence[Event]]] = field(default_factory=list)  # see `joint`
     client: ClientRow | None = None
+    moments: Moments | None = None  # that its files look to be of
+    testimony: WitnessRow | None = None
     life: list[str] = field(default_factory=list)  # of the one transaction that is wanted, a line for each step
     listed: Listed = field(default_factory=Listed)
     transactions: Totals = field(default_factory=Totals)
@@ -164,10 +170,17 @@ class JudgedStore:
         return enough
 
     def find(
-        self, trace: str, position: int, departure: Departure, detail: str = "", picture: Picture | None = None
+        self,
+        trace: str,
+        position: int,
+        departure: Departure,
+        detail: str = "",
+        picture: Picture | None = None,
+        *,
+        database: QueueDatabase | None = None,
     ) -> Breach:
         """Add a departure."""
-        breach = Breach(trace, position, departure, detail, picture)
+        breach = Breach(trace, position, departure, detail, picture, database)
         self.breaches.append(breach)
         return breach
 
@@ -195,6 +208,16 @@ class JudgedStore:
         """Give a reason why not everything can be decided, once."""
         if text not in self.inconclusive:
             self.inconclusive.append(text)
+
+    def lost_or_later(self, what: str) -> None:
+        """Clients tell of something that the end of the log may have had: it is lost, or younger than a copy."""
+        if self.store.copied:
+            self.note(f"{what}: the client log is younger than the copy")
+        else:
+            self.doubt(
+                f"{what}, and the broker did not stop in order: what they tell of is lost, or this is a copy of a "
+                f"running broker, older than its client log ({SAY_SO})"
+            )
 
     def note(self, text: str) -> None:
         """Say something once."""

@@ -17,10 +17,15 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.joining.copies import moments_of
+from gapless.traces.sources.rocketmq.joining.extensions import Extensions
+from gapless.traces.sources.rocketmq.joining.group_cursors import JudgedCursors
+from gapless.traces.sources.rocketmq.joining.hash_index import HashIndex
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.joining.timers import JoinedTimers
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
@@ -46,10 +51,12 @@ class StoreJudge:
         self.queues = JoinedQueues(self.judged, options)
         self.transactions = JoinedTransactions(self.judged, options)
         self.promises = Promises(self.judged, options)
+        self.extensions = Extensions(self.judged, options)
+        self.index = HashIndex(self.judged, options)
         self.log: State = SPECS["log"].initial
         self.held: list[Held] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
-        self.last_file = self._last_file_with_a_record()
+        self.last_file = self.last_file_with_a_record()
         self._take(LOG.open(position=store.start, file_size=store.file_size), store.start)
 
     # -- joining ---------------------------------------------------------------------------------------------------
@@ -94,7 +101,7 @@ class StoreJudge:
         flushed = known is not None and self.log.newest <= segment.opened <= known.log
         return flushed or segment.pieces.indexed > 0
 
-    def _last_file_with_a_record(self) -> int:
+    def last_file_with_a_record(self) -> int:
         """The base of the last file that begins with a record that names its own position."""
         for file in reversed(self.store.files):
             if file_access.begins(file, 0):
@@ -126,8 +133,10 @@ class StoreJudge:
         for name, anomaly in segment.anomalies.items():
             self.judged.anomaly(name, *anomaly)
         self.queues.take(split, segment)
+        self.extensions.take(segment)
         self.transactions.take(segment)
         self.promises.take(segment)
+        self.index.take(segment)
 
     def _damaged(self, low: int, high: int) -> None:
         """No record can be read from `low` to `high`, and the log goes on there."""
@@ -192,8 +201,13 @@ class StoreJudge:
             ends.finish()
             if not torn and not self.store.live:
                 self._beyond_the_end(sorted(ends.beyond))
+            judged.moments = moments_of(judged, later=len(ends.beyond), earlier=ends.earlier)
             self.transactions.finish()
             self.promises.finish()
+            self.extensions.finish()
+            self.index.finish()
+            JudgedCursors(judged, self.options).finish()
+            JoinedTimers(judged, self.options).hold()
         return judged
 
     def _old_bytes(self, count: int) -> None:
@@ -230,12 +244,12 @@ class StoreJudge:
         newer = known is not None and known.log > self.log.newest
         if known and (beyond or not newer):
             judged.cover("log", {"checkpoint": int(self._take(LOG.checkpoint(time=known.log), judged.end))})
-        elif known:
+        elif known and not self.store.copied:
             judged.inconclusive.append(
                 f"the checkpoint knows of a record stored at {known.log} ms, later than any in the log, and no entry "
                 "names one: either the log lost its last records with their entries, or the checkpoint is damaged"
             )
-        if beyond and not newer:
+        if beyond and (self.store.copied or not newer):
             self._named_beyond_the_end(*beyond[0], others=len(beyond) - 1)
 
     def _named_beyond_the_end(self, position: int, trace: str, others: int) -> None:

@@ -10,12 +10,22 @@ from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.clients import evidence
-from gapless.traces.sources.rocketmq.clients.evidence import LINE, NUMBER, POSITION, DoubtedMessage, Evidence
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.clients.evidence import (
+    CLIENT_POSITION,
+    LINE,
+    NUMBER,
+    POSITION,
+    WITNESS,
+    DoubtedMessage,
+    Evidence,
+)
+from gapless.traces.sources.rocketmq.joining.deliveries import Deliveries
+from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.names import HALVES
+from gapless.traces.sources.rocketmq.store.names import HALVES, is_of_clients
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
@@ -25,6 +35,12 @@ OF_CLIENTS = (  # rules of transactions that only a client log exercises
     rule("transaction/commit-that-was-acknowledged-has-its-final").id,
     rule("transaction/check-names-a-version-of-its-half").id,
     rule("transaction/half-was-put-back-before-its-producer-is-asked").id,
+)
+
+UNASKED = (  # rules that accuse where nobody asked
+    rule("queue/client-sent-the-message").id,
+    rule("transaction/producer-asked-to-commit-it").id,
+    rule("transaction/producer-asked-to-roll-it-back").id,
 )
 
 
@@ -39,15 +55,21 @@ class Promises:
         self.looked_up = np.zeros(self.said.sends.shape[1] if self.said else 0, np.bool_)
         self.lost = np.zeros_like(self.looked_up)
         self.beyond = 0  # answers that name a place beyond the log's end
+        self.deliveries = Deliveries(judged, options)
+        self.kept = 0  # promises of the client log that were kept
+        self.testified = 0  # promises that trace messages tell of, and that were kept
 
     def take(self, segment: Segment) -> None:
         """Join one segment."""
+        self.deliveries.take(segment)
         promised = segment.promised
         if promised is None:
             return
         self.looked_up[promised.low : promised.high] = True
         self.lost[promised.lost] = True
         self.judged.cover("queue", {name: count for name, count in promised.covered.items() if count})
+        self.kept += promised.kept
+        self.testified += promised.testified
         for broken, count in promised.more.items():
             self.judged.leave_untold(broken, count)
         self.doubts += promised.doubts
@@ -56,38 +78,79 @@ class Promises:
         """All segments are in: tell of the promises that were not kept."""
         if self.said is None:
             return
-        if self._is_of_another_store():
-            return
+        foreign = self._is_of_another_store()
+        if not foreign:
+            self._older_than_the_store()
         for doubt in self.doubts:
-            self._tell(doubt.subject, [doubt.message, doubt.event], doubt.line)
+            if not foreign or doubt.witness >= 0:
+                self._tell(doubt.subject, [doubt.message, doubt.event], doubt.line, doubt.witness)
         position = self.said.sends[POSITION]
-        for at in np.flatnonzero((self.lost | ~self.looked_up) & (position >= self.judged.store.start)).tolist():
+        accuses = (position >= self.judged.store.start) & (not foreign or self.said.sends[WITNESS] >= 0)
+        for at in np.flatnonzero((self.lost | ~self.looked_up) & accuses).tolist():
             self._lost(self.said.sends[:, at], self.said.topics)
         if self.beyond and not self.judged.store.live and not self.judged.store.goes_on:
-            self.judged.inconclusive.append(
-                f"{self.beyond:,} acknowledged messages lie beyond the log's end at {self.judged.end:,}, and the "
-                "broker did not stop in order: they are lost, or this is a copy of a running broker, older than its "
-                "client log"
-            )
-        expired = int((position < self.judged.store.start).sum())
-        self.judged.client = self.said.summary.model_copy(update={"expired": expired})
+            messages = plural(self.beyond, "acknowledged message lies", "acknowledged messages lie")
+            self.judged.lost_or_later(f"{messages} beyond the log's end at {self.judged.end:,}")
+        if self.said.summary:
+            expired = int(((position < self.judged.store.start) & (self.said.sends[LINE] > 0)).sum())
+            self.judged.client = self.said.summary.model_copy(update={"expired": expired})
+        if self.said.testimony:
+            told = self.deliveries.finish() | {"testified": self.testified, "written": self._written()}
+            self.judged.testimony = self.said.testimony.model_copy(update=told)
+
+    def _written(self) -> int:
+        """Messages that clients wrote: what consumers see, less what commits wrote, and the halves as they were sent.
+
+        A delayed message counts where it is delivered, for one that is.
+        """
+        traces = self.said.testimony.topics.split(", ") if self.said and self.said.testimony else ()
+        seen = sum(
+            run.messages
+            for (topic, _), run in self.judged.queues.items()
+            if is_of_clients(topic) and topic not in traces
+        )
+        numbers = self.judged.transactions.numbers
+        halves = numbers.get("halves", 0) - numbers.get("renewals", 0)
+        return seen - numbers.get("finals", 0) + halves
 
     def _is_of_another_store(self) -> bool:
         """Whether not one answer of the client log fits the log: then it accuses nobody."""
         assert self.said is not None  # noqa: S101 - asked only where there is a client log
         judged = self.judged
-        answers = int((self.said.sends[POSITION] >= judged.store.start).sum())
-        if answers < ENOUGH or judged.covered.get("queue.acknowledge") or self.options.trace or self.options.topic:
+        sends = self.said.sends
+        answers = int(((sends[POSITION] >= judged.store.start) & (sends[LINE] > 0)).sum())
+        if answers < ENOUGH or self.kept or self.options.trace or self.options.topic:
             return False
         judged.inconclusive.append(
             f"not one of {answers:,} acknowledged messages of the client log is in this log: is it this store's?"
         )
         judged.breaches = [found for found in judged.breaches if found.rule not in OF_CLIENTS]
-        judged.client = self.said.summary
         return True
+
+    def _older_than_the_store(self) -> None:
+        """A client log may have been copied before a store that was written on: then nobody is asked what came after.
+
+        It shows in messages behind the last place that the client log names, which nobody sent.
+        """
+        assert self.said is not None  # noqa: S101 - as above
+        answered = self.said.sends[POSITION, self.said.sends[LINE] > 0]
+        reach = max(answered.max(initial=-1), self.said.said[CLIENT_POSITION].max(initial=-1))
+        unsent = [doubt for doubt in self.doubts if doubt.event[0] == "account"]
+        later = [doubt for doubt in unsent if named("queue", doubt.message)["position"] > reach]
+        if self.judged.store.clean or not later:
+            return
+        self.doubts = [doubt for doubt in self.doubts if doubt not in unsent]
+        self.judged.breaches = [found for found in self.judged.breaches if found.rule not in UNASKED]
+        self.judged.doubt(
+            f"nobody sent messages behind {reach:,}, the last place that the client log names, and the broker did not "
+            f"stop in order: the client log is older than the store, or they are nobody's; who sent a message, and who "
+            f"asked for what, is not judged ({SAY_SO})"
+        )
 
     def _lost(self, send: Ints, topics: tuple[str, ...]) -> None:
         """A message was acknowledged, and no record lies where the answer said."""
+        if not send[LINE] and send[WITNESS] >= self.judged.end:
+            return  # the trace message itself is not in the log that is judged
         elsewhere = not self.judged.store.clean or bool(self.judged.store.goes_on)
         if elsewhere and send[POSITION] >= self.judged.end:
             self.beyond += 1
@@ -96,9 +159,9 @@ class Promises:
         subject = HALVES if send[evidence.IS_HALF] else (topic, queue)
         if wants(self.options, *subject):
             answer = STEPS["queue"].acknowledge(number=send[NUMBER], position=send[POSITION], same=0)
-            self._tell(subject, [answer], int(send[LINE]))
+            self._tell(subject, [answer], int(send[LINE]), int(send[WITNESS]))
 
-    def _tell(self, subject: Subject, events: list[Event], line: int) -> None:
+    def _tell(self, subject: Subject, events: list[Event], line: int, witness: int) -> None:
         """Exact replay of one message and what is said of it."""
         number = named("queue", events[0])["number"]
         begin = replace(SPECS["queue"].initial, start=self.judged.store.start, first=number, indexed=number, end=number)
@@ -106,5 +169,5 @@ class Promises:
         departure = outcome.departure
         if departure is not None:
             about = departure.event if departure.event[0] == "acknowledge" else events[0]
-            where = f"line {line} of the client log" if line else ""
+            where = f"line {line} of the client log" if line else f"the trace message at {witness}"
             self.judged.tell(name_of(subject), named("queue", about)["position"], departure, where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress, dropwhile
 
@@ -14,14 +14,18 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.judging.together import accepted
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named
-from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JoinedQueue, JudgedStore
+from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.joining.batch_order import BatchOrder
+from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, Breach, Hazard, JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.queue_tables import TableOfEnds
+from gapless.traces.sources.rocketmq.joining.queue_twins import TwinQueues
 from gapless.traces.sources.rocketmq.joining.queues import MISSING, JoinedQueues
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
-from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, can_be_a_folder, read_exactly
+from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT, can_be_a_folder, read_exactly
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
@@ -42,6 +46,9 @@ class QueueEnds:
         self.joined = queues
         self.settle = [QUEUE.settle(upto=judged.end)]
         self.beyond: list[tuple[int, str]] = []
+        self.reached = -1  # the last message that has an entry, of queues in which others wait
+        self.waits: list[int] = []  # log position of the first message without an entry, of queues that end before it
+        self.early: list[str] = []  # queues of a copy whose checkpoint is younger
         self.deleted: dict[str, None] = {}
         self.topics: dict[str, list[Subject]] = {}
 
@@ -50,28 +57,43 @@ class QueueEnds:
         for subject, run in sorted(self.judged.queues.items()):
             if run.restarted:
                 self._judge_whole(subject, run)
-        self._tell()
+        self.tell_suspects()
         queues = sorted(self.judged.queues.items())
         settled = self._settled(queues)
         for subject, run in queues:
             self._settle(subject, run, settled=subject in settled)
+        if self.store.batched and not self.store.live:
+            BatchOrder(self.judged, self.joined).hold()
+        if self.store.twin:
+            TwinQueues(self.judged, self.joined, self.store.twin).hold()
+        if written := self.store.database or self.store.twin:
+            table = TableOfEnds(self.judged, self.joined, written)
+            table.hold()
+            self.beyond += table.beyond
         if not self.store.live:
             self._without_messages()
+        self._tell_of_several()
+
+    def _tell_of_several(self) -> None:
+        """What many queues may have in common is said once."""
+        if self.early:
+            self.judged.note(
+                f"the checkpoint was copied after {plural(len(self.early), 'queue')} ({_some(self.early)}): a broker "
+                "that is started on this copy takes all before it for dispatched, and never writes their entries"
+            )
         if self.joined.waiting:
-            first = [f"{name} from {number:,} on" for name, number in list(self.joined.waiting.items())[:NAMED]]
-            listed = ", ".join(first) + ", …" * (len(self.joined.waiting) > NAMED)
+            first = [f"{name} from {number:,} on" for name, number in self.joined.waiting.items()]
             self.judged.doubt(
-                f"entries are missing before others ({listed}): legal in a store that was killed, for the next start "
-                "writes them anew, where workers build queues in any order or the power was lost; damage otherwise; "
-                "open the store, close it, and check it again"
+                f"entries are missing before others ({_some(first)}): legal in a store that was killed, for the next "
+                "start writes them anew, where workers build queues in any order or the power was lost; damage "
+                "otherwise; open the store, close it, and check it again"
             )
         if self.deleted:
-            some = ", ".join(list(self.deleted)[:NAMED]) + ", …" * (len(self.deleted) > NAMED)
             several = len(self.deleted) > 1
             self.judged.note(
                 f"{len(self.deleted):,} queue{'s have' if several else ' has'} messages in the log and no file: "
                 f"{'their' if several else 'its'} topic{'s were' if several else ' was'} deleted, and perhaps made "
-                f"anew ({some})"
+                f"anew ({_some(list(self.deleted))})"
             )
 
     def _judge_whole(self, subject: Subject, run: JoinedQueue) -> None:
@@ -129,9 +151,10 @@ class QueueEnds:
                     elif counts:
                         yield event
 
-    def _tell(self) -> None:
-        """Exact replay of the suspects: one story of every kind, and more while they are few."""
-        suspects = [(run.suspect, subject) for subject, run in self.judged.queues.items() if run.suspect is not None]
+    def tell_suspects(self, only: Collection[Subject] | None = None) -> None:
+        """Exact replay of the suspects, or of some: one story of every kind, and more while they are few."""
+        queues = self.judged.queues if only is None else {subject: self.judged.queues[subject] for subject in only}
+        suspects = [(run.suspect, subject) for subject, run in queues.items() if run.suspect is not None]
         for suspect, subject in sorted(suspects, key=lambda one: (one[0].start, one[1])):
             may_wait = suspect.refusal.rule == MISSING and not self.store.clean
             if not may_wait and self.judged.is_told_enough(suspect.refusal.rule or ""):
@@ -150,7 +173,7 @@ class QueueEnds:
 
     def _has_entries(self, subject: Subject, run: JoinedQueue) -> bool:
         """Whether the queue's messages are to have entries that can be read."""
-        unread = run.batches or self.store.live or self.store.no_queues or subject in self.store.batched
+        unread = run.batches or self.store.live or self.store.no_queues
         return not unread and not self._is_deleted(subject, run)
 
     def _settled(self, queues: list[tuple[Subject, JoinedQueue]]) -> frozenset[Subject]:
@@ -183,6 +206,8 @@ class QueueEnds:
             split, start = run.pending
             events = self.joined.events(split, start, subject)
             first = next((named("queue", e)["number"] for e in events if e[0] == "append"), run.indexed)
+            indexed = (named("queue", e)["position"] for e in events if e[0] == "index")
+            self.reached = max(self.reached, max((at for at in indexed if at < self.judged.end), default=-1))
             outcome = self.joined.replayed(self.joined.state(run, indexed=min(run.indexed, first), end=first), events)
             if outcome.departure is None:
                 self._wait(subject, run, outcome.state, events)
@@ -193,15 +218,27 @@ class QueueEnds:
         self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
         outcome = self.joined.replayed(state, [settle])
         waiting = int(state.positions[state.indexed])
+        if outcome.departure and self.store.copied:
+            self.early.append(name_of(subject))
+            return
         if outcome.departure:
             departure = self._shortened(outcome.departure, run, events)
-            run.breach = self.judged.find(name_of(subject), waiting, departure)
+            perhaps = f"unless this is a copy whose checkpoint is younger than its queues: {SAY_SO}"
+            run.breach = self.judged.find(name_of(subject), waiting, departure, "" if self.store.clean else perhaps)
             return
         count = f"{run.end - run.indexed:,} messages of {name_of(subject)} wait for their entries"
-        if self._is_dispatched_behind(waiting):
+        self.waits.append(waiting)
+        if self.store.copied:
+            self.judged.note(f"{count}: the queue was copied before them")
+        elif self.store.database and self.store.clean:
+            self.judged.inconclusive.append(
+                f"{count}, which the broker writes at its next start, though it stopped in order and should have "
+                "written them then"
+            )
+        elif self._is_dispatched_behind(waiting):
             self.judged.inconclusive.append(
                 f"{count}, though later messages of other queues have theirs: legal after a power loss, for each queue "
-                "is flushed on its own, and in a copy of a running broker; damage otherwise"
+                f"is flushed on its own, and in a copy of a running broker ({SAY_SO}); damage otherwise"
             )
         else:
             self.judged.note(f"{count}; the broker writes them at its next start")
@@ -218,11 +255,22 @@ class QueueEnds:
     @property
     def _settled_up_to(self) -> int:
         """Up to where every message has its entry: what the broker's next start will not dispatch again."""
-        return self.judged.end if self.store.clean else self.joined.redispatched
+        by_files = self.store.clean and not self.store.database
+        return self.judged.end if by_files else min(self.judged.end, self.joined.redispatched)
 
     def _is_dispatched_behind(self, position: int) -> bool:
         """Whether a message behind `position`, of whichever queue, is known to have its entry."""
+        if self.store.database:
+            return False  # what a database lacks at its end was never flushed, of any queue
         return any(run.last > position and run.indexed == run.end for run in self.judged.queues.values())
+
+    @property
+    def earlier(self) -> int:
+        """How many queues end before a message of theirs, though another has its entry for a later one."""
+        queues = self.judged.queues.values()
+        reached = max((run.last for run in queues if run.first < run.indexed == run.end), default=-1)
+        reached = max(reached, self.reached)
+        return sum(position < reached for position in self.waits)
 
     def _is_deleted(self, subject: Subject, run: JoinedQueue) -> bool:
         """The queue has no file: its topic was deleted, and if it was made anew, nothing was sent to this queue since.
@@ -268,8 +316,11 @@ class QueueEnds:
     def _left_over(self, subject: Subject, run: JoinedQueue) -> None:
         """The slot behind the last entry: unused; a repeated entry; one whose message is gone; or old bytes.
 
-        What the next start will take for an entry is the step that is told of: a hazard.
+        What the next start will take for an entry is the step that is told of: a hazard. A start takes none out of a
+        database, whose table says where the queue ends; of a batch queue, it was never seen.
         """
+        if self.store.database or subject in self.store.batched:
+            return
         slot = self.joined.behind(subject, run)
         if slot is None or any(low <= slot[0] < high for low, high in self.judged.damage):
             return
@@ -293,7 +344,7 @@ class QueueEnds:
         while True:
             data = np.zeros(SLOTS * ENTRY, np.uint8)
             file_access.read_entries(self.store, *subject, number + taken, data.data)
-            slots = data.view(file_access.SLOT)
+            slots = data.view(SLOT)
             inside = (slots["position"] >= 0) & (slots["position"] < self.judged.end) & (slots["size"] > 0)
             run = int(inside.argmin()) if not inside.all() else SLOTS
             taken += run
@@ -327,8 +378,13 @@ class QueueEnds:
         for file in there[:1] + there[-1:]:
             data = np.zeros(file.length, np.uint8)
             read_exactly(self.store.queue_file(subject, file), 0, data.data)
-            slots = data[: file.length // ENTRY * ENTRY].view(file_access.SLOT)
+            slots = data[: file.length // ENTRY * ENTRY].view(SLOT)
             written = slots["position"][(slots["size"] > 0) & (slots["size"] != BLANK_SLOT)]
             if ((written >= self.store.start) & (written < self.judged.end)).any() and not subject[0].startswith(LIGHT):
                 return True
         return False
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of several names, in a note."""
+    return ", ".join(names[:NAMED]) + ", …" * (len(names) > NAMED)

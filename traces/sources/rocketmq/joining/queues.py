@@ -39,6 +39,12 @@ class JoinedQueues:
         self.found = cache(self._found)
         self.read = lru_cache(maxsize=1)(self._read)  # many queues may wait for their entries in the same segment
 
+    def forget_what_was_read(self) -> None:
+        """The store goes on: what was read of it may have changed."""
+        self.read.cache_clear()
+        self.found.cache_clear()
+        self.__dict__.pop("redispatched", None)
+
     # -- joining ---------------------------------------------------------------------------------------------------
 
     def take(self, split: Split, segment: Segment) -> None:
@@ -82,6 +88,17 @@ class JoinedQueues:
                 breach = self.judged.find(name_of(subject), new[at].began, outcome.departure)
                 self.judged.queues[subject].breach = breach
 
+    def find_files(self) -> None:
+        """The files of queues that were opened while the store was watched, and are those that count only now."""
+        subjects = sorted(self.judged.queues)
+        traces = [self.files(subject) for subject in subjects]
+        for at in self.refused(traces):
+            outcome = self.replayed(self.spec.initial, traces[at])
+            self.judged.cover("queue", outcome.covered)
+            if outcome.departure:
+                run = self.judged.queues[subjects[at]]
+                run.breach = self.judged.find(name_of(subjects[at]), run.began, outcome.departure)
+
     def refused(self, traces: Sequence[Sequence[Event]], **begin: Sequence[int] | int) -> list[int]:
         """Which traces a kernel does not accept. What it accepts of others is counted."""
         accepts = accepted("queue", traces, self.options, **begin)
@@ -90,12 +107,16 @@ class JoinedQueues:
 
     def files(self, subject: Subject) -> list[Event]:
         """One event per file of the consume queue; an empty last one is deleted at the broker's next start."""
-        there = self.store.queues.get(subject, ()) if self.store.queue_file_size else ()
-        return [self.found(file) for file in there if file.length or file is not there[-1]]
+        if self.store.watched:
+            return []
+        full, there = self.store.queue_file_size, self.store.queues.get(subject, ())
+        if self.store.batches and subject in self.store.batched:
+            full, there = self.store.batches.file_size, self.store.batched[subject]
+        return [self.found(file, full) for file in there if full and (file.length or file is not there[-1])]
 
-    def _found(self, file: QueueFile) -> Event:
+    def _found(self, file: QueueFile, full: int) -> Event:
         """A file is found."""
-        return QUEUE.find_file(base=file.base, length=file.length, full=self.store.queue_file_size)
+        return QUEUE.find_file(base=file.base, length=file.length, full=full)
 
     def _join(self, split: Split, start: int, run: JoinedQueue, piece: Piece) -> None:
         """Hold the piece's claim against the queue's state; where they differ, or it was refused, look closer."""
@@ -147,9 +168,11 @@ class JoinedQueues:
         action, args = departure.event[0], named("queue", departure.event)
         if action == "append":
             return args["position"]
-        number = args["number"] if action == "index" else departure.state.indexed
-        known = departure.state.positions.entries
-        return int(known.get(departure.state.indexed, known.get(number, run.last)))
+        state = departure.state
+        for number in (state.indexed, args["number"] if action.startswith("index") else state.indexed):
+            if number in state.sizes.entries:  # of positions, 0 is no entry
+                return int(state.positions[number])
+        return run.last
 
     @cached_property
     def redispatched(self) -> int:
@@ -157,8 +180,12 @@ class JoinedQueues:
 
         Brokers from 5.4 on begin at the checkpoint's `indexed`, seen on 5.5.0. Where it is not known, the log's start.
 
-        Source: docs/rocketmq.md#recovery-unclean.
+        A database says itself from where on, after a stop of either kind: what it holds was written at once.
+
+        Source: docs/rocketmq.md#recovery-unclean, #rocksdb-queues.
         """
+        if self.store.database:
+            return self.store.database.dispatched
         known, settled = self.store.checkpoint, self.store.start
         if known is None or known.indexed == 0:
             return settled

@@ -7,8 +7,10 @@ commit say, is read again where it lay, and judged as the one transaction that i
 
 from __future__ import annotations
 
+import os
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import IO
 
@@ -20,6 +22,7 @@ from gapless.traces.judging.pictures import Axis, lived, swimlane_of
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
 from gapless.traces.report.values import Picture
+from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
@@ -30,10 +33,24 @@ from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
 from gapless.traces.sources.rocketmq.store.wanted import wants_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
-from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, strays
+from gapless.traces.sources.rocketmq.transactions.ops import (
+    CURSORS,
+    events_of_op,
+    op_trace,
+    pass_halves_later,
+    pass_ops_later,
+    strays,
+)
 from gapless.traces.sources.rocketmq.transactions.rows import COUNT, HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
-from gapless.traces.sources.rocketmq.transactions.settling import judge, lineages
-from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Judgement, Totals, terms
+from gapless.traces.sources.rocketmq.transactions.settling import OUTCOMES, judge, lineages
+from gapless.traces.sources.rocketmq.transactions.terms import (
+    NO_ROWS,
+    NO_SETTLED,
+    Judgement,
+    Totals,
+    add_counts,
+    terms,
+)
 
 HELD = 1 << 16  # rows that are held before what is settled among them is forgotten
 CHUNK = 1 << 20  # remembered halves that are looked through at once
@@ -55,11 +72,13 @@ class JoinedTransactions:
         self.held: list[Ints] = []
         self.rows = 0
         self.limit = HELD
-        self.settled = _Settled()
+        self.settled = SettledHalves()
         self.refused: list[Ints] = []
         self.passed: list[Ints] = []
         self.bad_ops: list[Ints] = []
         self.early_ops: list[tuple[int, int, int]] = []
+        self.unpassed = Blocks()
+        self.unpassed_ops = Blocks()
 
     def take(self, segment: Segment) -> None:
         """Join one segment. Segments come in log order."""
@@ -71,17 +90,22 @@ class JoinedTransactions:
 
     def _take(self, judgement: Judgement) -> None:
         self.totals.add(judgement.totals)
-        self.held.append(judgement.open)
+        if judgement.open.shape[1]:
+            self.held.append(judgement.open)
         self.rows += judgement.open.shape[1]
         self.settled.add(judgement.settled)
         self.refused += judgement.refused
-        self.passed.append(judgement.passed)
+        if judgement.passed.shape[1]:
+            self.passed.append(judgement.passed)
         self.bad_ops += judgement.bad_ops
         for broken, count in judgement.more_bad_ops.items():
             self.judged.leave_untold(broken, count)
         self.early_ops += judgement.early_ops
-        self.judged.listed.accepted.append(judgement.listed)
-        self.judged.listed.ops.append(judgement.listed_ops)
+        self.unpassed.add(judgement.unpassed)
+        self.unpassed_ops.add(judgement.unpassed_ops)
+        if self.options.listed:
+            self.judged.listed.accepted.append(judgement.listed)
+            self.judged.listed.ops.append(judgement.listed_ops)
 
     def _all(self) -> Ints:
         """All rows that are held, in log order; they are held no more."""
@@ -89,13 +113,31 @@ class JoinedTransactions:
         self.held, self.rows = [], 0
         return np.ascontiguousarray(rows[:, np.argsort(rows[PLACE], kind="stable")])
 
+    def forget_what_expired(self, start: int) -> None:
+        """The log begins at `start` now: nobody reads again what lay before."""
+        self.settled.forget_before(start, 3)
+        self.unpassed.forget_before(start, 2)
+        self.unpassed_ops.forget_before(start, 2)
+
     # -- the end -------------------------------------------------------------------------------------------------
+
+    def _pass_what_was_watched(self) -> None:
+        """Let the cursors pass what was judged before they were known."""
+        for halves in self.unpassed.blocks():
+            totals = Totals()
+            self.passed.append(pass_halves_later(totals, halves, self.terms))
+            self.totals.add(totals)
+        for ops in self.unpassed_ops.blocks():
+            totals = Totals()
+            self.early_ops += pass_ops_later(totals, ops, self.terms)
+            self.totals.add(totals)
 
     def finish(self) -> None:
         """All segments are in: judge what is left, and hold the cursors against it."""
         if self.terms.only:
             self._finish_one(self._all())
             return
+        self._pass_what_was_watched()
         rows = self._with_those_that_came_back(self._all())
         self._take(judge(rows, self.terms, last=True))
         judged, before = self.judged, len(self.judged.breaches)
@@ -206,17 +248,22 @@ class JoinedTransactions:
 
     def _tell(self) -> None:
         """Exact replay of every transaction that a kernel refused."""
-        unsure = 0
+        unsure = Counter[str]()
         for rows in sorted(self.refused, key=lambda rows: int(rows[PLACE, 0])):
             events, positions = lineages(rows, self.terms).events(0, self.terms)
             outcome = self._replay("transaction", events)
+            unheard = None
+            while outcome.departure and self._may_lie_beyond(outcome.departure.event):
+                unheard, refused = outcome, outcome.departure.number - 1
+                unsure[outcome.departure.event[0]] += 1
+                del events[refused], positions[refused]
+                outcome = self._replay("transaction", events)
             if outcome.departure is None:
+                if unheard:
+                    add_counts(self.totals.outcomes, {"departing": -1, OUTCOMES[outcome.state.phase]: 1})
+                    self._list(rows, None, unheard)
                 continue
             broken = outcome.departure.rule
-            if outcome.departure.event[0] == "acknowledge" and not self.judged.store.clean:
-                unsure += 1
-                self._list(rows, None, outcome)
-                continue
             self._list(rows, broken, outcome, positions)
             position = positions[outcome.departure.number - 1]
             if broken == UNASKED:  # no record tells of a rollback
@@ -229,11 +276,20 @@ class JoinedTransactions:
                     outcome.departure,
                     picture=self._life_of(outcome.departure, events, positions),
                 )
-        if unsure:
-            self.judged.inconclusive.append(
-                f"{unsure:,} acknowledged commits have no final, and the broker did not stop in order: the "
-                "finals are lost, or this is a copy of a running broker, older than its client log"
-            )
+        if told := unsure["acknowledge"]:
+            what = plural(told, "acknowledged commit has no final", "acknowledged commits have no final")
+            self.judged.lost_or_later(what)
+        if told := unsure["ask_back"]:
+            what = plural(told, "back-check names a half", "back-checks name halves")
+            self.judged.lost_or_later(f"{what} beyond the log's end at {self.judged.end:,}")
+
+    def _may_lie_beyond(self, event: Event) -> bool:
+        """Whether a producer tells of what the log may have had beyond its end, had the broker stopped in order."""
+        if self.judged.store.clean:
+            return False
+        return event[0] == "acknowledge" or (
+            event[0] == "ask_back" and named("transaction", event)["half"] >= self.judged.end
+        )
 
     def _life_of(self, departure: Departure, events: Sequence[Event], positions: Sequence[int]) -> Picture | None:
         """The transaction's life as a swimlane, on an axis of bytes of the log."""
@@ -334,7 +390,7 @@ class JoinedTransactions:
     def _ends(self) -> None:
         """Hold each cursor against the end of its queue, if the log begins or goes on with any of it."""
         cursors, store = self.judged.store.cursors, self.judged.store
-        if cursors is None or store.live or not self.judged.records:
+        if cursors is None or store.of_moments or not self.judged.records:
             return
         for step, cursor, queue, end_name in (
             (CURSOR.advance, cursors.half, HALVES, "half"),
@@ -358,12 +414,12 @@ class JoinedTransactions:
                 )
 
 
-class _Settled:
-    """The halves that are judged and forgotten, in a file: [4, halves] blocks, as `Judgement.settled`."""
+class Blocks:
+    """Columns of four numbers, in a file: they grow with the log. A pickle holds all of them."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] | None = None
-        self.blocks: list[int] = []
+        self.counts: list[int] = []
 
     def add(self, block: Ints) -> None:
         """Remember some more."""
@@ -372,35 +428,58 @@ class _Settled:
         if self.file is None:
             self.file = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with its owner, whatever interrupts the check
             weakref.finalize(self, self.file.close)
+        self.file.seek(0, os.SEEK_END)
         self.file.write(np.ascontiguousarray(block).tobytes())
-        self.blocks.append(block.shape[1])
+        self.counts.append(block.shape[1])
 
-    def again(self, keys: Ints, numbers: Ints) -> Ints:
-        """All that is remembered of transactions that have one of the keys or numbers, or were settled twice."""
-        wanted = distinct(np.concatenate([keys[keys != 0], self._twice(), self._keys_of(numbers)]))
-        found = [block[:, among(block[0], wanted)] for block in self._read()]
-        return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
-
-    def _read(self) -> Iterator[Ints]:
+    def blocks(self) -> Iterator[Ints]:
         """The blocks, a few at a time."""
         if self.file is None:
             return
         self.file.seek(0)
-        for count in self.blocks:
+        for count in self.counts:
             yield np.frombuffer(self.file.read(32 * count), np.int64).reshape(4, count)
 
+    def forget_before(self, start: int, column: int) -> None:
+        """Forget what has expired: whose position, in this column, lies before the log's start."""
+        left = [block[:, block[column] >= start] for block in self.blocks()]
+        if sum(block.shape[1] for block in left) < sum(self.counts):
+            self.file, self.counts = None, []
+            for block in left:
+                self.add(block)
+
+    def __getstate__(self) -> tuple[Ints, list[int]]:
+        """All of it, and how many columns each block has."""
+        return np.concatenate([NO_SETTLED, *self.blocks()], axis=1), self.counts
+
+    def __setstate__(self, state: tuple[Ints, list[int]]) -> None:
+        """As it was: which block a column lies in matters."""
+        self.file, self.counts = None, []
+        for block in np.split(state[0], np.cumsum(state[1])[:-1], axis=1) if state[1] else ():
+            self.add(block)
+
+
+class SettledHalves(Blocks):
+    """The halves that are judged and forgotten: [4, halves] blocks, as `Judgement.settled`."""
+
+    def again(self, keys: Ints, numbers: Ints) -> Ints:
+        """All that is remembered of transactions that have one of the keys or numbers, or were settled twice."""
+        wanted = distinct(np.concatenate([keys[keys != 0], self._twice(), self._keys_of(numbers)]))
+        found = [block[:, among(block[0], wanted)] for block in self.blocks()]
+        return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
+
     def _keys_of(self, numbers: Ints) -> Ints:
-        found = [block[0, among(block[1], numbers)] for block in self._read()] if len(numbers) else []
+        found = [block[0, among(block[1], numbers)] for block in self.blocks()] if len(numbers) else []
         return np.concatenate([np.zeros(0, np.int64), *found])
 
     def _twice(self) -> Ints:
         """Keys that were settled more than once, which is in different blocks: with a repeated commit, say."""
-        parts = -(-sum(self.blocks) // CHUNK)
+        parts = -(-sum(self.counts) // CHUNK)
         found = [np.zeros(0, np.int64)]
         for part in range(parts):  # a part of all keys at a time: bounds memory
             some = [
                 distinct(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
-                for block in self._read()
+                for block in self.blocks()
             ]
             keys = np.sort(np.concatenate(some))
             found.append(distinct(keys[1:][keys[1:] == keys[:-1]]))

@@ -16,11 +16,13 @@ from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.judging import building
 from gapless.traces.native import native, njit
 from gapless.traces.replay.exact import Event
+from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, Units, units_of
 from gapless.traces.sources.rocketmq.segments.splits import Columns
 from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.batch_queues import OF_A_BATCH
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import ENTRY as SLOT
+from gapless.traces.sources.rocketmq.store.files import SLOT
 from gapless.traces.sources.rocketmq.store.scan import (
     COUNT,
     ENTRY,
@@ -35,7 +37,7 @@ from gapless.traces.sources.rocketmq.store.scan import (
     UNSURE,
 )
 
-EXTENDED = -2147483649  # tag codes from here down are addresses in consumequeue_ext
+WIDTH = SLOT.itemsize  # bytes of an entry; ENTRY is a column here
 FOREVER = 1000 * 86_400_000  # ms: no delay level is that long
 
 
@@ -44,6 +46,7 @@ class QueueCodes(NamedTuple):
 
     append: int
     index: int
+    index_batch: int
 
 
 class QueueArguments(NamedTuple):
@@ -85,6 +88,7 @@ class QueueEvents:
     starts: Ints
     columns: building.Events
     beside: npt.NDArray[np.void]
+    units: Units | None  # that entries name in place of their tag codes
 
     def of_subject(self, subject: tuple[str, int]) -> list[Event]:
         """The events of one subject, as exact replay takes them."""
@@ -111,27 +115,62 @@ def queue_events(
     pieces = cut(columns.room.rows, int(columns.room.filled[1]), int(columns.room.topics.used[0]))
     known = columns.subjects()
     subjects = [known[owner] for owner in pieces.owners.tolist()]
+    batched = np.zeros(len(subjects), np.bool_)
+    if store.batched:
+        batched[:] = [subject in store.batched for subject in subjects]
+        pieces = pieces._replace(batches=np.where(batched, 0, pieces.batches))  # there, each has an entry
     if wanted is not None:
         chosen = np.array([wanted(*subject) for subject in subjects], np.bool_)
         pieces, subjects = _only(pieces, chosen), [subjects[at] for at in np.flatnonzero(chosen)]
+        batched = batched[chosen]
     bounds = np.zeros(len(subjects) + 1, np.int64)
-    np.cumsum((pieces.widths + 2) * SLOT, out=bounds[1:])
+    np.cumsum((pieces.widths + 2) * WIDTH, out=bounds[1:])
     entries: Bytes = columns.space.array("entries", (int(bounds[-1]),), np.uint8)
     entries.fill(0)
     low = bounds.tolist()
     for (topic, queue), first, begin, end in zip(subjects, pieces.origins.tolist(), low, low[1:], strict=False):
         if first == 0:
-            file_access.read_entries(store, topic, queue, 0, entries.data[begin + SLOT : end])
+            file_access.read_entries(store, topic, queue, 0, entries.data[begin + WIDTH : end])
         else:
             file_access.read_entries(store, topic, queue, first - 1, entries.data[begin:end])
-    beside = entries[np.stack([bounds[:-1], bounds[1:] - SLOT], axis=1)[..., None] + np.arange(SLOT)]
+    beside = entries[np.stack([bounds[:-1], bounds[1:] - WIDTH], axis=1)[..., None] + np.arange(WIDTH)]
     count = 2 * len(pieces.order)
     action = columns.space.array("actions", (count,), np.int8)
     args: Ints = columns.space.array("queue events", (len(spec.arguments), count), np.int64)
     names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
-    starts = pair(columns.room.rows, pieces, entries, bounds, action, args, *names, extended=store.extended)
+    starts = pair(columns.room.rows, pieces, batched, entries, bounds, action, args, *names)
     events = building.Events(spec, action, args)
-    return QueueEvents(columns.room.rows, pieces, subjects, starts, events, beside.view(file_access.SLOT)[..., 0])
+    units = _resolved(store, columns.room.rows, pieces, subjects, starts, events) if store.extended else None
+    return QueueEvents(columns.room.rows, pieces, subjects, starts, events, beside.view(SLOT)[..., 0], units)
+
+
+def _resolved(
+    store: StoreDirectory, rows: Ints, pieces: QueueCut, subjects: list[tuple[str, int]], starts: Ints,
+    events: building.Events,
+) -> Units | None:  # fmt: skip
+    """Put the tag codes of units in place of the addresses of entries; None where no entry names a unit."""
+    count, codes = int(starts[-1]), events.spec.codes
+    action, tags = events.action[:count], events.column("tag")[:count]
+    (named,) = np.nonzero((action == codes["index"]) & (tags <= EXTENDED))
+    if not len(named):
+        return None
+    owners = np.searchsorted(starts, named, side="right") - 1
+    message = pieces.order[np.cumsum(action == codes["append"])[named] - 1]
+    known = {subject: at for at, subject in enumerate(dict.fromkeys(subjects))}
+    queue = np.array([known[subject] for subject in subjects], np.int64)[owners]
+    rising = np.argsort(queue, kind="stable")
+    units, found = units_of(
+        store, list(known), queue[rising], numbers=events.column("number")[named][rising],
+        positions=rows[PLACE, message][rising], tags=tags[named][rising], times=rows[MOMENT, message][rising],
+    )  # fmt: skip
+    resolved = np.empty(len(named), np.int64)
+    resolved[rising] = found
+    delay, loose = resolved - rows[MOMENT, message], rows[LOOSE, message]
+    delayed = (loose == SCHEDULED) & (delay > 0) & (delay < FOREVER) & (delay % 1000 == 0)
+    lacking = np.empty(len(named), np.bool_)
+    lacking[rising] = units.events.column("whole") == 0
+    tags[named] = np.where(delayed | lacking | (loose == UNSURE), rows[TAG, message], resolved)
+    return units
 
 
 def load_kernels() -> None:
@@ -140,7 +179,8 @@ def load_kernels() -> None:
     nothing = Columns(1).room.rows
     names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
     pieces = cut(nothing, 0, 0)
-    pair(nothing, pieces, np.zeros(1, np.uint8), pieces.widths, events.action, events.args, *names, extended=False)
+    batched, slots = np.zeros(0, np.bool_), np.zeros(1, np.uint8)
+    pair(nothing, pieces, batched, slots, pieces.widths, events.action, events.args, *names)
 
 
 def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
@@ -194,15 +234,16 @@ def _by_subject(rows: Ints, count: int, subjects: int) -> tuple[Ints, Ints]:
     return order, starts
 
 
-@native(lambda _rows, pieces, *_, extended: len(pieces.order), arrays=True)  # noqa: ARG005
+@native(lambda _rows, pieces, *_: len(pieces.order), arrays=True)
 def pair(
-    rows: Ints, pieces: QueueCut, entries: Bytes, bounds: Ints, action: npt.NDArray[np.int8], args: Ints,
-    codes: QueueCodes, into: QueueArguments, *, extended: bool,
+    rows: Ints, pieces: QueueCut, batched: npt.NDArray[np.bool_], entries: Bytes, bounds: Ints,
+    action: npt.NDArray[np.int8], args: Ints, codes: QueueCodes, into: QueueArguments,
 ) -> Ints:  # fmt: skip
     """Write the events of `queue`: every message's `append`, followed by the `index` of its entry where it has one.
 
     `entries` holds the slots of a piece's numbers, and one more on each side, from `bounds` on; a slot of zeros is not
-    written yet. `extended`: tag codes may be addresses in consumequeue_ext. Returns where each piece's events begin.
+    written yet. `batched`: which pieces' entries may stand for several numbers each, as `batch_queues.py` has them.
+    Returns where each piece's events begin.
     """
     order, starts, origins, widths = pieces.order, pieces.starts, pieces.origins, pieces.widths
     begin = np.empty(len(starts), np.int64)
@@ -220,23 +261,29 @@ def pair(
             args[into.tag, n] = rows[TAG, r]
             n += 1
             slot = number - origins[piece]
-            if rows[ENTRY, r] == 0 or not 0 <= slot < widths[piece]:
+            if (rows[ENTRY, r] == 0 and not batched[piece]) or not 0 <= slot < widths[piece]:
                 continue
-            p = bounds[piece] + SLOT * (1 + slot)
+            p = bounds[piece] + WIDTH * (1 + slot)
             position, size, tag = i64(entries, p), i32(entries, p + 8), i64(entries, p + 12)
+            if batched[piece] and size == OF_A_BATCH:
+                continue  # the entry before it claims this number too
             if position != 0 or size != 0 or tag != 0:
                 action[n] = codes.index
+                more = batched[piece] and i32(entries, p + WIDTH + 8) == OF_A_BATCH
+                if more or rows[ENTRY, r] == 0:
+                    action[n] = codes.index_batch
+                    args[into.count, n] = i64(entries, p + WIDTH) if more else 1
                 args[into.number, n] = number
                 args[into.position, n] = position
                 args[into.size, n] = size
-                args[into.tag, n] = rows[TAG, r] if _is_excused(rows, r, size, tag, extended) else tag
+                args[into.tag, n] = rows[TAG, r] if _is_excused(rows, r, size, tag) else tag
                 n += 1
         begin[piece + 1] = n
     return begin
 
 
 @njit(inline="always")
-def _is_excused(rows: Ints, r: int, size: int, tag: int, extended: bool) -> bool:
+def _is_excused(rows: Ints, r: int, size: int, tag: int) -> bool:
     """Whether an entry's tag code cannot be judged, and is taken for the message's own.
 
     So is the time in an entry of the schedule topic if it lies whole seconds behind the store time: delay levels may be
@@ -244,7 +291,5 @@ def _is_excused(rows: Ints, r: int, size: int, tag: int, extended: bool) -> bool
     """
     delay = tag - rows[MOMENT, r]
     return size != BLANK_SLOT and (
-        rows[LOOSE, r] == UNSURE
-        or (rows[LOOSE, r] == SCHEDULED and 0 < delay < FOREVER and delay % 1000 == 0)
-        or (extended and tag <= EXTENDED)
+        rows[LOOSE, r] == UNSURE or (rows[LOOSE, r] == SCHEDULED and 0 < delay < FOREVER and delay % 1000 == 0)
     )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.rocketmq.store import records, scan
+from gapless.traces.sources.rocketmq.store import record_keys, records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
@@ -39,25 +39,27 @@ class Split:
         return self.high - self.low
 
 
-def splits(store: StoreDirectory, size: int | None = None) -> Iterator[Split]:
-    """The store's log in splits, in log order."""
+def splits(store: StoreDirectory, size: int | None = None, begin: int = 0) -> Iterator[Split]:
+    """The store's log in splits, in log order; from position `begin` on, where a record begins or the log ended."""
     size = size or SPLIT
     for file in store.files:
-        for low in range(0, file.length, size):
-            high = min(low + size, file.length, store.limit - file.base)
-            if high <= low:
+        for start in range(0, file.length, size):
+            high = min(start + size, file.length, store.limit - file.base)
+            if high <= start:
                 return
-            if not is_hole(file, low, high):
-                yield Split(file, low, high, exact=low == 0)
+            low = max(start, begin - file.base)
+            if low < high and not is_hole(file, low, high):
+                yield Split(file, low, high, exact=low in (0, begin - file.base))
 
 
 class Columns:
     """What a scan writes of one segment, and the steps of transactions in it. Grown and entered again where too small.
 
-    `steps`: see `transactions/rows.py` · `keys`: of the records, as `records.find_keys` gives them, if they are wanted.
+    `steps`: see `transactions/rows.py` · `keys`: of the records, as `records.find_keys` gives them · `index_keys`: what
+    the hash index is to have of them, as `record_keys.find_index_keys` gives it; both if they are wanted.
     """
 
-    def __init__(self, count: int, space: Space | None = None, *, keys: bool = False) -> None:
+    def __init__(self, count: int, space: Space | None = None, *, keys: bool = False, index_keys: bool = False) -> None:
         self.space = space or Space()
         self.room = scan.Room(
             log=self.space.array("log", (scan.LOG_ROWS, count), np.int64),
@@ -73,7 +75,11 @@ class Columns:
         )
         self.all_steps: Ints = self.space.array("steps", (rows.COLUMNS, count // 2 + 64), np.int64)
         self.step_count = 0
-        self.all_keys: Ints | None = self.space.array("keys", (3, count), np.int64) if keys else None
+        self.all_keys: Ints | None = self.space.array("keys", (records.KEY_ROWS, count), np.int64) if keys else None
+        self.of_index = index_keys
+        wanted = 3 * count if index_keys else 0
+        self.all_index_keys: Ints = self.space.array("index keys", (record_keys.KEY_ROWS, wanted), np.int64)
+        self.index_key_count = 0
 
     @property
     def count(self) -> int:
@@ -100,6 +106,11 @@ class Columns:
         """Their keys, if they are wanted."""
         return None if self.all_keys is None else self.all_keys[:, : self.count]
 
+    @property
+    def index_keys(self) -> Ints:
+        """What the hash index is to have of them, if that is wanted."""
+        return self.all_index_keys[:, : self.index_key_count]
+
     def grow(self) -> None:
         """Twice the room where the scan has none: for subjects, or for records and rows. Amortized, and rare."""
         room, topics = self.room, self.room.topics
@@ -116,6 +127,8 @@ class Columns:
         places = self.log[scan.POSITION, begin:] - base
         if self.all_keys is not None:
             records.find_keys(data, places, self.all_keys[:, begin : self.count])
+        if self.of_index:
+            self._find_index_keys(data, places, begin)
         while True:
             count, others = rows.find_rows(data, base, places, self.all_steps, self.step_count)
             if count >= 0:
@@ -123,6 +136,14 @@ class Columns:
             self.all_steps = _doubled(self.all_steps)
         self.step_count = count
         self.room.counters[scan.C_NO_FINAL] += others
+
+    def _find_index_keys(self, data: Bytes, places: Ints, begin: int) -> None:
+        while True:
+            count = record_keys.find_index_keys(data, places, begin, self.all_index_keys, self.index_key_count)
+            if count >= 0:
+                break
+            self.all_index_keys = _doubled(self.all_index_keys)
+        self.index_key_count = count
 
     def subject(self, row: int) -> tuple[str, int]:
         """Topic and queue of one subject."""
@@ -166,10 +187,19 @@ class Scanned(NamedTuple):
 class SplitReader:
     """Scans one split into segments."""
 
-    def __init__(self, store: StoreDirectory, split: Split, space: Space | None = None, *, keys: bool = False) -> None:
+    def __init__(
+        self,
+        store: StoreDirectory,
+        split: Split,
+        space: Space | None = None,
+        *,
+        keys: bool = False,
+        index_keys: bool = False,
+    ) -> None:
         self.split = split
         self.space = space
         self.keys = keys  # whether the keys of all records are wanted
+        self.index_keys = index_keys  # whether what the hash index is to have of them is
         self.file = split.file
         self.window = FileWindow(split.file, space)
         known = bool(store.settings)
@@ -189,7 +219,8 @@ class SplitReader:
         damaged = 0
         while at >= 0 and at < split.high:
             # Records are rarely shorter than 160 bytes.
-            columns = Columns((split.high - split.low) // 160 + 64, self.space, keys=self.keys)
+            count = (split.high - split.low) // 160 + 64
+            columns = Columns(count, self.space, keys=self.keys, index_keys=self.index_keys)
             start = at
             stop, at, size = self.advance(columns, at)
             while stop == scan.INVALID and damaged < MOST_DAMAGE and (guess := self.diagnose(at)) is not None:

@@ -22,7 +22,11 @@ from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
+from gapless.traces.sources.rocketmq.clients.deliveries import Delivered, look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.segments.extensions import BadUnit, Units
+from gapless.traces.sources.rocketmq.segments.index_keys import Indexed, indexed
+from gapless.traces.sources.rocketmq.segments.matching import load_kernels as load_index_kernels
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.queue_events import load_kernels as load_queue_kernels
 from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
@@ -31,7 +35,13 @@ from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.names import HALVES
-from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wants, wants_transactions
+from gapless.traces.sources.rocketmq.store.wanted import (
+    COMMIT_LOG,
+    name_of_queue,
+    wants,
+    wants_index,
+    wants_transactions,
+)
 from gapless.traces.sources.rocketmq.transactions.settling import judge_steps, load_transaction_kernels
 from gapless.traces.sources.rocketmq.transactions.terms import Judgement
 
@@ -41,7 +51,7 @@ Subject = tuple[str, int]
 
 def name_of(subject: Subject) -> str:
     """The trace of a queue."""
-    return f"{subject[0]}/{subject[1]}"
+    return name_of_queue(*subject)
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,17 @@ class Pieces:
         """How many entries were accepted."""
         return int((self._reached("indexed") - self.numbers).sum())
 
+    @property
+    def indexed_ends(self) -> Ints:
+        """The end of the entries of each piece that were accepted."""
+        return self._reached("indexed")
+
+    @property
+    def waiting(self) -> Ints:
+        """Which pieces have messages at their end that have no entry yet and are to have one."""
+        behind = self._reached("indexed") < self._reached("end")
+        return np.flatnonzero(behind & (self.batches == 0))
+
     def each(self) -> Iterator[Piece]:
         """One piece after the other."""
         columns = (
@@ -139,6 +160,9 @@ class Segment:
     pieces: Pieces
     transactions: list[Judgement]
     promised: Promised | None  # what clients were promised of it; None where nobody says
+    delivered: Delivered | None  # what it has of messages that consumers were handed; likewise
+    units: list[BadUnit]  # units of extended entries that were refused
+    indexed: Indexed | None  # what the hash index has of it; None where there is none, or nobody asks
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
@@ -176,6 +200,9 @@ def load_kernels(options: Options) -> None:
 
 def load_more_kernels(store: StoreDirectory, options: Options) -> None:
     """The same for transactions: they have many kernels, and most stores have no transaction."""
+    if wants_index(store, options):
+        load_index_kernels()
+        kernel("hash_index", options.ignored)
     if wants_transactions(options) and (HALVES in store.queues or store.no_queues):
         load_transaction_kernels(options)
 
@@ -193,7 +220,8 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
-    for scanned in SplitReader(store, split, space, keys=evidence is not None).segments():
+    reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=wants_index(store, options))
+    for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
             segments.append(_segment(store, split, scanned, options, evidence))
         counters += scanned.columns.room.counters
@@ -207,11 +235,13 @@ def _segment(
     columns, end = scanned.columns, scanned.end
     events = log_events(scanned)
     refused, log_covered, log_anomalies = _replay_log(store, split.file.base, events, options)
-    pieces, queue_covered, queue_anomalies = _queue_pieces(store, columns, options)
-    promised = None
+    pieces, queue_covered, queue_anomalies, units = _queue_pieces(store, columns, options)
+    bad_units, units_covered = _replay_units(units, options)
+    promised, delivered = None, None
     if evidence is not None and columns.keys is not None:
         messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects())
-        promised = judge_messages(evidence, messages, (scanned.start, end), options, live=store.live)
+        promised = judge_messages(evidence, messages, (scanned.start, end), options, later=store.of_moments)
+        delivered = look_for_deliveries(evidence, messages)
     times = columns.log[scan.TIME]
     older = np.flatnonzero(times[1:] < times[:-1])
     return Segment(
@@ -228,8 +258,13 @@ def _segment(
         refused=refused,
         pieces=pieces,
         promised=promised,
+        delivered=delivered,
+        units=bad_units,
+        indexed=indexed(store.index, columns, scanned.start, end)
+        if store.index and wants_index(store, options) and columns.count
+        else None,
         transactions=judge_steps(columns.steps, store, options, evidence),
-        covered={"log": log_covered, "queue": queue_covered},
+        covered={"log": log_covered, "queue": queue_covered, "extension": units_covered},
         anomalies=log_anomalies | queue_anomalies,
     )
 
@@ -312,7 +347,7 @@ def _counts(of: Kernel, covered: Ints) -> dict[str, int]:
 
 def _queue_pieces(
     store: StoreDirectory, columns: Columns, options: Options
-) -> tuple[Pieces, dict[str, int], dict[str, tuple[int, int, str]]]:
+) -> tuple[Pieces, dict[str, int], dict[str, tuple[int, int, str]], Units | None]:
     """Replay a segment's queue events, every piece from the number that its first message claims."""
     of = kernel("queue", options.ignored)
     all_queues = options.topic is None and options.trace is None
@@ -341,7 +376,22 @@ def _queue_pieces(
         },
     )
     anomalies = {name: (count, *_message(events, at)) for name, count, at in _deviations(of, replayed)}
-    return pieces, _counts(of, replayed.covered), anomalies
+    return pieces, _counts(of, replayed.covered), anomalies, events.units
+
+
+def _replay_units(units: Units | None, options: Options) -> tuple[list[BadUnit], dict[str, int]]:
+    """Replay the units that entries name, queue by queue, up to the first in each that is refused."""
+    if units is None:
+        return [], {}
+    of, starts = kernel("extension", options.ignored), units.starts
+    state = np.zeros((len(of.spec.scalars), len(starts) - 1), np.int64)
+    replayed = of.replay(starts, units.events.action, units.events.args, state, profile=options.profile)
+    bad = [
+        BadUnit(units.queues[n], units.events.at(at), int(units.positions[at]), int(units.offsets[at]))
+        for n, at in enumerate(replayed.bad_at.tolist())
+        if at >= 0
+    ]
+    return bad, _counts(of, replayed.covered)
 
 
 def _message(events: QueueEvents, event: int) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 
 import numpy as np
@@ -112,9 +113,9 @@ def _crc31(b: Bytes, p: int, n: int, _tables: npt.NDArray[np.uint32]) -> int:
 
 
 @njit
-def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
-    """Java's String.hashCode of the UTF-8 bytes `p:e`, and whether they were UTF-8 (else the code is unknown)."""
-    h = np.int32(0)
+def hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
+    """`java_hash` of a text that goes on with the UTF-8 bytes `p:e`; `before`: its code up to here."""
+    h = np.int32(before)
     while p < e:
         c = np.int32(b[p])
         if c < 0x80:
@@ -141,6 +142,12 @@ def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
             h = np.int32(h * np.int32(31) + point)
         p += more + 1
     return np.int64(h), True
+
+
+@njit
+def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
+    """Java's String.hashCode of the UTF-8 bytes `p:e`, and whether they were UTF-8 (else the code is unknown)."""
+    return hash_on(b, p, e, 0)
 
 
 @njit(inline="always")
@@ -202,6 +209,12 @@ def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
 def digests(data: Bytes, offsets: Ints) -> Ints:
     """The digest of each text in a column: text `i` is `data[offsets[i] : offsets[i + 1]]`."""
     return digests_between(data, offsets[:-1], offsets[1:])
+
+
+def key_of(name: str) -> int:
+    """The digest of a key, such as that by which a transaction is called."""
+    data = np.frombuffer(os.fsencode(name), np.uint8)
+    return int(digests(data, np.array([0, len(data)], np.int64))[0])
 
 
 @njit(inline="always")

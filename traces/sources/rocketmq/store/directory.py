@@ -10,12 +10,13 @@ import fcntl
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues, batch_queues
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
     FARTHEST,
@@ -25,13 +26,14 @@ from gapless.traces.sources.rocketmq.store.files import (
     QueueFiles,
     log_files,
     log_folders,
-    queue_file,
     queue_file_size,
     queue_files,
     read_exactly,
 )
-from gapless.traces.sources.rocketmq.store.moment import Moment, now
+from gapless.traces.sources.rocketmq.store.index_files import Index, index_of
+from gapless.traces.sources.rocketmq.store.moment import Moment, now, reached
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
+from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase, database_in, why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
@@ -45,11 +47,10 @@ CHECKPOINT = 4096  # bytes of the checkpoint file
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 OTHER_LAYOUTS = {
-    "batchconsumequeue": "batch consume queues",
-    "consumequeue_ext": "extended consume-queue entries (their tag codes)",
     "tieredstore": "tiered storage",
     "compaction": "compacted topics",
-    "rocksdbstore": "RocksDB stores",
+    "rocksdbstore": "half messages, timers and the index, where they are kept in RocksDB",
+    "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
 }
 
 
@@ -59,6 +60,7 @@ class FlushTimes:
 
     log: int
     queues: int
+    index: int  # up to here its full index files are; brokers set no other time
     indexed: int  # up to here the broker knew its queues to be on disk; 0 before version 5.4, and for a minute
     recovered: int  # where the last record began when a broker last started on these files; 0 before any restart
 
@@ -81,20 +83,25 @@ class StoreDirectory:
     file_size: int  # bytes of every log file
     clean: bool  # the broker stopped in order: no `abort` file
     live: bool  # a broker holds the lock and goes on writing
+    copied: bool  # its files were copied one by one while a broker wrote them, as the user says
     checkpoint: FlushTimes | None
     settings: Mapping[str, str]
     delays: tuple[int, ...]  # ms per delay level; empty where no settings say so
     queues: QueueFiles  # as found when the store was opened; empty where no queue can be read
     queue_file_size: int  # bytes of every consume-queue file; 0 where no two files agree
     no_queues: str  # why no queue can be read; empty where they can
-    batched: frozenset[Queue]  # queues whose entries lie in batchconsumequeue/
-    extended: bool  # tag codes of entries may be addresses in consumequeue_ext
+    batches: BatchQueues | None  # queues whose entries lie in batchconsumequeue/
+    extension: QueueFiles  # files of consumequeue_ext: tag codes of entries may be addresses in them
     modern: bool  # a broker of version 5 wrote the configuration
+    index: Index | None = None  # the hash index
+    database: QueueDatabase | None = None  # where the queues come from, if not from files
+    twin: QueueDatabase | None = None  # what is written beside the files, and holds the same
     cursors: Cursors | None = None  # None where no file tells of them
     goes_on: str = ""  # the folder of another log, which this one goes on in
     notes: tuple[str, ...] = field(default=())
     moment: Moment | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
+    watched: bool = False  # its judgement goes on: what files and cursors say waits for whoever ends it
 
     @property
     def start(self) -> int:
@@ -105,6 +112,11 @@ class StoreDirectory:
     def bytes(self) -> int:
         """Bytes of the commit log's files."""
         return sum(file.length for file in self.files)
+
+    @property
+    def of_moments(self) -> bool:
+        """Whether its files are known to be of different moments, so that none tells how far another came."""
+        return self.live or self.copied
 
     @property
     def first_life(self) -> bool:
@@ -125,7 +137,17 @@ class StoreDirectory:
 
     def queue_file(self, subject: Queue, file: QueueFile) -> LogFile:
         """One file of a queue, as it can be read."""
-        return queue_file(self.path, subject, file)
+        return _opener(self.path, self.database, self.batches)(subject, file)
+
+    @property
+    def extended(self) -> bool:
+        """Whether tag codes of entries may be addresses."""
+        return bool(self.extension)
+
+    @property
+    def batched(self) -> QueueFiles:
+        """The queues whose entries lie in batchconsumequeue/, with their files there."""
+        return self.batches.files if self.batches else {}
 
     def log_file_at(self, position: int) -> tuple[str, int]:
         """The log file of `position`, relative to the store, and the offset in it, whether the file exists or not."""
@@ -151,15 +173,18 @@ def store_folder(path: Path) -> Path | None:
 
 
 def client_log_beside(folder: Path) -> Path | None:
-    """The client log beside the store in `folder`, if there is one."""
+    """The client log beside the store in `folder`, if there is one; from here, as the folder was named."""
     beside = folder.absolute().parent / CLIENT_LOG
-    return beside if beside.is_file() else None
+    if not beside.is_file():
+        return None
+    return beside if folder.is_absolute() else Path(os.path.relpath(beside))
 
 
-def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
+def open_store(path: Path, config: Path | None = None, *, copied: bool = False) -> StoreDirectory:
     """Look at the store in folder `path`.
 
-    `config`: a broker.conf; without it, one beside the store is used, and said so. Raises Unreadable, NothingThere.
+    `config`: a broker.conf; without it, one beside the store is used, and said so · `copied`: as of `StoreDirectory`.
+    Raises Unreadable, NothingThere.
     """
     notes: list[str] = []
     if config is None:
@@ -172,42 +197,51 @@ def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
     if not any(folder.is_dir() for folder in folders) and not (path / "consumequeue").exists():
         raise NothingThere(f"{path}: no log file in it, and no queue: nothing was ever appended")
     if not any(folder.is_dir() for folder in folders):
-        raise Unreadable(
-            f"{path}: there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog "
-            "says where (--config)"
-        )
+        raise Unreadable(f"{path}: {_where_the_log_is(path)}")
     files = log_files(folders, settings, notes)
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
-    no_queues = _no_queues(path)
-    queues = {} if no_queues else queue_files(path / "consumequeue")
-    live = _locked(path / "lock")
-    clean = not (path / "abort").exists() and not live
-    moment = now(str(path), queues, files) if live else None
+    database, twin, no_queues = _databases(path, settings, notes)
+    queues = database.queues if database else {} if no_queues else queue_files(path / "consumequeue")
+    batches = batch_queues(path, settings.get("mapperFileSizeBatchConsumeQueue", ""))
+    live = is_locked(path / "lock")
+    clean = not ((path / "abort").exists() or live or copied)
+    plain_size = 0 if database else queue_file_size(queues, settings.get("mappedFileSizeConsumeQueue", ""))
+    queues = {**queues, **batches.queues} if batches else queues
+    moment = now(queues, _opener(str(path), database, batches), files) if live else None
     if moment:
         notes.append(f"a broker is running on this store: judged is what it had written at {moment}")
-    elif not clean:
+    if moment and batches:
+        notes.append("batchconsumequeue/ is not judged: a broker is running on this store")
+    elif not clean and not live and not copied:
         notes.append("the broker did not stop in order (there is an abort file)")
     notes.extend(_other_layouts(path))
     goes_on = _dledger(path)
     if goes_on:
         notes.append(f"the log goes on in {goes_on}, a DLedger log, which gapless does not read")
     topics = _topics(path / "config", notes)
+    index = index_of(path, settings, files)
+    notes.extend(index.unread if index else ())
+    notes.extend(["index/ is not judged: a broker is running on this store"] * bool(live and index))
     return StoreDirectory(
         path=str(path),
         files=files,
         file_size=files[0].length,
         clean=clean,
         live=live,
+        copied=copied and not live,
         checkpoint=_checkpoint(path / "checkpoint", notes),
         settings=settings,
         delays=delays(settings.get("messageDelayLevel", DELAY_LEVELS)) if config else (),
         queues=queues,
-        queue_file_size=queue_file_size(queues, settings),
+        queue_file_size=plain_size,
         no_queues=no_queues,
-        batched=frozenset(queue_files(path / "batchconsumequeue")),
-        extended=(path / "consumequeue_ext").is_dir(),
+        batches=batches,
+        extension=queue_files(path / "consumequeue_ext"),
         modern=_is_modern(topics),
+        index=index,
+        database=database,
+        twin=twin,
         cursors=_cursors(path, settings, notes),
         goes_on=goes_on,
         notes=tuple(notes),
@@ -216,9 +250,16 @@ def open_store(path: Path, config: Path | None = None) -> StoreDirectory:
     )
 
 
-def renewed(store: StoreDirectory) -> Moment:
-    """The moment of a live store anew, up to the same end of its log: what was half written then is whole now."""
-    return replace(now(store.path, store.queues, store.files[:1]), end=store.limit)
+def renewed(store: StoreDirectory) -> StoreDirectory:
+    """A live store anew, up to the same end of its log: what was half written then is whole now. Raises Unreadable."""
+    if store.database:
+        database = _copied(Path(store.path, store.database.folder))
+        store = replace(
+            store, database=database, queues={**database.queues, **(store.batches.queues if store.batches else {})}
+        )
+    elif store.twin:
+        store = replace(store, twin=_copied(Path(store.path, store.twin.folder)))
+    return replace(store, moment=replace(now(store.queues, store.queue_file, store.files[:1]), end=store.limit))
 
 
 def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
@@ -226,6 +267,11 @@ def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
     moment, files = store.moment, store.queues.get(queue, ())
     if moment is None or queue not in moment.last:
         return False
+    if store.database:
+        from gapless.traces.sources.rocketmq.store.rocksdb import value_now  # noqa: PLC0415 - as in `_copied`
+
+        folder = Path(store.path, store.database.folder)
+        return value_now(folder, queue, moment.entries[queue] - 1) == moment.last[queue]
     last = bytearray(len(moment.last[queue]))
     with suppress(Unreadable):  # it is gone, or shorter
         at = (moment.entries[queue] - 1) * ENTRY - files[-1].base
@@ -233,13 +279,80 @@ def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
     return last == moment.last[queue]
 
 
-def _no_queues(path: Path) -> str:
-    """Why no consume queue of the store can be read, or nothing."""
-    for folder in sorted(path.glob("consumequeue*")):
-        if (folder / "CURRENT").is_file() and any(folder.glob("MANIFEST-*")):
-            return f"consume queues are in {folder.name}/, a RocksDB database, which gapless does not read"
-    queues = path / "consumequeue"
-    return "" if queues.is_dir() and any(queues.iterdir()) else "there are no consume queues"
+def _opener(
+    root: str, database: QueueDatabase | None, batches: BatchQueues | None
+) -> Callable[[Queue, QueueFile], LogFile]:
+    """What finds one file of a queue, as it can be read."""
+    batched = batches.queues if batches else {}
+
+    def opened(queue: Queue, file: QueueFile) -> LogFile:
+        path = f"{root}/consumequeue/{queue[0]}/{queue[1]}/{file.base:020d}"
+        if batches and queue in batched:
+            path = batches.copy
+        elif database:
+            path = database.copy
+        return LogFile(path, file.base, file.length, file.at)
+
+    return opened
+
+
+def _databases(
+    path: Path, settings: Mapping[str, str], notes: list[str]
+) -> tuple[QueueDatabase | None, QueueDatabase | None, str]:
+    """The queues in a database: alone, or beside the files that the broker reads; and why no queue can be read."""
+    folder, plain = database_in(path), path / "consumequeue"
+    if folder is None:
+        return None, None, "" if plain.is_dir() and any(plain.iterdir()) else "there are no consume queues"
+    in_files = plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
+    missing = why_unreadable(folder)
+    if in_files and settings and not _reads_database(settings):
+        twice = settings.get("rocksdbCQDoubleWriteEnable", "").strip().lower() == "true"
+        if missing or not twice:
+            why = missing or "the broker does not write it any more"
+            notes.append(f"{folder.name}/ holds queues in RocksDB too, which are not judged: {why}")
+        return None, None if missing or not twice else _copied(folder), ""
+    if missing:
+        return None, None, missing
+    database = _copied(folder)
+    if in_files and not settings:
+        files, opened = queue_files(plain), _opener(str(path), None, None)
+        if reached(files, opened) >= database.dispatched:
+            return None, database, ""
+    notes.append(f"entries are read from {folder.name}/, a RocksDB database")
+    if in_files:
+        notes.append("consumequeue/ holds files of queues too, which are not judged: the broker does not read them")
+    return database, None, ""
+
+
+def _reads_database(settings: Mapping[str, str]) -> bool:
+    """Whether the settings say that consumers are served from the database."""
+    twice = settings.get("rocksdbCQDoubleWriteEnable", "").strip().lower() == "true"
+    served = settings.get("combineCQPreferCQType", "") if twice else settings.get("storeType", "")
+    return served.strip().lower() == "defaultrocksdb"
+
+
+def _copied(folder: Path) -> QueueDatabase:
+    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
+
+    return rocksdb.copied(folder)
+
+
+def _in_database(settings: Mapping[str, str]) -> bool:
+    """Whether the settings say that the broker reads its queues from the database."""
+    return settings.get("storeType", "").strip().lower() == "defaultrocksdb"
+
+
+def _where_the_log_is(path: Path) -> str:
+    """Why there is no log in the store."""
+    if replicated := _dledger(path):
+        return (
+            f"the log lies in {replicated}, a DLedger log (enableDLegerCommitLog), which gapless does not read, and "
+            "there is no commitlog/: nothing of this store can be judged"
+        )
+    return (
+        "there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog says where "
+        "(--config)"
+    )
 
 
 def _dledger(path: Path) -> str:
@@ -250,7 +363,7 @@ def _dledger(path: Path) -> str:
     return ""
 
 
-def _locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether another process holds a lock on the first byte. Asks without taking it."""
     if not path.is_file():
         return False
@@ -271,8 +384,8 @@ def _checkpoint(path: Path, notes: list[str]) -> FlushTimes | None:
     if len(data) != CHECKPOINT:
         notes.append(f"the checkpoint file is {len(data)} bytes long, expected {CHECKPOINT}: it is not used")
         return None
-    log, queues, _index, _flushed, recovered, indexed = struct.unpack_from(">6q", data)
-    return FlushTimes(log, queues, indexed, recovered)
+    log, queues, index, _flushed, recovered, indexed = struct.unpack_from(">6q", data)
+    return FlushTimes(log, queues, index, indexed, recovered)
 
 
 def _topics(folder: Path, notes: list[str]) -> dict[str, object]:

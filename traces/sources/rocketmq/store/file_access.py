@@ -15,12 +15,11 @@ from gapless.traces.problems import Gone
 from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import ENTRY, LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
 
 SLACK = 1 << 16  # bytes read beyond what is wanted, for the record that begins in it and ends behind it
-SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])  # of a consume queue: ENTRY bytes
 LARGEST = 256 << 20  # bytes: a record that claims more is not believed
 
 
@@ -139,7 +138,7 @@ def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, int
     """
     subject = topic, queue
     files = store.queues.get(subject, ())
-    if number < 0 or not files or subject in store.batched:
+    if number < 0 or not files or (subject in store.batched and store.moment):
         return
     low, high = number * ENTRY, number * ENTRY + len(into)
     if store.moment:

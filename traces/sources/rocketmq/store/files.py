@@ -13,10 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
 from gapless.traces.sources.rocketmq.store.records import BLANK
 
 ENTRY = 20  # bytes of a consume-queue entry
+SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])  # of a consume queue: ENTRY bytes
 FARTHEST = 2**62  # positions from here on are no broker's
 TWENTY_DIGITS = re.compile(r"\d{20}")
 NAME_MAX = 255  # bytes of a folder's name
@@ -30,13 +33,18 @@ class LogFile:
     path: str
     base: int
     length: int
+    at: int = 0  # where in the file it begins: entries out of a database lie in one file together
 
 
 class QueueFile(NamedTuple):
-    """One file of a consume queue, in its queue's folder: its bytes are the queue's from `base` on."""
+    """One file of a consume queue, in its queue's folder: its bytes are the queue's from `base` on.
+
+    `at`: as in `LogFile`.
+    """
 
     base: int
     length: int
+    at: int = 0
 
 
 Queue = tuple[str, int]
@@ -58,7 +66,7 @@ def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
     try:
         done = 0
         while done < len(into):
-            got = os.preadv(handle, [into[done:]], low + done)
+            got = os.preadv(handle, [into[done:]], file.at + low + done)
             if got == 0:
                 raise Unreadable(
                     f"{shown(file.path)}: ends at {low + done}, but was {file.length} bytes long when the check began; "
@@ -199,16 +207,21 @@ def queue_files(root: Path) -> QueueFiles:
     found: dict[Queue, tuple[QueueFile, ...]] = {}
     same: dict[tuple[QueueFile, ...], tuple[QueueFile, ...]] = {}  # most queues have files alike: they are kept once
     for topic, queue, path in _queue_folders(root):
-        with os.scandir(path) as files:
-            there = tuple(
-                sorted(
-                    QueueFile(int(file.name), file.stat().st_size)
-                    for file in files
-                    if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
-                )
-            )
+        there = files_in(path)
         found[topic, queue] = same.setdefault(there, there)
     return found
+
+
+def files_in(folder: str) -> tuple[QueueFile, ...]:
+    """The files of one queue, by base."""
+    with os.scandir(folder) as files:
+        return tuple(
+            sorted(
+                QueueFile(int(file.name), file.stat().st_size)
+                for file in files
+                if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
+            )
+        )
 
 
 def _queue_folders(root: Path) -> Iterator[tuple[str, int, str]]:
@@ -225,18 +238,12 @@ def _queue_folders(root: Path) -> Iterator[tuple[str, int, str]]:
                     )
 
 
-def queue_file(root: str, queue: Queue, file: QueueFile) -> LogFile:
-    """One file of a queue, as it can be read, of the store in `root`."""
-    return LogFile(f"{root}/consumequeue/{queue[0]}/{queue[1]}/{file.base:020d}", file.base, file.length)
-
-
-def queue_file_size(queues: QueueFiles, settings: Mapping[str, str]) -> int:
-    """The length that every consume-queue file is born with: as set, or as at least two files agree on; or 0."""
-    wanted = settings.get("mappedFileSizeConsumeQueue", "")
+def queue_file_size(queues: QueueFiles, wanted: str, entry: int = ENTRY) -> int:
+    """The length that every file of a queue is born with: as set, or as at least two files agree on; or 0."""
     if wanted.isdigit():
-        return -(-int(wanted) // ENTRY) * ENTRY
+        return -(-int(wanted) // entry) * entry
     lengths = Counter(file.length for files in queues.values() for file in files)
     for length, count in lengths.most_common(1):
-        if count > 1 and length % ENTRY == 0:
+        if count > 1 and length % entry == 0:
             return length
     return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +20,9 @@ from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
     LogFile,
     Queue,
+    QueueFile,
     QueueFiles,
     is_hole,
-    queue_file,
     read_exactly,
 )
 
@@ -42,12 +42,9 @@ class Moment:
         return datetime.fromtimestamp(self.seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def now(root: str, queues: QueueFiles, log: Sequence[LogFile]) -> Moment:
-    """The present moment of a store that lies in `root`. Raises Unreadable."""
-    entries, last = dict[Queue, int](), dict[Queue, bytes]()
-    for queue, files in queues.items():
-        if files:
-            entries[queue], last[queue] = _entries(queue_file(root, queue, files[-1]))
+def now(queues: QueueFiles, opened: Callable[[Queue, QueueFile], LogFile], log: Sequence[LogFile]) -> Moment:
+    """The present moment of a store, whose queues' files are `opened` so. Raises Unreadable."""
+    entries, last = _all_entries(queues, opened)
     seconds = time.time()
     end = log[0].base
     for file in reversed(log):
@@ -55,6 +52,23 @@ def now(root: str, queues: QueueFiles, log: Sequence[LogFile]) -> Moment:
             end = file.base + written
             break
     return Moment(seconds, entries, last, end)
+
+
+def reached(queues: QueueFiles, opened: Callable[[Queue, QueueFile], LogFile]) -> int:
+    """The greatest end of a record that the last entry of any queue names, or 0."""
+    _, last = _all_entries(queues, opened)
+    ends = (int.from_bytes(entry[:8], "big") + int.from_bytes(entry[8:12], "big") for entry in last.values())
+    return max(ends, default=0)
+
+
+def _all_entries(
+    queues: QueueFiles, opened: Callable[[Queue, QueueFile], LogFile]
+) -> tuple[dict[Queue, int], dict[Queue, bytes]]:
+    entries, last = dict[Queue, int](), dict[Queue, bytes]()
+    for queue, files in queues.items():
+        if files:
+            entries[queue], last[queue] = _entries(opened(queue, files[-1]))
+    return entries, last
 
 
 def _entries(file: LogFile) -> tuple[int, bytes]:
@@ -68,9 +82,9 @@ def _entries(file: LogFile) -> tuple[int, bytes]:
             handle = opened.fileno()
             while low < high:
                 slot = (low + high) // 2
-                written = any(os.pread(handle, ENTRY, slot * ENTRY))
+                written = any(os.pread(handle, ENTRY, file.at + slot * ENTRY))
                 low, high = (slot + 1, high) if written else (low, slot)
-            return file.base // ENTRY + low, os.pread(handle, ENTRY, (low - 1) * ENTRY) if low > 0 else b""
+            return file.base // ENTRY + low, os.pread(handle, ENTRY, file.at + (low - 1) * ENTRY) if low > 0 else b""
     except FileNotFoundError:
         return 0, b""
 

@@ -27,6 +27,16 @@ REAL_TOPIC = "REAL_TOPIC"
 REAL_QUEUE = "REAL_QID"
 
 
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"  # where clients write message traces, unless the broker calls it otherwise
+CLOUD_TRACES = "rmq_sys_TRACE_DATA_"  # a region's name follows: clients of access channel CLOUD write there
+OF_BROKERS = ("RMQ_SYS_", "rmq_sys_", "%RETRY%", "%DLQ%")  # how topics begin that hold no client's own messages
+
+
+def is_of_clients(topic: str) -> bool:
+    """Whether clients write to a topic of this name what they want to say."""
+    return not topic.startswith(OF_BROKERS) and topic not in (PARKED_TOPIC, *DELAYING)
+
+
 def as_bytes(name: str) -> Bytes:
     """A name as kernels compare it."""
     return np.frombuffer(name.encode(), np.uint8)

@@ -179,6 +179,7 @@ def _flips(found: int, expected: int) -> int:
 
 
 _KEY_NAME = as_bytes(UNIQ_KEY)
+KEY_ROWS = 4  # of what `find_keys` finds
 
 
 _RUNS_INTO = as_bytes("CLUSTER")
@@ -198,29 +199,39 @@ def value_end(b: Bytes, low: int, high: int) -> int:
 
 
 @njit(inline="always")
-def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int]:
-    """Of the record at `p`: where its UNIQ_KEY begins and ends, CRC and length of its body. No key is empty."""
+def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int, int, int]:
+    """Of the record at `p`: where its UNIQ_KEY begins and ends, CRC and length of its body, and where its first one is.
+
+    The last of two counts, as in the broker. No key is empty.
+    """
     r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
-    begin, end = np.int64(0), np.int64(0)
+    begin, end, first, first_end = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     k = r.low
     while k < r.high:
         w = place_of(b, k, r.high, 2)
         if w - k > 9 and b[k] == 85 and is_name(b, k, k + 8, _KEY_NAME) and b[k + 8] == 1:  # U
             begin, end = np.int64(k + 9), value_end(b, k + 9, w)
+            if first_end == 0:
+                first, first_end = begin, end
         k = w + 1
-    return begin, end, np.int64(u32(b, p + 8)), np.int64(i32(b, r.body - 4))
+    return begin, end, np.int64(u32(b, p + 8)), np.int64(i32(b, r.body - 4)), first, first_end
 
 
 @native(lambda _b, places, _keys: len(places))
 def find_keys(b: Bytes, places: Ints, keys: Ints) -> None:
-    """Of each record at `places` of `b`: digest of UNIQ_KEY, CRC and length of the body, into `keys` [3, records]."""
+    """Of each record at `places` of `b`: digest of UNIQ_KEY, CRC and length of the body, into `keys` [4, records].
+
+    Last comes the digest of the first UNIQ_KEY, the message's own, where a broker has put that of its batch behind it
+    (docs/rocketmq.md#client-batches).
+    """
     for i in range(len(places)):
-        low, high, crc, length = _unique_key(b, places[i])
+        low, high, crc, length, first, first_end = _unique_key(b, places[i])
         keys[0, i], keys[1, i], keys[2, i] = digest(b, low, high), crc, length
+        keys[3, i] = keys[0, i] if first == low else digest(b, first, first_end)
 
 
 @native(lambda _b, places, _spans: len(places))
 def find_names(b: Bytes, places: Ints, spans: Ints) -> None:
     """Where the UNIQ_KEY of each record at `places` of `b` lies, as begin and end, into `spans` [2, records]."""
     for i in range(len(places)):
-        spans[0, i], spans[1, i], _crc, _length = _unique_key(b, places[i])
+        spans[0, i], spans[1, i], _crc, _length, _first, _first_end = _unique_key(b, places[i])

@@ -54,7 +54,7 @@ def delays(levels: str) -> tuple[int, ...]:
 def read_json(path: Path) -> dict[str, object]:
     """A config file of the broker: JSON, but for integer keys that fastjson leaves unquoted. Raises Unreadable."""
     try:
-        content = json.loads(_quoted(path.read_text(encoding="utf-8")))
+        content = json.loads(quoted(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
@@ -86,7 +86,7 @@ def read_json_or_older(path: Path, notes: list[str]) -> tuple[dict[str, object],
         return content, True
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Fastjson's `{0:5}` as `{"0":5}`; strings are stepped over whole."""
     pattern = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)')
     return pattern.sub(lambda m: m[1] if m[1] is not None else f'{m[2]}"{m[3]}"', text)

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.index_files import FOLDER
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
+TIMERS = "timerwheel"  # begins the names of the times of the timer wheel, as traces
 TRANSACTIONS = "RMQ_SYS_TRANS_"  # begins the topics of halves and ops, and so the names of what is no one transaction
+
+
+SOME_QUEUE = "/?"  # ends the name of a queue where nobody says which of its topic it is
+
+
+def name_of_queue(topic: str, queue: int) -> str:
+    """The trace of a queue; it is below 0 where nobody says which it is."""
+    return f"{topic}/{queue}" if queue >= 0 else f"{topic}{SOME_QUEUE}"
 
 
 def wants(options: Options, topic: str, queue: int) -> bool:
     """Whether this queue is to be judged."""
-    return options.topic in (None, topic) and options.trace in (None, f"{topic}/{queue}")
+    return options.topic in (None, topic) and options.trace in (None, name_of_queue(topic, queue))
+
+
+def wants_index(store: StoreDirectory, options: Options) -> bool:
+    """Whether the hash index is to be judged: it is of no one topic, and grows while a broker runs."""
+    if store.index is None or store.live or options.topic is not None:
+        return False
+    return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
 
 def wants_transactions(options: Options) -> bool:
@@ -23,3 +41,8 @@ def wants_transactions(options: Options) -> bool:
 def wanted_transaction(options: Options) -> str | None:
     """The key of the one transaction to be judged, if it is one: the names of other traces have a slash."""
     return None if options.trace in (None, COMMIT_LOG) or "/" in str(options.trace) else options.trace
+
+
+def wants_timers(options: Options) -> bool:
+    """Whether the timer wheel is to be judged: it is of no one topic."""
+    return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMERS}/"))

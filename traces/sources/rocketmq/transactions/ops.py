@@ -18,7 +18,9 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.transactions.lineage import BY_OP, BY_OP_OF_EARLIER, BY_VERSION
 from gapless.traces.sources.rocketmq.transactions.rows import (
+    COLUMNS,
     COUNT,
+    HALF,
     KEY,
     KIND,
     LIST,
@@ -122,6 +124,14 @@ def pass_halves(totals: Totals, rows: Ints, halves: Ints, resolved: Ints, terms:
     return np.ascontiguousarray(rows[:, chosen[replayed.bad_at >= 0]])
 
 
+def pass_halves_later(totals: Totals, halves: Ints, terms: Terms) -> Ints:
+    """The same for halves that were judged before the cursor was known: key, number, position, how it is resolved."""
+    rows = np.zeros((COLUMNS, halves.shape[1]), np.int64)
+    rows[[KEY, NUMBER, PLACE]] = halves[:3]
+    rows[KIND] = HALF
+    return pass_halves(totals, rows, np.arange(halves.shape[1]), np.ascontiguousarray(halves[3]), terms)
+
+
 def _replay_cursors(
     of: Kernel, events: Events, starts: Ints, halves: Ints | int, ops: Ints | int, numbers: Ints, terms: Terms
 ) -> Replayed:
@@ -175,8 +185,13 @@ def _half_events(
 
 def _pass_ops(totals: Totals, rows: Ints, ops: Ints, reach: Ints, terms: Terms) -> list[tuple[int, int, int]]:
     """Let the op cursor pass ops, where it can be held against the half cursor. Returns those that it may not pass."""
-    passed = (rows[NUMBER, ops] < terms.op_cursor) & (rows[KEY, ops] == 0)
-    numbers, reach, places = rows[NUMBER, ops[passed]], reach[passed], rows[PLACE, ops[passed]]
+    first = rows[KEY, ops] == 0
+    return pass_ops_later(totals, np.stack([*rows[[KEY, NUMBER, PLACE]][:, ops], reach])[:, first], terms)
+
+
+def pass_ops_later(totals: Totals, ops: Ints, terms: Terms) -> list[tuple[int, int, int]]:
+    """The same for ops of queue 0, by key, number, position, and how far they reach."""
+    _key, numbers, places, reach = ops[:, ops[1] < terms.op_cursor]
     if not len(numbers) or terms.half_cursor < 0:
         return []
     of = kernel("checkpoint", terms.ignored)
@@ -250,6 +265,9 @@ def judge_ops(rows: Ints, terms: Terms) -> Judgement:
         bad_ops=[op_with_marks(rows, op).copy() for op in ops[bad[:BAD_OPS]].tolist()],
         more_bad_ops=Counter(more),
         early_ops=_pass_ops(totals, rows, ops, reach, terms),
+        unpassed_ops=np.stack([*rows[[KEY, NUMBER, PLACE]][:, ops], reach])[:, rows[KEY, ops] == 0]
+        if terms.watched
+        else NO_SETTLED,
         listed_ops=np.stack([rows[NUMBER, ops], counts + 1, rows[KEY, ops]])[:, (replayed.bad_at < 0) & terms.listed],
     )
 

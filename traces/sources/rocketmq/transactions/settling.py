@@ -101,6 +101,9 @@ def judge(rows: Ints, given: Terms, *, last: bool) -> Judgement:
         settled=_settled(lives, settled & judged),
         refused=[lives.of_transaction(int(t)) for t in np.flatnonzero(refused & judged)],
         passed=pass_halves(totals, rows, halves, lives.resolved[0], given),
+        unpassed=np.stack([*rows[[KEY, NUMBER, PLACE]][:, halves], lives.resolved[0][halves]])
+        if given.watched
+        else NO_SETTLED,
         listed=_listed(lives, judged & ~refused & given.listed),
     )
 

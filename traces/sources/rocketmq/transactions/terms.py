@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
-from gapless.traces.sources.rocketmq.store.bytes import Ints, digests
+from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.wanted import wanted_transaction
@@ -39,12 +38,13 @@ class Terms:
     restarted: bool = False  # the settings need not be those of all records
     listed: bool = False  # every transaction and op is wanted by itself
     only: int = 0  # the key of the one transaction that is wanted
+    watched: bool = False  # the cursors are not known yet: what they may pass is remembered
 
 
 def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = None) -> Terms:
     """What the store, its settings and its clients say beside its rows; what they do not say is not assumed."""
     cursors = store.cursors
-    still = cursors is not None and not store.live
+    still = cursors is not None and not store.of_moments
     hours = number_set(store.settings, "fileReservedTime") or KEPT_HOURS
     max_checks, max_size = (number_set(store.settings, f"transaction{name}") for name in ("CheckMax", "OpMsgMaxSize"))
     return Terms(
@@ -59,15 +59,11 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
         ignored=options.ignored,
         client=evidence.said if evidence else NO_CLIENT,
         listed=options.listed,
+        watched=store.watched,
         only=key_of(one) if (one := wanted_transaction(options)) else 0,
-        witnessed=evidence is not None and not store.live,  # what comes after the client log was read, nobody asked for
+        # What comes after the client log was read, nobody asked for; and traces do not tell of all.
+        witnessed=evidence is not None and evidence.summary is not None and not store.of_moments,
     )
-
-
-def key_of(name: str) -> int:
-    """The key of a transaction, by the name that its producer gave it."""
-    data = np.frombuffer(os.fsencode(name), np.uint8)
-    return int(digests(data, np.array([0, len(data)], np.int64))[0])
 
 
 @dataclass
@@ -117,7 +113,8 @@ class Judgement:
     refused · `passed`: rows of the halves that the half cursor passed though they were not resolved · `bad_ops`: rows
     of refused ops, with their marks · `early_ops`: position, number and reach of ops that the op cursor passed though
     they were needed · `listed`, where that is wanted: key, first position and events of every transaction that was
-    accepted, `listed_ops`: number, events and queue of every such op.
+    accepted, `listed_ops`: number, events and queue of every such op · `unpassed`, `unpassed_ops`, of a store that is
+    watched: what a cursor may pass, as `ops.pass_halves_later` and `ops.pass_ops_later` take it.
     """
 
     totals: Totals
@@ -130,3 +127,5 @@ class Judgement:
     early_ops: list[tuple[int, int, int]] = field(default_factory=list)
     listed: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
     listed_ops: Ints = field(default_factory=lambda: np.zeros((3, 0), np.int64))
+    unpassed: Ints = field(default_factory=lambda: NO_SETTLED)
+    unpassed_ops: Ints = field(default_factory=lambda: NO_SETTLED)

@@ -1,0 +1,52 @@
+"""`gapless compare`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gapless.commands.options import ConfigOption, JsonOption
+from gapless.commands.terminal import failed, printing, progress_bar, telling, write
+
+
+def compare(
+    master: Annotated[
+        str,
+        typer.Argument(
+            metavar="MASTER", help="The master's store directory, or a folder that holds it.", show_default=False
+        ),
+    ],
+    slaves: Annotated[
+        list[str],
+        typer.Argument(metavar="SLAVE", help="Those of its slaves, or of other replicas.", show_default=False),
+    ],
+    config: ConfigOption = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes; default: chosen by input size.", show_default=False),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Hold replicas of one RocketMQ store against one another: logs, consume queues, epochs.
+
+    Each is checked alone first. Then every byte that both logs hold is compared, and every entry of their queues: where
+    they part, the first record and the first entry that differ are told. A slave may be shorter, may have expired less
+    or more, and may end anywhere; what lies behind an end is not compared.
+    """
+    from gapless.traces.compare import compare as run
+    from gapless.traces.problems import UsageError
+    from gapless.traces.sources.rocketmq.replicas.text import lines
+
+    try:
+        with telling(), progress_bar() as progress:
+            told = run(master, slaves, config=config, jobs=jobs, progress=progress)
+    except UsageError as error:
+        raise failed(str(error)) from None
+    with printing(told.exit_code):
+        if json:
+            write(json, told.as_json())
+        if str(json) != "-":
+            for line in lines(told):
+                print(line)
+    raise typer.Exit(told.exit_code)

@@ -1,0 +1,145 @@
+"""What `--help`, the man pages and the reference show of each command beside its options: examples, exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Example = tuple[str, str]
+"""A command to copy, and what it answers or does."""
+
+OVERVIEW: tuple[Example, ...] = (
+    ("gapless check /var/lib/rocketmq/store", "is every message in its queue, every transaction decided?"),
+    ("gapless check store --client client.ndjson", "is anything lost that clients were promised?"),
+    ("gapless check a/store b/store --report out.html", "several stores, and a page to look at"),
+    ("gapless watch store --metrics :9464", "follow a running broker, and tell at once what departs"),
+    ("gapless compare master/store slave/store", "do a master and its slave hold the same?"),
+    ("gapless explain store --trace TopicTest/3", "the shortest story of one queue"),
+    ("gapless trace store --out events.parquet", "the events of a store, to query or to check again"),
+    ("gapless check recording", "a recorded Pulsar coordinator: its limit, one outcome for each"),
+    ("gapless record trial --faults crash,torn", "run our own store, and leave it with its traces, to be checked"),
+    ("gapless serve coordinator data --max 100", "run a transaction coordinator that has room for a hundred"),
+    ("gapless rules", "what is checked, and what goes wrong without it"),
+    ("gapless steps queue", "what a recorder writes: steps, arguments, units"),
+    ("gapless schema events", "the same as a JSON Schema; also of report and client"),
+    ("gapless prove transaction", "that the model keeps its own invariants, from any state"),
+    ("gapless prove lease.py", "the same of a spec of yours (docs/your-own-spec.md)"),
+    ("gapless explore queue --graph queue.html", "every state of a spec within small bounds, as a picture"),
+    ("gapless audit lease.py", "which faults in a spec of yours nobody would notice"),
+    ("gapless warm", "compile all that checks compile on the way, once, beforehand"),
+)
+"""Those that `gapless --help` shows."""
+
+MORE: dict[str, tuple[Example, ...]] = {
+    "check": (
+        ("gapless check traces/ --junit junit.xml --sarif found.sarif", "what a CI reads (docs/ci.md)"),
+        ("gapless check traces/ --baseline known.json", "only what is new fails"),
+        (
+            "gapless check store --ignore queue/entry-points-at-its-message",
+            "all rules but one; gapless rules lists them",
+        ),
+        ("gapless check 's3://bucket/traces/*.parquet' --engine spark", "recordings elsewhere, on many machines"),
+        ("gapless check - < events.ndjson", "events from standard input"),
+    ),
+    "compare": (("gapless compare a/store b/store c/store --json out.json", "several slaves, for a program"),),
+    "watch": (
+        (
+            "gapless watch store --state watch.state --report out",
+            "keep the place over restarts, and a report for the browser",
+        ),
+        ("gapless watch store --state watch.state --once", "what is new since the last time, from a scheduler"),
+    ),
+    "explain": (
+        ("gapless explain store --trace commitlog", "the story of the log itself"),
+        ("gapless explain a.ndjson --trace q/1 --save wrong.story", "a story that pytest runs as a test"),
+    ),
+    "trace": (("gapless trace recording --out events.ndjson", "as lines of JSON"),),
+    "record": (("gapless record trial --transactions --messages 20000", "half of the messages in transactions"),),
+    "rules": (("gapless rules --spec lease.py", "those of a spec of yours"),),
+    "steps": (("gapless steps lease.py", "those of a spec of yours"),),
+    "schema": (("gapless schema report", "of what check --json writes"),),
+    "prove": (("gapless prove", "all of ours, which takes a minute or two"),),
+    "explore": (("gapless explore lease.py", "a spec of yours"),),
+}
+"""Those that only the command itself shows, behind its share of the overview."""
+
+_OF_A_CHECK = {
+    0: "conforms",
+    1: "departs",
+    2: "unreadable or wrong usage",
+    3: "inconclusive: nothing could be judged, and here is why",
+    130: "interrupted",
+}
+_DONE = {0: "done", 2: "wrong usage"}
+
+EXIT_CODES: dict[str, dict[int, str]] = {
+    "check": _OF_A_CHECK,
+    "watch": {
+        0: "with --once: conforms",
+        1: "with --once: departs",
+        2: "wrong usage, unreadable with --once, or the state cannot be kept",
+        3: "with --once: inconclusive, and here is why",
+        130: "interrupted, the last report is written",
+        143: "the same by SIGTERM",
+    },
+    "compare": {
+        0: "they agree as far as they reach",
+        1: "one departs, from its master or by itself",
+        2: "unreadable or wrong usage",
+        3: "inconclusive: nothing in common, or something could not be compared, and here is why",
+        130: "interrupted",
+    },
+    "explain": _OF_A_CHECK,
+    "trace": {0: "written", 2: "unreadable or wrong usage", 3: "nothing is there", 130: "interrupted"},
+    "record": {
+        0: "done",
+        2: "wrong usage, or the disk or the store failed",
+        130: "interrupted: what was sent is there",
+    },
+    "prove": {
+        0: "all holds",
+        1: "something does not, and here is the story",
+        2: "wrong usage",
+        3: "unknown or out of budget",
+    },
+    "rules": _DONE,
+    "steps": _DONE,
+    "schema": _DONE,
+    "explore": {
+        0: "all hold",
+        1: "one is broken",
+        2: "wrong usage",
+        3: "a spec has more states than --states allows, or a step that was never possible",
+    },
+    "audit": {
+        0: "every need is needed, and every fault noticed, if only by the comparison",
+        1: "something is not",
+        2: "wrong usage, or a spec that is not proved",
+    },
+    "warm": {0: "done"},
+    "serve coordinator": {
+        0: "it was interrupted and closed in order",
+        2: "wrong usage, or the directory or its disk failed",
+    },
+}
+"""By the words of a command."""
+
+
+def examples(command: str) -> tuple[Example, ...]:
+    """Those of a command, by its words; all of the overview for `gapless` itself."""
+    own = tuple(one for one in OVERVIEW if one[0].startswith(f"gapless {command}"))
+    return (*own, *MORE.get(command, ()))
+
+
+def epilog(command: str) -> str:
+    """What stands behind the options of a command in its help."""
+    parts = []
+    if shown := examples(command):
+        parts.append("Examples:\n\n" + as_text(shown))
+    if codes := EXIT_CODES.get(command):
+        parts.append("Exit codes: " + ", ".join(f"{code} {means}" for code, means in codes.items()) + ".")
+    return "\n\n".join(parts)
+
+
+def as_text(shown: Iterable[Example]) -> str:
+    """Examples as help shows them, each on a line that is not broken, to be copied."""
+    return "\n".join(["\b", *(f"{example}\n  {says}" for example, says in shown)])

@@ -1,0 +1,171 @@
+"""`gapless watch`."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gapless.commands.options import (
+    ConfigOption,
+    IgnoreOption,
+    OnlyOption,
+    ProfileOption,
+)
+from gapless.commands.terminal import failed, printing, telling, write
+
+if TYPE_CHECKING:
+    from gapless.traces.report.values import Finding, Report
+
+
+def watch(
+    store: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE",
+            help="The store directory of a broker, or a folder that holds it; it need not be there yet.",
+            show_default=False,
+        ),
+    ],
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[ADDRESS]:PORT", help="Serve metrics for Prometheus there, such as :9464.", show_default=False
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep report.html and report.json there, as of a check now: written once a minute, when something "
+            "departs, and at the end.",
+            file_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the place there, and go on from it; without it, every start begins with the log's first file.",
+            dir_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    profile: ProfileOption = None,
+    only: OnlyOption = None,
+    ignore: IgnoreOption = None,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.05, help="How often to look.")] = 0.5,
+    once: Annotated[  # noqa: FBT002 - a flag is what it is
+        bool, typer.Option("--once", help="Go up to the present, report, keep the place, and exit with the verdict.")
+    ] = False,
+) -> None:
+    """Follow a RocketMQ store while its broker writes to it, and tell at once what departs.
+
+    What is new is read, and nothing else but recent entries, over and over. A message is judged once its entries are
+    there; what is to be judged at the end of the log only waits for the report. The verdict is that of gapless check.
+    """
+    from gapless import __version__
+    from gapless.traces.problems import UsageError
+    from gapless.traces.watch import Hears, StoreWatch
+
+    came: list[int] = []
+    try:
+        with telling(), _until_a_signal(came) as waits:
+            hears = Hears(_tell, _found, lambda made: _write(report, made))
+            watched = StoreWatch(
+                store,
+                hears,
+                profile=profile and profile.value,
+                config=config,
+                only=only or (),
+                ignore=ignore or (),
+                state=state,
+                version=__version__,
+                every=every,
+            )
+            if metrics is not None:
+                _serve(metrics, watched.status, store)
+            told = watched.run(waits, once=once)
+    except UsageError as error:
+        raise failed(str(error)) from None
+    _end(told, 128 + came[0] if came else told.exit_code)
+
+
+@contextmanager
+def _until_a_signal(came: list[int]) -> Iterator[Callable[[float], bool]]:
+    """What waits for some seconds, and says whether SIGINT or SIGTERM came: the first is noted, the second ends all."""
+
+    def stop(number: int, _frame: object) -> None:
+        came.append(number)
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+    def waits(seconds: float) -> bool:
+        if not came:
+            select.select([reader], [], [], seconds)
+        return bool(came)
+
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    woken = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield waits
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(woken)
+        os.close(reader)
+        os.close(writer)
+
+
+def _tell(line: str) -> None:
+    """Say something about the watching itself."""
+    typer.echo(f"gapless: {line}", err=True)
+
+
+def _found(finding: Finding) -> None:
+    """Tell a departure, at once."""
+    print("\n".join(["", *finding.story, f"({finding.rule})", ""]), flush=True)
+
+
+def _write(folder: Path | None, report: Report) -> None:
+    """The whole report, each file whole or as it was before."""
+    from gapless.traces.report.html import html
+
+    if folder is not None:
+        write(folder / "report.html", html(report))
+        write(folder / "report.json", report.as_json())
+
+
+def _serve(where: str, status: object, store: str) -> None:
+    """Serve metrics. Exits with 2 where that cannot be."""
+    from gapless.metrics import serve_metrics
+
+    host, colon, port = where.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise failed(f"--metrics {where}: expected ADDRESS:PORT, such as :9464 or 127.0.0.1:9464")
+    try:
+        number = serve_metrics(status, store, host.strip("[]") or "0.0.0.0", int(port))  # type: ignore[arg-type]  # noqa: S104 - as asked for
+    except OSError as error:
+        raise failed(f"--metrics {where}: cannot listen there ({error.strerror})") from None
+    _tell(f"metrics on port {number}")
+
+
+def _end(report: Report, code: int) -> None:
+    """The last report, in short."""
+    from gapless.commands.terminal import Terminal
+    from gapless.traces.report.text import text
+
+    with printing(code):
+        text(report, Terminal(highlight=False, soft_wrap=True))
+        sys.stdout.flush()
+    raise typer.Exit(code)

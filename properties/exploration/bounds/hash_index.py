@@ -1,0 +1,45 @@
+"""How far a file of the hash index is explored."""
+
+from dataclasses import replace
+
+from gapless.properties.exploration.bounds import FLAG, Bound
+
+BOUND = Bound(
+    says="files of one or two slots, up to three items of records at 0 to 2",
+    within=lambda s: s.items <= 4,
+    numbers={
+        "slots": (0, 1, 2),
+        "slot": (0, 1),
+        "one": (0, 1),
+        "other": (0, 1),
+        "previous": range(4),
+        "head": range(5),
+        "position": (0, 1, 2),
+        "first": (0, 1),
+        "last": (0, 1, 2),
+        "used": range(3),
+        "items": range(1, 6),
+        "owned": FLAG,
+        "timely": FLAG,
+        "found": FLAG,
+    },
+)
+
+WIDE = replace(
+    BOUND,
+    says="files of one to three slots, up to five items of records at 0 to 3",
+    within=lambda s: s.items <= 6,
+    numbers={
+        **BOUND.numbers,
+        "slots": range(4),
+        "slot": range(3),
+        "one": range(3),
+        "other": range(3),
+        "previous": range(6),
+        "head": range(7),
+        "position": range(4),
+        "first": range(4),
+        "last": range(4),
+        "used": range(4),
+    },
+)

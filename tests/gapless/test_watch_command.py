@@ -1,0 +1,75 @@
+"""`gapless watch`, as it is called: its exit codes, what it writes, how it is stopped."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.support.command_line import ROOT, gapless
+from tests.support.rocketmq.recordings import recording
+
+
+def test_once_goes_up_to_the_present_and_on_from_there(tmp_path: Path) -> None:
+    state, store = tmp_path / "state", tmp_path / "store"
+    shutil.copytree(recording("normal"), store)
+    first = gapless("watch", store, "--once", "--state", state, "--report", tmp_path / "out")
+    assert (first.exit_code, first.stdout.splitlines()[-1].partition(":")[0]) == (0, "conforms")
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["sources"][0]["records"] == 4897
+    assert (tmp_path / "out/report.html").exists()
+    again = gapless("watch", store, "--once", "--state", state)
+    assert "where it was left" in again.stderr
+    assert again.exit_code == 0
+    with (store / "consumequeue/orders/1/00000000000000000000").open("r+b") as file:
+        file.seek(20)
+        file.write(bytes(7) + b"\1")
+    departs = gapless("watch", store, "--once")
+    assert departs.exit_code == 1
+    assert "(queue/entry-points-at-its-message)" in departs.stdout
+
+
+def test_what_nobody_can_mean_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("x")
+    for given, says in (
+        (["--metrics", "9464"], "expected ADDRESS:PORT"),
+        (["--state", tmp_path / "state"], "is no state of gapless watch"),
+        (["--only", "no/such"], "no such rule"),
+    ):
+        refused = gapless("watch", tmp_path, "--once", *given)
+        assert (refused.exit_code, says in refused.stderr) == (2, True)
+    nothing = gapless("watch", tmp_path / "none", "--once")
+    assert nothing.exit_code == 3
+    assert "no RocketMQ store is there yet" in nothing.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_the_last_report_written(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    store, out = tmp_path / "store", tmp_path / "out"
+    shutil.copytree(recording("normal"), store)
+    command = [sys.executable, "-m", "gapless", "watch", str(store), "--report", str(out), "--metrics", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [*command, "--state", str(tmp_path / "state")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=ROOT, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        port = process.stderr.readline().split()[-1]
+        for _ in range(600):
+            with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+                if f'gapless_records{{store="{store}"}} 4897.0' in answer.read().decode():
+                    break
+            time.sleep(0.1)
+        process.send_signal(number)
+        told, _ = process.communicate(timeout=120)
+    assert process.returncode == code
+    assert told.splitlines()[-1].startswith("conforms: 4,897 records")
+    assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json"]
+    assert json.loads((out / "report.json").read_text())["verdict"] == "conforms"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "state", "store"]

@@ -1,0 +1,40 @@
+"""The README's detection rates, made of the pages that `make mutants` writes: `python -m tests.support.detection`."""
+
+from __future__ import annotations
+
+import sys
+
+from gapless.properties.faults import zoo
+from tests.support import trace_mutants
+from tests.support.command_line import ROOT
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- detection rates, made by `make mutants` -->", "<!-- end of detection rates -->"
+
+
+def rates(planted: str, mutants: str) -> str:
+    """What the README says, from the page of planted defects and that of mutants of traces."""
+    faults, documented = (line for line in planted.splitlines() if line.endswith("%)."))
+    (traces,) = (line for line in mutants.splitlines() if line.endswith("%)."))
+    damaged = f"of recordings that were damaged at random, {traces.removesuffix('.').replace(' mutants', '', 1)}"
+    return f"{faults} {documented}\n[Damaged](docs/detection.md): {damaged}."
+
+
+def written(readme: str, text: str) -> str:
+    """The README with these rates. Raises ValueError where it has no place for them."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"README.md: expected {BEGIN} and {END}")
+    return f"{before}{begin}{text}{end}{after}"
+
+
+def main() -> int:
+    """Write them into the README."""
+    text = rates(zoo.PAGE.read_text("utf-8"), trace_mutants.PAGE.read_text("utf-8"))
+    README.write_text(written(README.read_text("utf-8"), text), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""A recorded store, written once more as its broker may have written it: the log first, entries behind it."""
+
+import os
+import shutil
+import struct
+from pathlib import Path
+
+ENTRY = 20
+SLOT = struct.Struct(">qiq")
+
+
+class PlayedStore:
+    """Plays `source` into `folder`, which is made. Files are made at full length, as a broker makes them."""
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        self.source, self.folder = source, folder
+        self.logs = [(int(file.name), file.read_bytes()) for file in sorted((source / "commitlog").iterdir())]
+        self.written = self.start = self.logs[0][0]
+        self.entries = sorted(self._entries())
+        self.indexed = 0
+        (folder / "commitlog").mkdir(parents=True)
+        (folder / "consumequeue").mkdir()
+        shutil.copytree(source / "config", folder / "config")
+        (folder / "abort").write_text("1")
+
+    def _entries(self) -> list[tuple[int, str, int, bytes]]:
+        found = []
+        for file in sorted((self.source / "consumequeue").glob("*/*/*")):
+            data = file.read_bytes()
+            for at in range(0, len(data), ENTRY):
+                position, size, _tag = SLOT.unpack_from(data, at)
+                if size > 0:
+                    found.append((position, str(file.relative_to(self.source)), at, data[at : at + ENTRY]))
+        return found
+
+    @property
+    def end(self) -> int:
+        """Behind the last message that has an entry."""
+        position, _file, _at, entry = self.entries[-1]
+        return position + int(SLOT.unpack(entry)[1])
+
+    def records(self) -> list[int]:
+        """Where messages with entries begin."""
+        return sorted({position for position, *_ in self.entries if position >= self.start})
+
+    def append(self, upto: int) -> None:
+        """Write the log up to a position, which may lie in a record."""
+        for base, data in self.logs:
+            low, high = max(self.written, base), min(upto, base + len(data))
+            if low < high:
+                self._put(
+                    self.folder / "commitlog" / f"{base:020d}", len(data), low - base, data[low - base : high - base]
+                )
+        self.written = max(self.written, upto)
+
+    def dispatch(self, upto: int) -> None:
+        """Write the entries of messages that begin before a position."""
+        while self.indexed < len(self.entries) and self.entries[self.indexed][0] < upto:
+            _position, name, at, entry = self.entries[self.indexed]
+            self._put(self.folder / name, (self.source / name).stat().st_size, at, entry)
+            self.indexed += 1
+
+    def cut_off(self, at: int) -> None:
+        """As a broker's start after a crash: the log ends at a position, and no entry is for what lay behind."""
+        for base, data in self.logs:
+            file = self.folder / "commitlog" / f"{base:020d}"
+            low = max(at - base, 0)
+            if file.exists() and low < len(data):
+                self._put(file, len(data), low, bytes(len(data) - low))
+        self.written = at
+        while self.indexed and self.entries[self.indexed - 1][0] >= at:
+            self.indexed -= 1
+            _position, name, place, _entry = self.entries[self.indexed]
+            self._put(self.folder / name, (self.source / name).stat().st_size, place, bytes(ENTRY))
+
+    def stop(self) -> None:
+        """All that is left, and what the broker writes when it stops."""
+        for file in self.source.rglob("*"):
+            there = self.folder / file.relative_to(self.source)
+            if file.is_file():
+                there.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, there)
+        if not (self.source / "abort").exists():
+            (self.folder / "abort").unlink()
+
+    def entry(self, name: str, number: int, value: bytes) -> None:
+        """Overwrite an entry."""
+        self._put(self.folder / name, (self.source / name).stat().st_size, number * ENTRY, value)
+
+    def _put(self, file: Path, length: int, at: int, data: bytes) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch()
+            os.truncate(file, length)
+        with file.open("r+b") as out:
+            out.seek(at)
+            out.write(data)

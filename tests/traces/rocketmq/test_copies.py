@@ -1,0 +1,141 @@
+"""Stores that were copied while their broker ran: what such a copy cannot promise accuses nobody, and all else does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gapless import Report, check
+from tests.support.rocketmq.killed_store import killed
+from tests.support.rocketmq.recordings import recording, recording_as_left
+from tests.support.rocketmq.stores import log_files, read_log
+
+COPIES = {"one_moment": "one", "queues_younger": "queues younger", "queues_older": "queues older"}
+POINTS = "queue/entry-points-at-its-message"
+
+
+@pytest.fixture(params=COPIES)
+def copied(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of a running broker's store, without what its clients say."""
+    name: str = request.param
+    return shutil.copytree(recording_as_left("lab/copies") / name, tmp_path / name)
+
+
+def with_clients(name: str, *, copied: bool = False) -> Report:
+    """The same, checked with the whole client log: it goes on long after the copy."""
+    folder = recording_as_left("lab/copies")
+    return check(folder / name, config=folder / "broker.conf", client=folder / "client.ndjson", copied=copied)
+
+
+def test_the_report_says_what_it_looks_like(copied: Path) -> None:
+    report = check(copied)
+    assert report.verdict == ("inconclusive" if copied.name == "queues_older" else "conforms")
+    assert report.sources[0].moments == COPIES[copied.name]
+    assert any(" look" in note and "copy" in note for note in report.sources[0].notes)
+
+
+@pytest.mark.parametrize(("name", "looks"), [("normal", "stopped"), ("unclean", "one")])
+def test_so_do_those_of_brokers_that_stopped(name: str, looks: str) -> None:
+    assert check(recording(name)).sources[0].moments == looks
+
+
+def test_queues_before_and_behind_the_log_are_of_several_moments(tmp_path: Path) -> None:
+    store = shutil.copytree(recording_as_left("lab/copies") / "queues_younger", tmp_path / "store")
+    forget(store, "orders/1", 3)
+    report = check(store)
+    assert (report.verdict, report.sources[0].moments) == ("inconclusive", "several")
+    (reason,) = report.sources[0].reasons
+    assert "3 messages of orders/1 wait" in reason
+    assert "(--copied says so)" in reason
+    assert check(store, copied=True).verdict == "conforms"
+
+
+def forget(store: Path, queue: str, count: int) -> None:
+    """Take the last entries that lie within the log out of a queue, and all behind them."""
+    end = read_log(store)[-1].end
+    path = next((store / "consumequeue" / queue).iterdir())
+    data = path.read_bytes()
+    slots = [data[at : at + 20] for at in range(0, len(data), 20)]
+    inside = [slot for slot in slots if any(slot) and int.from_bytes(slot[:8], "big") < end]
+    path.write_bytes(b"".join(inside[:-count]).ljust(len(data), b"\0"))
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_clients_who_know_more_than_the_copy_accuse_nobody(name: str) -> None:
+    report = with_clients(name)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    older = [reason for reason in report.sources[0].reasons if "older than its client log" in reason]
+    assert any("acknowledged messages lie beyond the log's end" in reason for reason in older)
+    assert any("back-check" in reason for reason in older) == (name != "one_moment")
+    assert report.transactions[0].outcomes.get("departing", 0) == 0
+    said = with_clients(name, copied=True)
+    assert (said.verdict, said.violations, said.sources[0].reasons) == ("conforms", [], [])
+    assert any("the client log is younger than the copy" in note for note in said.sources[0].notes)
+
+
+def test_a_client_log_that_ends_before_the_store_accuses_nobody(tmp_path: Path) -> None:
+    """Copied before a store that was written on: of what came then it says nothing."""
+    folder = recording_as_left("lab/copies")
+    lines = (folder / "client.ndjson").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "client.ndjson").write_text("".join(lines[:900]), encoding="utf-8")
+    report = check(folder / "queues_older", client=tmp_path / "client.ndjson")
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert any("the client log is older than the store" in reason for reason in report.sources[0].reasons)
+    assert check(folder / "queues_older", client=tmp_path / "client.ndjson", copied=True).verdict == "conforms"
+
+
+def test_what_a_client_was_promised_within_the_copy_is_judged(tmp_path: Path) -> None:
+    """An answer that lies within the log, and another message lies there."""
+    folder = recording_as_left("lab/copies")
+    lines = (folder / "client.ndjson").read_text(encoding="utf-8").splitlines()
+    at = next(n for n, line in enumerate(lines) if '"op":"send"' in line and '"result":"ok"' in line)
+    lines[at] = json.dumps(json.loads(lines[at]) | {"crc": 1})
+    (tmp_path / "client.ndjson").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for is_copied in (False, True):
+        report = check(folder / "queues_older", client=tmp_path / "client.ndjson", copied=is_copied)
+        (found,) = report.violations
+        assert found.rule == "queue/message-that-was-acknowledged-is-what-its-producer-sent", is_copied
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_damage_within_a_copy_is_found(copied: Path, *, said: bool) -> None:
+    path = next((copied / "consumequeue/orders/1").iterdir())
+    data = bytearray(path.read_bytes())
+    data[60:68] = (int.from_bytes(data[60:68], "big") + 8).to_bytes(8, "big")
+    path.write_bytes(data)
+    (found,) = check(copied, copied=said).violations
+    assert (found.rule, found.trace) == (POINTS, "orders/1")
+    assert found.where is not None
+    assert found.where.offset == 60
+
+
+def test_a_byte_of_the_log_of_a_copy_is_found(copied: Path) -> None:
+    (log, *_) = log_files(copied)
+    record = next(record for record in read_log(copied)[5:] if len(record.body) > 20)
+    data = bytearray(log.read_bytes())
+    data[data.index(record.body, record.position)] ^= 1
+    log.write_bytes(data)
+    report = check(copied, copied=True)
+    assert report.verdict == "departs"
+    assert {found.trace for found in report.violations} == {"commitlog"}
+
+
+def test_a_checkpoint_that_was_copied_after_the_queues_is_said(tmp_path: Path) -> None:
+    """By itself it accuses, and says what else it may be; the user's word makes it a warning about the copy."""
+    killed(tmp_path)
+    queue = tmp_path / "consumequeue/orders/0" / f"{0:020}"
+    queue.write_bytes(queue.read_bytes()[: 5 * 20].ljust(2000, b"\0"))
+    for later in sorted(queue.parent.iterdir())[1:]:
+        later.unlink()
+    with (tmp_path / "checkpoint").open("r+b") as file:
+        file.seek(5 * 8)
+        file.write((10_000).to_bytes(8, "big"))  # as a broker from 5.4 on says that all before is in its queue
+    (found,) = check(tmp_path).violations
+    assert found.rule == "queue/every-message-has-its-entry"
+    assert "unless this is a copy whose checkpoint is younger than its queues: --copied says so" in found.message
+    report = check(tmp_path, copied=True)
+    assert (report.verdict, report.violations) == ("conforms", [])
+    assert any("the checkpoint was copied after 1 queue (orders/0)" in note for note in report.sources[0].notes)

@@ -1,0 +1,113 @@
+"""Light queues: each queue that a message names has its entry there, under the number that the message says."""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gapless import check
+from tests.support.rocketmq.queue_databases import changed, key, opened, value_of
+from tests.support.rocketmq.recordings import copy_of, recording_as_left
+
+RECORDED = {  # messages of light queues, and those of them that wait for their entries after a kill
+    "lmq_lives_5.5.0": (636, 0),
+    "lmq_lives_4.9.7": (622, 0),
+    "lmq_killed_5.3.3": (625, 0),
+    "lmq_lives_rocksdb_5.5.0": (602, 0),
+    "lmq_killed_rocksdb_5.3.3": (595, 294),
+}
+FILES, DATABASE = "lmq_lives_5.5.0", "lmq_lives_rocksdb_5.5.0"
+LIGHT, NUMBER = "%LMQ%q3", 40
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_light_queues_of_a_broker_conform(name: str) -> None:
+    report = check([recording_as_left(f"layouts/{name}")])
+    assert report.verdict == "conforms", report.model_dump_json(indent=1)
+    light = [row for row in report.queues if row.topic.startswith("%LMQ%")]
+    messages = sum(row.messages for row in light)
+    assert (messages, messages - sum(row.indexed - row.first for row in light)) == RECORDED[name]
+
+
+def entry(store: Path) -> tuple[Path, int]:
+    """The file of the entry that is damaged, and where it lies."""
+    at = 20 * NUMBER
+    path = store / "consumequeue" / LIGHT / "0" / f"{at // 2000 * 2000:020d}"
+    return path, at % 2000
+
+
+def in_files(field: int, more: int) -> Callable[[Path], None]:
+    def fault(store: Path) -> None:
+        path, at = entry(store)
+        data = bytearray(path.read_bytes())
+        fields = list(struct.unpack_from(">qiq", data, at))
+        fields[field] += more
+        struct.pack_into(">qiq", data, at, *fields)
+        path.write_bytes(data)
+
+    return fault
+
+
+def emptied(store: Path) -> None:
+    path, at = entry(store)
+    data = bytearray(path.read_bytes())
+    data[at : at + 20] = bytes(20)
+    path.write_bytes(data)
+
+
+def in_the_database(**more: int) -> Callable[[Path], None]:
+    def fault(store: Path) -> None:
+        with opened(store) as (database, _):
+            database[key(LIGHT, 0, NUMBER)] = changed(value_of(database, key(LIGHT, 0, NUMBER)), **more)
+
+    return fault
+
+
+FAULTS: dict[str, tuple[str, Callable[[Path], None], str]] = {
+    "wrong position": (FILES, in_files(0, 3), "queue/entry-points-at-its-message"),
+    "wrong size": (FILES, in_files(1, 1), "queue/entry-has-the-size-of-its-message"),
+    "wrong tag": (FILES, in_files(2, 1), "queue/entry-has-the-tag-code-of-its-message"),
+    "emptied": (FILES, emptied, "queue/no-entry-before-it-is-missing"),
+    "wrong position in the database": (DATABASE, in_the_database(position=3), "queue/entry-points-at-its-message"),
+    "wrong size in the database": (DATABASE, in_the_database(size=1), "queue/entry-has-the-size-of-its-message"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_a_light_queue_is_found_where_it_lies(name: str, tmp_path: Path) -> None:
+    recorded, fault, rule = FAULTS[name]
+    store = copy_of(f"layouts/{recorded}", tmp_path)
+    fault(store)
+    report = check([store])
+    assert report.verdict == "departs"
+    (finding,) = report.findings
+    assert (finding.rule, finding.trace) == (rule, f"{LIGHT}/0")
+    if recorded == FILES:
+        path, at = entry(store)
+        assert (finding.where.file, finding.where.offset) == (str(path.relative_to(store)), at)
+    else:
+        assert finding.where.file == f"consumequeue/RocksDB:{LIGHT}/0"
+        assert finding.where.offset == NUMBER
+
+
+def test_a_message_that_says_another_number_in_a_light_queue_is_found(tmp_path: Path) -> None:
+    store = copy_of(f"layouts/{FILES}", tmp_path)
+    path, at = entry(store)
+    position, size, _ = struct.unpack_from(">qiq", path.read_bytes(), at)
+    log = store / "commitlog" / f"{0:020d}"
+    data = bytearray(log.read_bytes())
+    record = bytes(data[position : position + size])
+    names = record[record.index(b"INNER_MULTI_DISPATCH\x01") + 21 :].split(b"\x02")[0].split(b",")
+    numbers_at = record.index(b"INNER_MULTI_QUEUE_OFFSET\x01") + 25
+    numbers = record[numbers_at:].split(b"\x02")[0].split(b",")
+    mine = names.index(LIGHT.encode())
+    assert numbers[mine] == str(NUMBER).encode()
+    place = position + numbers_at + len(b",".join([*numbers[:mine], b""]))
+    data[place + 1] ^= 1
+    log.write_bytes(data)
+    report = check([store])
+    assert report.verdict == "departs"
+    (finding,) = [f for f in report.findings if f.position == position]
+    assert finding.trace == f"{LIGHT}/0"
+    assert (finding.where.file, finding.where.offset) == (f"commitlog/{0:020d}", position)

@@ -1,0 +1,204 @@
+"""The timer wheel: brokers' stores conform, and wrong units, slots and deliveries are found where they lie."""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gapless import Report, check
+from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, TURN, UNIT
+from tests.support.rocketmq.recordings import copy_of, recording_as_left
+
+RECORDED = {  # units of the timer log, those that are not the first of their message, and deliveries whose time is over
+    "timer_lives_5.3.3": (303, 0, 227),
+    "timer_lives_5.5.0": (295, 0, 214),
+    "timer_far_5.3.3": (264, 0, 214),
+    "timer_far_5.5.0": (376, 0, 310),
+    "timer_again_5.3.3": (280, 0, 198),
+    "timer_again_5.5.0": (279, 0, 211),
+    "timer_killed_5.3.3": (239, 13, 0),
+    "timer_killed_5.5.0": (206, 0, 0),
+    "timer_precise_5.3.3": (310, 2, 0),
+    "timer_precise_5.5.0": (321, 8, 0),
+}
+TWICE = {"timer_again_5.3.3": 6, "timer_again_5.5.0": 17}  # messages that were delivered again after a kill
+LIVES, FAR = "timer_lives_5.5.0", "timer_far_5.3.3"
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_wheel_of_a_broker_conforms(name: str) -> None:
+    units, again, delivered = RECORDED[name]
+    report = check([recording_as_left(f"layouts/{name}")])
+    assert report.verdict == "conforms", report.model_dump_json(indent=1)
+    assert report.coverage["timer.schedule"] == units
+    assert report.anomalies.get("schedule_again", 0) == again
+    assert report.coverage["timer.deliver"] == delivered
+    assert report.anomalies.get("deliver_again", 0) == TWICE.get(name, 0)
+    assert report.coverage["timer.turn"] > 0
+    assert report.coverage["timer.seek"] > 0
+
+
+# --- what is wrong ------------------------------------------------------------------------------------------------
+
+
+def log_file(store: Path, base: int = 0) -> Path:
+    return store / "timerlog" / f"{base:020d}"
+
+
+def unit(store: Path, at: int, base: int = 0) -> list[int]:
+    """The fields of a unit."""
+    data = log_file(store, base).read_bytes()[at : at + UNIT.itemsize]
+    return list(struct.unpack(">iqiqiqiiq", data))
+
+
+def written(store: Path, at: int, values: list[int], base: int = 0) -> None:
+    path = log_file(store, base)
+    data = bytearray(path.read_bytes())
+    data[at : at + UNIT.itemsize] = struct.pack(">iqiqiqiiq", *values)
+    path.write_bytes(data)
+
+
+def changed(field: int, by: int) -> Callable[[Path], tuple[str, int]]:
+    """One field of the first unit becomes greater by so much."""
+
+    def damage(store: Path) -> tuple[str, int]:
+        at = 0
+        values = unit(store, at)
+        values[field] += by
+        written(store, at, values)
+        return f"timerlog/{0:020d}", at
+
+    return damage
+
+
+def slot_of(store: Path) -> int:
+    """Where the slot of the wheel lies that has the latest time but one: of the latest, the last unit may be new."""
+    wheel = (store / "timerwheel").read_bytes()
+    times = [struct.unpack_from(">q", wheel, at)[0] for at in range(0, len(wheel), TURN.itemsize)]
+    assert len(times) == SLOTS
+    return times.index(sorted(times)[-2]) * TURN.itemsize
+
+
+def slot_changed(at_field: int, value: int, kind: str = ">q") -> Callable[[Path], tuple[str, int]]:
+    def damage(store: Path) -> tuple[str, int]:
+        at = slot_of(store)
+        with (store / "timerwheel").open("r+b") as wheel:
+            wheel.seek(at + at_field)
+            wheel.write(struct.pack(kind, value))
+        return "timerwheel", at
+
+    return damage
+
+
+FAULTS = {
+    "a unit names another one before it": (LIVES, changed(1, 52), "unit-names-the-one-before-it"),
+    "a unit that is none": (LIVES, changed(0, 1), "unit-is-whole"),
+    "marks that nobody knows": (LIVES, changed(2, 16), "unit-is-whole"),
+    "a unit that rolls without need": (LIVES, changed(2, 2), "message-is-rolled-to-an-earlier-time"),
+    "a unit that cancels without its message": (LIVES, changed(2, 4), "unit-cancels-if-its-message-does"),
+    "a unit of another time": (LIVES, changed(4, 1), "unit-has-the-time-of-its-message"),
+    "a unit of no message": (LIVES, changed(5, 1), "unit-names-a-message-that-waits"),
+    "a unit of a message of another size": (LIVES, changed(6, 1), "unit-names-a-message-that-waits"),
+    "a slot whose last unit is of another time": (LIVES, slot_changed(16, 0), "slot-names-the-newest-unit"),
+    "a slot that was emptied": (LIVES, slot_changed(0, 0), "slot-names-the-newest-unit"),
+    "a slot that counts one too many": (FAR, slot_changed(24, 77, ">i"), "slot-counts-its-messages"),
+    "a slot whose first unit is another": (FAR, slot_changed(8, 0), "slot-names-the-oldest-unit"),
+}
+
+
+def found(report: Report, rule: str) -> tuple[str, int]:
+    (finding,) = [f for f in report.findings if f.rule == f"timer/{rule}"]
+    assert finding.where is not None
+    return finding.where.file, finding.where.offset
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_where_it_lies(name: str, tmp_path: Path) -> None:
+    recorded, damage, rule = FAULTS[name]
+    store = copy_of(f"layouts/{recorded}", tmp_path)
+    place = damage(store)
+    report = check([store])
+    assert report.verdict == "departs"
+    assert found(report, rule) == place, report.model_dump_json(indent=1)
+
+
+def entry_of(store: Path, topic: str, number: int) -> tuple[int, int]:
+    """Where the message of an entry lies in the log, and its size."""
+    data = (store / "consumequeue" / topic / f"{0:020d}").read_bytes()
+    position, size, _ = struct.unpack_from(">qiq", data, 20 * number)
+    return position, size
+
+
+def test_a_message_that_waits_and_has_no_unit_is_told(tmp_path: Path) -> None:
+    """The two newest units were never written, one of which cancels another message, though the broker was done."""
+    store = copy_of(f"layouts/{FAR}", tmp_path)
+    files = sorted((store / "timerlog").iterdir())
+    data = bytearray(files[-1].read_bytes())
+    size = UNIT.itemsize
+    first = max(at for at in range(0, len(data) - size, size) if data[at : at + 4] == b"\0\0\0\x34") - size
+    _, before, _, when, delay, message, *_ = struct.unpack_from(">iqiqiqiiq", data, first)
+    with (store / "timerwheel").open("r+b") as wheel:  # as it was before them
+        wheel.seek((when + delay) // 1000 % SLOTS * TURN.itemsize + 16)
+        wheel.write(struct.pack(">q", before))
+    data[first : first + 2 * size] = bytes(2 * size)
+    files[-1].write_bytes(data)
+    report = check([store])
+    assert report.verdict == "departs"
+    assert [f.rule for f in report.findings] == ["timer/message-that-waits-has-its-unit"]
+    assert report.findings[0].position == message
+
+
+def test_a_message_that_was_due_and_is_not_in_its_topic_is_told(tmp_path: Path) -> None:
+    """What came out of the wheel carries its time; one whose time is another is none of what was due."""
+    store = copy_of(f"layouts/{FAR}", tmp_path)
+    (log, *_) = sorted((store / "commitlog").iterdir())
+    data = bytearray(log.read_bytes())
+    at = 0
+    while True:
+        size = int.from_bytes(data[at : at + 4], "big")
+        record = bytes(data[at : at + size])
+        if b"TIMER_OUT_MS" in record and b"rmq_sys_wheel_timer" not in record:
+            break
+        at += size
+    place = record.index(b"TIMER_OUT_MS\x01") + len(b"TIMER_OUT_MS\x01") + 12
+    data[at + place] ^= 1
+    log.write_bytes(data)
+    report = check([store])
+    assert report.verdict == "departs"
+    (finding,) = [f for f in report.findings if f.spec == "timer"]
+    assert finding.rule == "timer/message-is-delivered-when-its-time-has-come"
+
+
+def test_a_wheel_that_lags_behind_its_log_is_tolerated(tmp_path: Path) -> None:
+    """What was written since the wheel was on disk last, the next start finds in the log."""
+    store = copy_of("layouts/timer_killed_5.5.0", tmp_path)
+    check_file = store / "config" / "timercheck"
+    data = bytearray(check_file.read_bytes())
+    data[8:16] = bytes(8)
+    check_file.write_bytes(data)
+    (store / "timerwheel").write_bytes(bytes(SLOTS * TURN.itemsize))
+    assert check([store]).verdict == "conforms"
+
+
+def test_without_its_wheel_the_log_of_the_timers_is_judged(tmp_path: Path) -> None:
+    store = copy_of(f"layouts/{LIVES}", tmp_path)
+    (store / "timerwheel").unlink()
+    report = check([store])
+    assert report.verdict == "conforms"
+    assert any("timerwheel is not judged: it is not there" in note for note in report.sources[0].notes)
+
+
+def test_messages_that_wait_without_a_timer_log_are_named(tmp_path: Path) -> None:
+    report = check([copy_of("pop_retry", tmp_path)])
+    assert any("no timerlog/: timers are not judged" in note for note in report.sources[0].notes)
+
+
+@pytest.mark.parametrize("role", ["brokerRole=SLAVE", "brokerId=1", "enableSlaveActingMaster=true"])
+def test_a_slave_that_lacks_what_its_master_delivered_is_tolerated(role: str, tmp_path: Path) -> None:
+    """It is told which times are over before it has the copies."""
+    store = copy_of(f"layouts/{FAR}", tmp_path)
+    settings = store.parent / "broker.conf"
+    lines = [line for line in settings.read_text().splitlines() if not line.startswith("brokerId")]
+    settings.write_text("\n".join([*lines, role, ""]))
+    assert check([store], config=settings).coverage["timer.deliver"] == 0

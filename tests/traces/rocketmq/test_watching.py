@@ -1,0 +1,401 @@
+"""A store is watched while it is written: its verdict is that of a check of the whole, and nobody is accused too soon.
+
+A recorded store is played: the log is written piece by piece, cut anywhere, and entries follow behind it.
+"""
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from gapless import check
+from gapless.metrics import WatchMetrics
+from gapless.traces.options import Options
+from gapless.traces.problems import UsageError
+from gapless.traces.report.values import Finding, Report
+from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.splits import Split
+from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.watching import entries
+from gapless.traces.watch import Hears, StoreWatch
+from tests.support.night import by_day
+from tests.support.rocketmq.played_store import SLOT, PlayedStore
+from tests.support.rocketmq.recordings import COUNTS, recording
+
+POINTS = "queue/entry-points-at-its-message"
+
+
+@dataclass
+class Clock:
+    """Time that goes on when it is told to."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        """What it shows."""
+        return self.now
+
+
+@dataclass
+class Heard:
+    """What was said."""
+
+    says: list[str] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+
+    def hears(self) -> Hears:
+        """As a watch takes it."""
+        return Hears(self.says.append, self.found.append, self.reports.append)
+
+
+def watch(path: Path, heard: Heard, clock: Clock | None = None, **options: Any) -> StoreWatch:
+    return StoreWatch(path, heard.hears(), clock=clock or Clock(), **options)
+
+
+def until_idle(watched: StoreWatch) -> None:
+    while watched.look():
+        pass
+
+
+def same(watched: Report, checked: Report) -> None:
+    """But for how long it took, and that a check says itself what engine it had."""
+    assert watched.model_dump(exclude={"seconds"}) == checked.model_dump(exclude={"seconds"})
+
+
+def checked(path: Path) -> Report:
+    return check([path], engine="local", jobs=1)
+
+
+@pytest.mark.parametrize("name", by_day(sorted(COUNTS), 1 / 3))
+def test_the_report_is_that_of_a_check_wherever_the_store_is_cut(name: str, tmp_path: Path) -> None:
+    chance, clock, heard = Random(name), Clock(), Heard()
+    played = PlayedStore(recording(name), tmp_path / "store")
+    state = tmp_path / "state"
+    watched = watch(tmp_path / "store", heard, clock, state=state)
+    while played.written < played.end:
+        played.append(min(played.end, played.written + chance.randrange(1, 200_000)))
+        played.dispatch(played.written - chance.choice((0, 300, 20_000)))
+        clock.now += chance.choice((0.1, 1.0, 4.0))
+        until_idle(watched)
+        if chance.random() < 0.2:
+            watched.keep()
+            watched = watch(tmp_path / "store", heard, clock, state=state)
+    played.stop()
+    until_idle(watched)
+    same(watched.end(), checked(tmp_path / "store"))
+    assert not heard.found
+    assert not [line for line in heard.says if "watched from" not in line]
+    assert watched.status.records == COUNTS[name].records
+
+
+def test_what_is_new_is_read_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = PlayedStore(recording("normal"), tmp_path / "store")
+    watched = watch(tmp_path / "store", Heard())
+    judged: list[tuple[int, int]] = []
+    until = played.records()[1000]
+    played.append(until)
+    played.dispatch(until)
+    until_idle(watched)
+    judge = tasks.judge
+
+    def counted(store: StoreDirectory, split: Split, options: Options) -> SplitResult:
+        judged.append((split.low, split.high))
+        return judge(store, split, options)
+
+    monkeypatch.setattr(tasks, "judge", counted)
+    until_idle(watched)
+    assert not judged
+    played.append(played.records()[1001])
+    played.dispatch(played.written)
+    until_idle(watched)
+    assert judged == [(until, played.written)]
+
+
+def test_a_record_that_is_half_written_accuses_nobody(tmp_path: Path) -> None:
+    clock, heard = Clock(), Heard()
+    played = PlayedStore(recording("normal"), tmp_path / "store")
+    watched = watch(tmp_path / "store", heard, clock)
+    whole, after = played.records()[500:502]
+    played.append(whole)
+    played.dispatch(whole)
+    until_idle(watched)
+    for end in range(whole, after, 7):
+        played.append(end)
+        clock.now += 1
+        until_idle(watched)
+        assert watched.status.position == whole
+    played.append(after)
+    until_idle(watched)
+    assert watched.status.position == whole  # its entry is not there yet
+    played.dispatch(after)
+    until_idle(watched)
+    assert watched.status.position == after
+    assert not heard.found
+
+
+def halfway(tmp_path: Path, heard: Heard, clock: Clock, **options: Any) -> tuple[PlayedStore, StoreWatch]:
+    """A store that was written, and watched, up to some record."""
+    played = PlayedStore(recording("normal"), tmp_path / "store")
+    played.append(played.records()[2000])
+    played.dispatch(played.written)
+    watched = watch(tmp_path / "store", heard, clock, **options)
+    until_idle(watched)
+    return played, watched
+
+
+def a_later_entry(played: PlayedStore, before: int) -> tuple[str, int, bytes]:
+    """File, number and bytes of an entry that is written, so many before the last."""
+    _position, name, at, entry = played.entries[played.indexed - before]
+    return name, at // 20, entry
+
+
+@pytest.mark.parametrize(("before", "later"), [(1, 0.0), (50, 30.0), (1500, 600.0)])
+def test_an_entry_that_is_overwritten_is_told_at_the_next_look(before: int, later: float, tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    clock.now += later
+    until_idle(watched)
+    assert not heard.found
+    name, number, entry = a_later_entry(played, before)
+    position, size, tag = SLOT.unpack(entry)
+    played.entry(name, number, SLOT.pack(position + 1, size, tag))
+    until_idle(watched)
+    (found,) = heard.found
+    assert (found.rule, found.where.file, found.where.offset) == (POINTS, name, number * 20)
+    until_idle(watched)
+    played.append(played.end)
+    played.dispatch(played.end + 1)
+    played.stop()
+    played.entry(name, number, SLOT.pack(position + 1, size, tag))
+    until_idle(watched)
+    report, again = watched.end(), checked(tmp_path / "store")
+    assert len(heard.found) == 1
+    assert report.verdict == again.verdict == "departs"
+    assert [(one.rule, one.where, one.trace) for one in report.violations] == [
+        (one.rule, one.where, one.trace) for one in again.violations
+    ]
+
+
+def test_what_departs_is_told_once_over_restarts(tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock, state=tmp_path / "state")
+    position, name, at, entry = played.entries[played.indexed]
+    played.append(played.records()[2100])
+    played.dispatch(played.written)
+    played.entry(name, at // 20, SLOT.pack(position, 1 + int(SLOT.unpack(entry)[1]), 0))
+    until_idle(watched)
+    assert len(heard.found) == 1
+    watched.keep()
+    again = watch(tmp_path / "store", heard, clock, state=tmp_path / "state")
+    until_idle(again)
+    assert again.end().verdict == "departs"
+    assert len(heard.found) == 1
+    assert not again.status.conforms
+
+
+def test_a_log_that_is_cut_off_below_is_judged_again(tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    watched.keep()
+    saved = watched.status.position
+    played.append(played.records()[3000])
+    played.dispatch(played.written)
+    until_idle(watched)
+    played.cut_off(played.records()[2500])
+    until_idle(watched)
+    assert [line for line in heard.says if "was cut off below" in line and f"again from {saved:,} on" in line]
+    played.cut_off(played.records()[1000])
+    until_idle(watched)
+    assert [line for line in heard.says if "all before is forgotten" in line]
+    played.stop()
+    until_idle(watched)
+    same(watched.end(), checked(tmp_path / "store"))
+    assert not heard.found
+
+
+def test_files_that_expire_are_let_go(tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    first = played.folder / "commitlog" / f"{0:020d}"
+    assert watched.status.position > first.stat().st_size
+    first.unlink()
+    clock.now += 20
+    until_idle(watched)
+    records = watched.status.records
+    played.append(played.end)
+    played.dispatch(played.end + 1)
+    played.stop()
+    first.unlink()
+    until_idle(watched)
+    report = watched.end()
+    assert not heard.found
+    assert (report.verdict, checked(tmp_path / "store").verdict) == ("conforms", "conforms")
+    assert watched.status.records == COUNTS["normal"].records > records
+
+
+def test_a_store_may_come_later_and_be_another_one(tmp_path: Path) -> None:
+    heard, clock, store = Heard(), Clock(), tmp_path / "store"
+    watched = watch(store, heard, clock)
+    watched.look()
+    watched.look()
+    assert heard.says == [f"{store}: no RocketMQ store is there yet; tried again"]
+    shutil.copytree(recording("normal"), store)
+    until_idle(watched)
+    assert watched.status.records == COUNTS["normal"].records
+    shutil.rmtree(store)
+    watched.look()
+    shutil.copytree(recording("kill9"), store)
+    clock.now += 60
+    until_idle(watched)
+    assert watched.status.records == COUNTS["kill9"].records
+    same(watched.end(), checked(store))
+    assert not heard.found
+
+
+def test_a_queue_whose_topic_is_deleted_holds_nobody_up(tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    at = watched.status.position
+    played.append(played.records()[2300])
+    played.dispatch(played.written)
+    shutil.rmtree(tmp_path / "store" / "consumequeue" / "orders")
+    until_idle(watched)
+    assert watched.status.position < played.written
+    assert watched.status.lag_bytes > 0
+    for _ in range(8):
+        clock.now += 1
+        until_idle(watched)
+    assert watched.status.position == played.written > at
+    assert not heard.found
+
+
+@pytest.mark.parametrize("broken", ["version", "store", "garbage", "cut"])
+def test_a_state_that_does_not_fit_is_refused(broken: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    _played, watched = halfway(tmp_path, Heard(), Clock(), state=state, version="1")
+    watched.keep()
+    path, version = tmp_path / "store", "1"
+    if broken == "version":
+        version = "2"
+    if broken == "store":
+        path = tmp_path / "other"
+    if broken == "garbage":
+        state.write_bytes(b"x")
+    if broken == "cut":
+        state.write_bytes(state.read_bytes()[:-100])
+    with pytest.raises(UsageError, match=f"{state}: .*; name another file, or delete this one"):
+        watch(path, Heard(), state=state, version=version)
+
+
+@pytest.mark.parametrize("name", ["rocksdb_expired_5.5.0", "ext_first_5.5.0"])
+def test_queues_in_more_than_files_of_theirs_are_not_followed(name: str) -> None:
+    heard = Heard()
+    watched = watch(recording(f"layouts/{name}"), heard)
+    watched.look()
+    assert "cannot be followed" in heard.says[0]
+    assert watched.end().verdict == "inconclusive"
+
+
+def test_units_that_begin_while_a_store_is_followed_accuse_nobody(tmp_path: Path) -> None:
+    heard = Heard()
+    played = PlayedStore(recording("layouts/ext_first_5.5.0"), tmp_path / "store")
+    watched = watch(tmp_path / "store", heard)
+    played.append(played.end // 4)
+    until_idle(watched)
+    (tmp_path / "store/consumequeue_ext").mkdir()
+    played.append(played.end)
+    played.dispatch(played.end)
+    until_idle(watched)
+    assert "cannot be followed" in heard.says[-1]
+    assert not heard.found
+
+
+@pytest.mark.parametrize("name", ["index_first_5.5.0", "timer_lives_5.5.0"])
+def test_what_lies_beside_the_queues_accuses_nobody(name: str, tmp_path: Path) -> None:
+    """The index is left to a check, and timers are judged at the end, as by a check."""
+    heard = Heard()
+    played = PlayedStore(recording(f"layouts/{name}"), tmp_path / "store")
+    watched = watch(tmp_path / "store", heard)
+    for end in (played.end // 3, played.end):
+        played.append(end)
+        played.dispatch(end)
+        until_idle(watched)
+    played.stop()
+    until_idle(watched)
+    report, whole = watched.end(), checked(tmp_path / "store")
+    assert (report.verdict, report.findings) == (whole.verdict, whole.findings)
+    assert not whole.violations
+    left = [note for note in report.sources[0].notes if note.startswith("index/ is not judged while")]
+    assert bool(left) == name.startswith("index")
+
+
+def test_metrics_say_what_is_known(tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    registry = CollectorRegistry()
+    registry.register(WatchMetrics(watched.status, "store"))
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"gapless_{name}", {"store": "store", **labels})
+
+    assert [value("up"), value("conforms"), value("lag_bytes"), value("broker_running")] == [1, 1, 0, 0]
+    assert value("records") == 2000
+    assert value("position_bytes") == value("bytes_judged_total") == played.written
+    name, number, entry = a_later_entry(played, 10)
+    played.entry(name, number, entry[:8] + bytes(4) + entry[12:])
+    until_idle(watched)
+    (found,) = heard.found
+    assert (value("conforms"), value("findings", rule=found.rule)) == (0, 1)
+    played.append(played.end)
+    clock.now += 20
+    watched.look()
+    lag = value("lag_bytes")
+    assert lag is not None
+    assert 0 <= lag - (played.end - played.records()[2000]) < 1 << 16  # rooms on a disk are whole blocks
+    played.dispatch(played.end + 1)
+    until_idle(watched)
+    watched.end()
+    assert watched.status.anomalies
+    for kind, count in watched.status.anomalies.items():
+        assert value("anomalies", kind=kind) == count
+
+
+def test_the_youngest_entries_are_looked_at_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "LOOK", 20 * 500)
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    for number in range(2010, 3000, 10):
+        played.append(played.records()[number])
+        played.dispatch(played.written)
+        clock.now += 1
+        until_idle(watched)
+    name, number, entry = a_later_entry(played, 40)
+    played.entry(name, number, bytes(7) + b"\1" + entry[8:])
+    watched.look()
+    assert [(found.where.file, found.where.offset) for found in heard.found] == [(name, number * 20)]
+
+
+def test_entries_that_are_zeros_for_a_moment_are_those_of_a_broker_that_starts(tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    name, number, entry = a_later_entry(played, 40)
+    played.entry(name, number, bytes(20))
+    until_idle(watched)
+    clock.now += 3
+    until_idle(watched)
+    played.entry(name, number, entry)
+    until_idle(watched)
+    played.append(played.end)
+    played.dispatch(played.end + 1)
+    played.stop()
+    until_idle(watched)
+    same(watched.end(), checked(tmp_path / "store"))
+    assert not heard.found

@@ -1,0 +1,314 @@
+"""Traces that go on from piece to piece have the verdict, the counts and the story of the same traces judged whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gapless import Report, check
+from gapless.spec.catalog import SPECS, Spec
+from gapless.traces.events import reading, schema
+from gapless.traces.judging import explaining, in_order, kept_cells
+from gapless.traces.judging.batches import Begun
+from gapless.traces.judging.kept_cells import KeptCells
+from gapless.traces.judging.open_traces import OpenTraces
+from gapless.traces.patience import in_one_go
+from gapless.traces.replay.kernels import Cells, Ints, Replayed, kernel
+from gapless.traces.sources.event_files import file, stretches
+from tests.support.event_files import LOG, ODD, Told, table_in, told_of
+from tests.support.night import NIGHT
+from tests.support.walks import SOME_READINGS, Offer, drawing, walk
+
+KEYS = range(-8, 392)
+
+
+# -- kernels -------------------------------------------------------------------------------------------------------
+
+
+@SOME_READINGS
+@given(data=st.data())
+def test_a_kernel_goes_on_where_it_was(spec: Spec, profile: str, data: st.DataObject) -> None:
+    """A trace cut in two has the state, the refusal and the counts of the whole."""
+    offers = list(walk(spec, profile, drawing(data), length=12))
+    cuts = [data.draw(st.integers(0, len(offer.path))) for offer in offers]
+    whole = replayed(spec, profile, offers, [0] * len(offers), None)
+    first = replayed(spec, profile, offers, cuts, None, end=True)
+    assert not first.bad_why.any() or (first.bad_why <= 0).all(), "what leads to an offer is taken"
+    assert first.cells is not None
+    sure = first.bad_why == 0
+    begun = Begun(np.array(cuts, np.int64), first.state, first.cells)
+    second = replayed(spec, profile, offers, cuts, begun)
+    assert second.bad_why[sure].tolist() == whole.bad_why[sure].tolist()
+    accepted = sure & (whole.bad_why >= 0)
+    assert second.state[:, accepted].tolist() == whole.state[:, accepted].tolist()
+    assert (first.covered + second.covered).tolist() == whole.covered.tolist() or not sure.all()
+
+
+def replayed(
+    spec: Spec, profile: str, offers: list[Offer], cuts: list[int], begun: Begun | None, *, end: bool = False
+) -> Replayed:
+    """The events from each cut on, or before it; what Maps hold is asked for wherever there is a cut."""
+    traces = [[*offer.path, offer.event] for offer in offers]
+    some = [trace[:cut] if end else trace[cut:] for trace, cut in zip(traces, cuts, strict=True)]
+    events = [event for trace in some for event in trace]
+    args = np.zeros((len(spec.arguments), len(events)), np.int64)
+    for at, (name, values) in enumerate(events):
+        for argument, value in zip(spec.parameters[name], values, strict=True):
+            args[spec.arguments.index(argument), at] = value
+    begin: Begun = begun or Begun.new(spec, len(offers))
+    return kernel(spec).replay(
+        np.cumsum([0, *map(len, some)], dtype=np.int64),
+        np.array([spec.codes[name] for name, _ in events], np.int8),
+        args,
+        begin.state,
+        origins=np.full(len(offers), KEYS[0], np.int64),
+        widths=np.full(len(offers), len(KEYS), np.int64),
+        cells=begin.cells,
+        going_on=True,
+        profile=profile,
+    )
+
+
+def test_a_kernel_that_looks_below_what_it_was_given_says_so() -> None:
+    spec = SPECS["dispatch"]
+    cells = KeptCells(len(spec.maps))
+    cells.grow(1)
+    steps = [("take", 3), ("take", 1), ("write", 1), ("crash", 1)]
+    found = []
+    for cut in (True, False):
+        given_ = cells.of(np.zeros(1, np.int64))
+        given_.cut[:] = cut
+        state = dict.fromkeys(spec.scalars, 0) | {"lives": 1, "overlap": 1, "scanned": 9, "at": -1}
+        for name, number in steps:
+            args = np.zeros((len(spec.arguments), 1), np.int64)
+            args[:] = number
+            of = kernel(spec).replay(
+                np.array([0, 1], np.int64), np.array([spec.codes[name]], np.int8), args,
+                np.array([[state[scalar]] for scalar in spec.scalars], np.int64), origins=np.full(1, 2, np.int64),
+                widths=np.full(1, 5, np.int64), cells=given_, going_on=True, profile="strict",
+            )  # fmt: skip
+            found.append(int(of.bad_why[0]))
+    assert found[:4] == [0, -1, -1, -1]
+    assert found[4] == 0
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Counted:
+    """How often something happened."""
+
+    in_order: int = 0
+    below: int = 0
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """As if memory were small: pieces go on at once, and of Maps little is at hand."""
+    counted = Counted()
+    for module, name, value in (
+        (in_order, "WAITING", 1), (in_order, "RETOLD", 50), (file, "MANY", 2),
+        (kept_cells, "LONG", 8), (kept_cells, "AT_HAND", 2), (kept_cells, "LEFT", 10),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    takes, whole = OpenTraces.take, KeptCells.whole
+
+    def take(self: OpenTraces, traces: Any) -> Ints:
+        counted.in_order += 1
+        return takes(self, traces)
+
+    def asked(self: KeptCells, places: Ints) -> Any:
+        counted.below += bool(self.aside.keys() & set(places.tolist()))
+        return whole(self, places)
+
+    monkeypatch.setattr(OpenTraces, "take", take)
+    monkeypatch.setattr(KeptCells, "whole", asked)
+    return counted
+
+
+def said(path: Path, room: Path, **how: Any) -> tuple[dict[str, Any], list[Any]]:
+    """The report, and the verdict of every trace."""
+    report: Report = check([path], jobs=1, verdicts=room, **how)
+    rows = sorted(table_in(room), key=lambda row: (row["spec"], row["trace"]))
+    return report.model_dump(exclude={"seconds"}), rows
+
+
+def dispatched(seed: int, events: int = 600, queues: int = 3, *, sure: bool = False) -> Iterator[dict[str, Any]]:
+    """Queues that are built by several workers, some events of them wrong, and unless `sure` unknown or seen."""
+    random = Random(seed)
+    for queue in range(queues):
+        yield told("open", queue, number=0, overlap=1)
+    scanned, committed = [0] * queues, [0] * queues
+    while events > 0:
+        queue = random.randrange(queues)
+        first = scanned[queue]
+        numbers = list(range(first, first + random.randint(1, 4)))
+        steps = [("scan", {"number": n}) for n in numbers]
+        random.shuffle(numbers)
+        steps += [(name, {"number": n}) for n in numbers for name in ("take", "write")]
+        scanned[queue] = committed[queue] = first + len(numbers)
+        steps += [("commit", {"to": committed[queue]}), ("flush", {"to": committed[queue]})]
+        if random.random() < 0.02:
+            steps.append(("take", {"number": random.randrange(committed[queue])}))
+        for name, args in steps:
+            more: dict[str, Any] = {}
+            if random.random() < 0.004 and not sure:
+                more["outcome"] = random.choice(["unknown", "refused"])
+            if random.random() < 0.004 and name == "commit" and not sure:
+                more["saw"] = {"committed": args["to"] + random.choice([0, 0, 1])}
+            yield told(name, queue, **args) | more
+            events -= 1
+
+
+def told(action: str, queue: int, **args: int) -> dict[str, Any]:
+    return {"source": "s", "spec": "dispatch", "trace": f"q/{queue}", "action": action, "args": args}
+
+
+def written(path: Path, events: Iterator[dict[str, Any]]) -> Path:
+    lines = [{"schema": "gapless-events", "version": 1}, *({"position": n} | one for n, one in enumerate(events))]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("seed", range(60 if NIGHT else 4))
+def test_a_file_judged_in_order_is_judged_as_whole(tmp_path: Path, little: Counted, seed: int) -> None:
+    path = written(tmp_path / "events.ndjson", dispatched(seed))
+    whole = said(path, tmp_path / "whole", split=1 << 30)
+    assert not little.in_order
+    cut = said(path, tmp_path / "cut", split=path.stat().st_size // 12)
+    assert cut == whole
+    assert little.in_order > 12 // 2
+    assert little.below
+
+
+@pytest.mark.parametrize(("mingled", "profile"), [(3, "strict"), (len(ODD) * 3, "strict"), (len(ODD) * 3, "rocketmq")])
+def test_traces_of_every_kind_in_order_are_judged_as_whole(
+    tmp_path: Path, little: Counted, mingled: int, profile: str
+) -> None:
+    events: list[Told] = told_of([*range(len(ODD))] * 3, mingled=mingled)
+    for at, one in enumerate(LOG):
+        events.insert(5 * at, one)
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [one(at) for at, one in enumerate(events)])
+    whole = said(path, tmp_path / "whole", split=1 << 30, profile=profile)
+    cut = said(path, tmp_path / "cut", split=path.stat().st_size // 15, profile=profile)
+    assert cut == whole
+    assert little.in_order
+    assert {row["verdict"] for row in whole[1]} == {"conforms", "departs", "inconclusive"}
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_long_trace_has_the_story_of_its_last_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Kernels replay what no story reaches back to: here all but the last 60 events, which are enough for these."""
+    path = written(tmp_path / "events.ndjson", dispatched(seed, events=900, queues=1, sure=True))
+    whole, _ = said(path, tmp_path / "whole")
+    assert whole["findings"]
+    reached = explaining._reached
+    asked = []
+
+    def counted(traces: Any, options: Any) -> Any:
+        asked.append(len(traces.of))
+        return reached(traces, options)
+
+    monkeypatch.setattr(explaining, "REMEMBERED", 60)
+    monkeypatch.setattr(explaining, "_reached", counted)
+    assert said(path, tmp_path / "again")[0] == whole
+    assert asked
+    assert min(asked) > 60
+
+
+@pytest.mark.parametrize("codec", ["gz", "zst"])
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_compressed_file_is_judged_as_it_is_read(
+    tmp_path: Path, little: Counted, monkeypatch: pytest.MonkeyPatch, codec: str, seed: int
+) -> None:
+    path = written(tmp_path / "events.ndjson", dispatched(seed))
+    whole = said(path, tmp_path / "whole", split=1 << 30)
+    assert not little.in_order
+    monkeypatch.setattr(stretches, "PIECE", 40)
+    monkeypatch.setattr(reading, "coded", in_small_batches)
+    packed = tmp_path / f"events.ndjson.{codec}"
+    with pa.CompressedOutputStream(str(packed), "gzip" if codec == "gz" else "zstd") as out:
+        out.write(path.read_bytes())
+    cut = said(packed, tmp_path / "cut")
+    assert little.in_order > 12
+    assert json.dumps(cut).replace(f".{codec}", "") == json.dumps(whole).replace(
+        f'"bytes": {path.stat().st_size}', f'"bytes": {packed.stat().st_size}'
+    )
+
+
+def in_small_batches(path: Path, stretch: Any, of: Any) -> Iterator[Any]:
+    """As a large file is read: many batches."""
+    for batch in reading.read(path, stretch, of):
+        for low in range(0, batch.num_rows, 20):
+            yield of.coded(batch.slice(low, 20))
+
+
+def test_an_event_behind_a_later_one_is_found_across_pieces(tmp_path: Path, little: Counted) -> None:
+    events = [event | {"position": at} for at, event in enumerate(dispatched(1))]
+    of = [at for at, event in enumerate(events) if event["trace"] == "q/1"]
+    events[of[-2]]["position"] = 7
+    path = written(tmp_path / "events.ndjson", iter(events))
+    report, _ = said(path, tmp_path / "cut", split=path.stat().st_size // 12)
+    assert report["sources"][0]["verdict"] == "unreadable"
+    assert f"line {of[-2] + 2}: position 7 of q/1 is lower than the one before" in report["sources"][0]["reasons"][0]
+    assert little.in_order
+
+
+def test_an_interrupt_between_pieces_tells_what_was_judged(
+    tmp_path: Path, little: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "events.ndjson", dispatched(2))
+    goes_on = OpenTraces.take
+
+    def impatient(self: OpenTraces, traces: Any) -> Ints:
+        if little.in_order > 5:
+            with in_one_go():
+                raise KeyboardInterrupt
+        return goes_on(self, traces)
+
+    monkeypatch.setattr(OpenTraces, "take", impatient)
+    report = check([path], jobs=1, split=path.stat().st_size // 12)
+    assert report.interrupted
+    assert report.counts.traces == 3
+    assert 0 < report.counts.events < 600
+
+
+def test_what_lies_below_is_put_aside_and_found_again() -> None:
+    cells = KeptCells(2)
+    cells.grow(3)
+    places = np.array([2, 0], np.int64)
+    wide = kept_cells.LONG + 10
+    values = np.arange(2 * (wide + 4), dtype=np.int64).reshape(2, -1)
+    values[1] = 7
+    starts = np.array([0, wide, wide + 4], np.int64)
+    cells.put(places, Cells(np.array([5, 7], np.int64), starts, values, np.zeros(2, np.bool_)), whole=False)
+    cells.tidy()
+    at_hand = cells.of(places)
+    assert at_hand.cut.tolist() == [True, False]
+    assert at_hand.widths.tolist() == [kept_cells.AT_HAND, 4]
+    assert at_hand.origins.tolist() == [5 + wide - kept_cells.AT_HAND, 7]
+    numbers, alike = cells.aside[2][0].values
+    assert (numbers.strides, alike.strides) == ((2,), (0,)), "what is alike is held once"
+    again = cells.whole(places)
+    assert again.values.tolist() == values.tolist()
+    assert (again.origins.tolist(), again.starts.tolist()) == ([5, 7], starts.tolist())
+    cells.put(places[:1], again.of(np.array([True, False])), whole=True)
+    assert not cells.aside
+    cells.forget(places)
+    assert not cells.of(places).values.size
+    assert all(low <= high for low, high in pairwise(cells.of(np.arange(3)).starts.tolist()))

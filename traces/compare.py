@@ -1,0 +1,114 @@
+"""Replicas of one store held against one another: each is checked alone, and every slave beside its master."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gapless.traces.check import check
+from gapless.traces.engines.engine import Progress
+from gapless.traces.problems import Gone, NothingThere, Unreadable, UsageError, shown
+from gapless.traces.report.values import Report, worst
+from gapless.traces.sources.rocketmq.replicas.pair import compare_pair
+from gapless.traces.sources.rocketmq.replicas.side import Side
+from gapless.traces.sources.rocketmq.replicas.values import Comparison, PairRow, ReplicaRow, Role
+from gapless.traces.sources.rocketmq.store.directory import open_store, store_folder
+
+Named = str | os.PathLike[str]
+DECIDES = ("departs", "unreadable")
+"""What a check of one replica alone adds to the verdict. What it leaves undecided is told, and may be lawful here.
+
+A slave has the cursors of its master, for one, which may be ahead of its own log.
+"""
+
+
+def compare(
+    master: Named,
+    slaves: Sequence[Named],
+    *,
+    config: Named | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Hold slaves against their master.
+
+    `master`, `slaves`: store directories, or folders that hold a `store/` · `config`: a broker.conf for all of them;
+    without it, the one beside each · `jobs`: as of `check`.
+
+    Each is checked alone first: that says where its log and its queues end, and what is wrong with it by itself. Then
+    bytes of logs, entries of queues and epochs are compared as far as both have them. Raises UsageError; what is wrong
+    with an input is in what is returned.
+    """
+    if not slaves:
+        raise UsageError("compare: nothing to hold the master against; name at least one slave")
+    began = time.perf_counter()
+    sides: list[Side | None] = []
+    rows: list[ReplicaRow] = []
+    interrupted = False
+    for number, path in enumerate((master, *slaves)):
+        report = check(path, config=config, jobs=jobs, progress=progress)
+        interrupted = interrupted or report.interrupted
+        side, row = _replica("slave" if number else "master", Path(path), config, report)
+        sides.append(side)
+        rows.append(row)
+    pairs = [_pair(sides[0], side, row.path) for side, row in zip(sides[1:], rows[1:], strict=True) if not interrupted]
+    return Comparison(
+        verdict=worst([*(row.verdict for row in rows if row.verdict in DECIDES), *(pair.verdict for pair in pairs)]),
+        replicas=rows,
+        pairs=pairs,
+        seconds=time.perf_counter() - began,
+        interrupted=interrupted,
+    )
+
+
+def _replica(role: Role, path: Path, config: Named | None, report: Report) -> tuple[Side | None, ReplicaRow]:
+    """One replica as its check has it, and what is compared of it: nothing where it cannot be read."""
+    name, source = shown(path), report.sources[0]
+    row = ReplicaRow(
+        role=role,
+        path=name,
+        clean=source.clean,
+        live=source.live,
+        verdict=report.verdict,
+        reasons=source.reasons,
+        findings=[*report.violations, *report.hazards],
+    )
+    log = next((mark for mark in report.marks if mark.kind == "log"), None)
+    folder = store_folder(path) if path.is_dir() else None
+    if folder is None and row.verdict != "unreadable":
+        reason = "not a RocketMQ store: expected a directory with commitlog/ and consumequeue/ in it, or in its store/"
+        return None, row.model_copy(update={"verdict": "unreadable", "reasons": [reason], "findings": []})
+    if folder is None or log is None or row.verdict == "unreadable":
+        return None, row
+    try:
+        store = open_store(folder, Path(config) if config else None)
+    except (Unreadable, NothingThere, OSError) as error:
+        return None, row.model_copy(update={"verdict": "inconclusive", "reasons": [f"it changed meanwhile: {error}"]})
+    ends = {(queue.topic, queue.queue): queue.indexed for queue in report.queues if queue.verdict != "departs"}
+    side = Side(role, store, log.high, ends)
+    return side, row.model_copy(update={"start": side.start, "end": side.end})
+
+
+def _pair(master: Side | None, slave: Side | None, name: str) -> PairRow:
+    """A slave beside its master; what differs beside a running broker is looked at again."""
+    if master is None or slave is None:
+        what = "it cannot be read" if master is not None else "its master cannot be read"
+        return PairRow(slave=name, verdict="inconclusive", reasons=[f"not compared: {what}"])
+    shared = {os.path.realpath(file.path) for file in master.store.files}
+    if any(os.path.realpath(file.path) in shared for file in slave.store.files):
+        same = f"both read the same files, in {shown(Path(slave.store.files[0].path).parent)}: name two replicas"
+        return PairRow(slave=name, verdict="inconclusive", reasons=[f"not compared: {same}"])
+    try:
+        pair = compare_pair(master, slave, name)
+        if pair.verdict == "departs" and (master.store.live or slave.store.live):
+            again = compare_pair(master, slave, name)
+            if again.verdict != "departs" or again.fork != pair.fork or again.apart != pair.apart:
+                reason = "something differed and does no longer: a broker was writing there; compare again, or copies"
+                return again.model_copy(update={"verdict": "inconclusive", "reasons": [*again.reasons, reason]})
+    except Gone as error:
+        return PairRow(slave=name, verdict="inconclusive", reasons=[str(error)])
+    except (Unreadable, OSError) as error:
+        return PairRow(slave=name, verdict="unreadable", reasons=[str(error)])
+    return pair

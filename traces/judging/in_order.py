@@ -1,0 +1,158 @@
+"""The traces of a file judged in its order, piece by piece: memory holds what is open, and the pieces that wait.
+
+A story that needs more than what is kept is told in the end, by reading those traces again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gapless.traces.events.schema import EventSchema
+from gapless.traces.judging.batches import Batch, count
+from gapless.traces.judging.columns import Packed, Traces, unpacked
+from gapless.traces.judging.judge import Judge
+from gapless.traces.judging.open_traces import OpenTraces
+from gapless.traces.judging.tallies import Tally
+from gapless.traces.options import Options
+from gapless.traces.replay.kernels import Ints, kernel
+
+WAITING = 8 << 20  # bytes of packed events that wait until it pays to go on: some half a million events
+RETOLD = 4_000_000  # events that are read again at once, or one trace if it has more
+
+Wanted = dict[str, pa.Array]  # type: ignore[type-arg]
+"""The names of traces, by spec."""
+
+Read = Callable[[Wanted], Iterable[Packed]]
+"""Reads all events of some traces again, with their rows counted from where their stretch begins."""
+
+
+class InOrder:
+    """Takes what a file holds, and judges it. `source`: how the verdict table names the file."""
+
+    def __init__(self, source: str, options: Options, events: EventSchema) -> None:
+        self.source = source
+        self.options = options
+        self.events = events
+        self.open: dict[str, OpenTraces] = {}
+        self.verdicts: list[pa.RecordBatch] = []
+        self.untold = 0  # traces whose stories nobody read again
+        self._first_rows: Ints = np.zeros(1, np.int64)
+        self._waiting: list[Packed] = []
+
+    def take(self, parts: Sequence[Packed], first_rows: Ints) -> None:
+        """Take some stretches more. `first_rows`: where each begins in the file, from the first stretch on."""
+        self._first_rows = first_rows
+        self._waiting += parts
+        if sum(len(part.events) for part in self._waiting) >= WAITING:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for traces in unpacked(waiting, self._first_rows, self.events):
+            self._judge(traces)
+
+    def take_all(self, pieces: Iterable[list[Traces]]) -> int:
+        """Take a file piece by piece, each with rows counted from where it begins, and say how many events it has."""
+        rows = [0]
+        for every in pieces:
+            for traces in every:
+                traces.row[:] += rows[-1]
+                self._judge(traces)
+            rows.append(rows[-1] + sum(len(traces.of) for traces in every))
+        self._first_rows = np.array(rows, np.int64)
+        return rows[-1]
+
+    def _judge(self, traces: Traces) -> None:
+        name = traces.spec.name
+        if name not in self.open:
+            self.open[name] = OpenTraces(traces.spec, self.options, int(traces.row.min()))
+        self.open[name].take(traces)
+
+    def finish(self, read: Read) -> dict[str, Tally]:
+        """Say what all traces come to, by spec, reading some of them again."""
+        tallies = self.so_far()
+        todo = [(spec, place) for spec, one in self.open.items() for place in sorted(one.departing)]
+        for some in _in_groups(todo, self.open):
+            for spec, traces in self._again(some, read):
+                self._retell(self.open[spec], tallies[spec], traces)
+        self.untold = 0
+        first = {
+            spec: {rule: one.to_retell[rule] for rule, _ in tallies[spec].clusters if rule in one.to_retell}
+            for spec, one in self.open.items()
+        }
+        for spec, rules in first.items():
+            for some in _in_groups([(spec, place) for place in sorted(set(rules.values()))], self.open):
+                for _, traces in self._again(some, read):
+                    self._tell_better(self.open[spec], tallies[spec], traces)
+        return tallies
+
+    def so_far(self) -> dict[str, Tally]:
+        """What is known without reading anything again."""
+        self._go_on()
+        tallies = {name: one.finished() for name, one in self.open.items()}
+        self.untold = sum(len(one.departing) for one in self.open.values())
+        if self.options.listed:
+            self.verdicts = [one.rows(self.source) for one in self.open.values()]
+        return tallies
+
+    def _again(self, some: Sequence[tuple[str, int]], read: Read) -> Iterator[tuple[str, Traces]]:
+        """All events of some traces, with these traces alone."""
+        wanted = {
+            spec: self.open[spec].names.take(pa.array([p for of, p in some if of == spec], pa.int64()))
+            for spec in dict.fromkeys(spec for spec, _ in some)
+        }
+        for traces in unpacked(list(read(wanted)), self._first_rows, self.events):
+            yield traces.spec.name, traces
+
+    def _retell(self, one: OpenTraces, tally: Tally, traces: Traces) -> None:
+        """Count and tell what becomes of traces that depart by exact replay; what kernels counted is taken back."""
+        places = pc.index_in(traces.names, one.names).to_numpy()
+        judge = Judge(self.source, replace(self.options, listed=False))
+        judge.take(traces, np.ones(len(traces.names), np.bool_))
+        told = judge.tallies[one.spec.name]
+        tally.add(_of_stories(told), 0)
+        for trace, place in enumerate(places.tolist()):
+            low, high = traces.starts[trace : trace + 2].tolist()
+            known = int((traces.row[traces.events(low, high)] < one.departing[place].since).sum())
+            if known:
+                batch = Batch(traces.only(trace, 0, known), np.zeros(1, np.int64))
+                found = batch.replay(kernel(one.spec, self.options.ignored), self.options.profile)
+                count(traces.only(trace, 0, known), tally, batch, found, -1)
+
+    def _tell_better(self, one: OpenTraces, tally: Tally, traces: Traces) -> None:
+        """The story of the first trace that breaks a rule, told from its beginning."""
+        for trace in range(len(traces.names)):
+            alone = traces.only(trace, 0, int(traces.starts[trace + 1] - traces.starts[trace]))
+            judge = Judge(self.source, replace(self.options, listed=False))
+            judge.take(alone, np.ones(1, np.bool_))
+            for signature, cluster in judge.tallies[one.spec.name].clusters.items():
+                known = tally.clusters.get(signature)
+                if known and known.first[0].at == cluster.first[0].at:
+                    tally.clusters[signature] = replace(known, first=(cluster.first[0], *known.first[1:]))
+
+
+def _in_groups(todo: Sequence[tuple[str, int]], known: dict[str, OpenTraces]) -> Iterator[list[tuple[str, int]]]:
+    """Traces in groups that are read at once."""
+    some: list[tuple[str, int]] = []
+    events = 0
+    for spec, place in todo:
+        more = int(known[spec].known.events[place])
+        if some and events + more > RETOLD:
+            yield some
+            some, events = [], 0
+        some.append((spec, place))
+        events += more
+    if some:
+        yield some
+
+
+def _of_stories(told: Tally) -> Tally:
+    """What a tally says of traces beyond that they are there."""
+    return replace(
+        told, asked=0, traces=0, inferred={}, held=set(), rested=0, unopened=None, falls=None
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""What the Maps of open traces hold, kept in as few bytes as do.
+
+A Map may hold something for every number that a trace ever had. Steps look at the last of them, as a rule: what lies
+far below is put aside, where it costs nothing, until a step looks there after all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.replay.kernels import Cells, Ints
+
+LONG = 1 << 14  # keys in a window from which some are put aside
+AT_HAND = 1 << 12  # keys of such a window that stay
+LEFT = 1 << 20  # cells that nobody needs any more, and that are let go together
+NARROW = (np.int8, np.int16, np.int32, np.int64)
+
+
+class Aside(NamedTuple):
+    """Cells of one trace that lie below those at hand: for each Map, from key `origin` on."""
+
+    origin: int
+    values: list[npt.NDArray[Any]]
+
+
+class KeptCells:
+    """The cells of all open traces of a spec, by the place of each."""
+
+    def __init__(self, maps: int) -> None:
+        self.values: list[npt.NDArray[Any]] = [np.zeros(0, np.int8) for _ in range(maps)]
+        self.origin, self.at, self.width = np.zeros((3, 0), np.int64)
+        self.aside: dict[int, list[Aside]] = {}
+
+    def grow(self, count: int) -> None:
+        """Room for so many traces more, whose Maps are as they begin."""
+        none = np.zeros(count, np.int64)
+        self.origin, self.at, self.width = (np.concatenate([c, none]) for c in (self.origin, self.at, self.width))
+
+    def of(self, places: Ints) -> Cells:
+        """What is at hand of some traces."""
+        where, starts = self._where(places)
+        values = np.zeros((len(self.values), int(starts[-1])), np.int64)
+        for row, column in enumerate(self.values):
+            values[row] = column[where]
+        return Cells(self.origin[places], starts, values, np.isin(places, np.array(list(self.aside), np.int64)))
+
+    def whole(self, places: Ints) -> Cells:
+        """All that the Maps of some traces hold."""
+        at_hand, origins, values = self.of(places), self.origin[places].copy(), []
+        for number, place in enumerate(places.tolist()):
+            parts = [np.array(part.values, np.int64) for part in self.aside.get(place, ())]
+            parts.append(at_hand.values[:, at_hand.starts[number] : at_hand.starts[number + 1]])
+            values.append(np.concatenate(parts, axis=1))
+            if place in self.aside:
+                origins[number] = self.aside[place][0].origin
+        starts = np.cumsum([0, *(part.shape[1] for part in values)], dtype=np.int64)
+        return Cells(origins, starts, np.concatenate(values, axis=1), np.zeros(len(places), np.bool_))
+
+    def put(self, places: Ints, cells: Cells, *, whole: bool) -> None:
+        """Keep what is at hand of some traces now, or the `whole` of it."""
+        end = len(self.values[0]) if self.values else 0
+        for row, column in enumerate(self.values):
+            self.values[row] = np.concatenate([column, _narrow(cells.values[row])])
+        self.origin[places], self.width[places], self.at[places] = cells.origins, cells.widths, end + cells.starts[:-1]
+        for place in places.tolist() if whole else ():
+            self.aside.pop(place, None)
+
+    def forget(self, places: Ints) -> None:
+        """Nobody asks what the Maps of these traces hold."""
+        self.width[places] = 0
+        for place in self.aside.keys() & set(places.tolist()) if self.aside else ():
+            del self.aside[place]
+
+    def tidy(self) -> None:
+        """Put aside what lies far below, and let go of what was replaced, where that is worth it."""
+        for place in np.flatnonzero(self.width > LONG).tolist():
+            low, cut = int(self.at[place]), int(self.width[place]) - AT_HAND
+            below = Aside(int(self.origin[place]), [_once(column[low : low + cut]) for column in self.values])
+            self.aside.setdefault(place, []).append(below)
+            self.at[place] += cut
+            self.origin[place] += cut
+            self.width[place] = AT_HAND
+        if self.values and len(self.values[0]) > 2 * int(self.width.sum()) + LEFT:
+            where, starts = self._where(np.arange(len(self.width)))
+            self.values = [column[where] for column in self.values]
+            self.at = starts[:-1].copy()
+
+    def _where(self, places: Ints) -> tuple[Ints, Ints]:
+        widths = self.width[places]
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])
+        return np.repeat(self.at[places] - starts[:-1], widths) + np.arange(starts[-1]), starts
+
+
+def _once(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same integers; where all are alike, as behind most workers, memory holds one of them."""
+    alike = bool((column == column[0]).all())
+    return np.broadcast_to(_narrow(column[:1]), len(column)) if alike else _narrow(column)
+
+
+def _narrow(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same integers, in as few bytes as hold them all."""
+    low, high = int(column.min(initial=0)), int(column.max(initial=0))
+    return column.astype(next(k for k in NARROW if np.iinfo(k).min <= low and high <= np.iinfo(k).max))

@@ -1,0 +1,50 @@
+"""What traces say was handed to consumers, held against the messages of the log.
+
+A trace of a delivery names no broker, and a message that is not here may be on another one. So a delivery accuses only
+where somebody says that there is no other broker, and only a log from which nothing has expired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gapless.traces.sources.rocketmq.clients.evidence import Evidence, SegmentMessages
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.lookup import distinct
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC
+
+NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What a segment has of messages that were handed out, by their index in `Evidence.handed`.
+
+    `seen`: those of which there is a record that consumers can read · `halves`: those of which there is a half, and
+    `places`: where one lies.
+    """
+
+    seen: Ints
+    halves: Ints
+    places: Ints
+
+
+def look_for_deliveries(evidence: Evidence, messages: SegmentMessages) -> Delivered:
+    """Look for all that was handed out among the messages of a segment."""
+    known = evidence.handed[0]
+    if not len(known) or not messages.log.shape[1]:
+        return Delivered(NOTHING, NOTHING, NOTHING)
+    half = messages.of_subject(lambda topic, _: topic == HALF_TOPIC) == 1
+    is_half = (messages.row >= 0) & half[messages.row] if len(half) else messages.row >= 0
+    seen, halves, places = [], NOTHING, NOTHING
+    for keys in (messages.keys[0], messages.keys[3]):
+        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        mine = known[at] == keys
+        seen.append(at[mine & ~is_half])
+        if not len(halves):
+            halves, first = np.unique(at[mine & is_half], return_index=True)
+            places = messages.log[scan.POSITION, np.flatnonzero(mine & is_half)[first]]
+    return Delivered(distinct(np.concatenate(seen)), halves, places)

@@ -1,0 +1,130 @@
+"""What trace topics tell, as evidence beside that of a client log, or instead of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
+from gapless.traces.sources.rocketmq.clients import trace_topics
+from gapless.traces.sources.rocketmq.clients.evidence import (
+    CLIENT_COLUMNS,
+    IS_HALF,
+    KEY,
+    LINE,
+    POSITION,
+    SEND_ROWS,
+    TOPIC,
+    WITNESS,
+    Evidence,
+)
+from gapless.traces.sources.rocketmq.clients.trace_topics import Testimony
+from gapless.traces.sources.rocketmq.report import WitnessRow
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.lookup import distinct
+
+BEFORE = 2000  # ms that a client's clock may be behind the broker's, where messages of an earlier log are left out
+
+
+def with_testimony(store: StoreDirectory, options: Options, said: Evidence | None, source: str) -> Evidence | None:
+    """What clients say, and what the store's trace topics tell beside it; None where there is neither."""
+    told = trace_topics.read(store, options)
+    if told is None or not told.messages:
+        return said
+    promised, untimely = _promised(store, told)
+    what = told.rows[bodies.WHAT]
+    row = WitnessRow(
+        source=source,
+        topics=", ".join(told.names),
+        messages=told.messages,
+        damaged=told.damaged,
+        contexts=int(told.counts[bodies.CONTEXTS]),
+        strange=int(told.counts[bodies.STRANGE]),
+        promised=promised.shape[1],
+        expired=int((promised[POSITION] < store.start).sum()),
+        elsewhere=int(told.counts[bodies.ELSEWHERE]),
+        placeless=int(told.counts[bodies.NOWHERE]),
+        doubtful=int(told.counts[bodies.DOUBTFUL]),
+        untimely=int(told.counts[bodies.LATER]) + untimely,
+        commits=_keys(told, what == bodies.COMMIT_ASKED),
+        rollbacks=_keys(told, what == bodies.ROLL_BACK_ASKED),
+        handed=int((what == bodies.HANDED).sum()),
+    )
+    merged = _merged(said or _nothing(), promised, told.topics, row)
+    return replace(merged, handed=_handed(store, told))
+
+
+def _handed(store: StoreDirectory, told: Testimony) -> Ints:
+    """The messages that consumers were handed, by their keys: as far as it was this log that was read."""
+    what = told.rows[bodies.WHAT]
+    rows = told.rows[:, (what == bodies.HANDED) | (what == bodies.DONE_WITH)]
+    rows = rows[:, (rows[bodies.TIME] == 0) | _timely(store, rows)]
+    order = np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY]])
+    keys, first = np.unique(rows[bodies.KEY, order], return_index=True)
+    return np.stack([keys, rows[bodies.WITNESS, order][first]])
+
+
+def _timely(store: StoreDirectory, rows: Ints) -> npt.NDArray[np.bool_]:
+    """Which are not older than the log's first record."""
+    timely: npt.NDArray[np.bool_] = rows[bodies.TIME] + BEFORE >= file_access.header_of(store, store.start).time
+    return timely
+
+
+def _keys(told: Testimony, chosen: Ints) -> int:
+    """Of how many messages these tell."""
+    return len(distinct(told.rows[bodies.KEY, chosen]))
+
+
+def _promised(store: StoreDirectory, told: Testimony) -> tuple[Ints, int]:
+    """The messages that were answered with a place in this log, each once; and how many are of an earlier log.
+
+    An answer that is older than the log's first record was given by a broker whose log is gone: a client still told of
+    it when there was another.
+    """
+    answered = told.rows[:, told.rows[bodies.WHAT] == bodies.ANSWERED]
+    timely = _timely(store, answered)
+    rows = answered[:, timely]
+    rows = rows[:, np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY], rows[bodies.PLACE]])]
+    if rows.shape[1]:
+        again = (rows[bodies.PLACE, 1:] == rows[bodies.PLACE, :-1]) & (rows[bodies.KEY, 1:] == rows[bodies.KEY, :-1])
+        rows = rows[:, np.concatenate([[True], ~again])]
+    sends = np.full((SEND_ROWS, rows.shape[1]), -1, np.int64)
+    sends[POSITION], sends[KEY], sends[TOPIC] = rows[bodies.PLACE], rows[bodies.KEY], rows[bodies.TOPIC]
+    sends[IS_HALF], sends[LINE], sends[WITNESS] = rows[bodies.IS_HALF], 0, rows[bodies.WITNESS]
+    return sends, int((~timely).sum())
+
+
+def _nothing() -> Evidence:
+    return Evidence(
+        said=np.zeros((CLIENT_COLUMNS, 0), np.int64),
+        sends=np.zeros((SEND_ROWS, 0), np.int64),
+        keys=np.zeros(0, np.int64),
+        topics=(),
+        complete=False,
+        summary=None,
+        sent_to=frozenset(),
+    )
+
+
+def _merged(said: Evidence, promised: Ints, names: tuple[str, ...], row: WitnessRow) -> Evidence:
+    """Both, by position. Of what both tell, the line of the client log stays, for it says more."""
+    topics = tuple(dict.fromkeys((*said.topics, *names)))
+    index = np.array([topics.index(name) for name in names], np.int64)
+    if promised.shape[1]:
+        promised[TOPIC] = index[promised[TOPIC]]
+    sends = np.concatenate([said.sends, promised], axis=1)
+    sends = sends[:, np.lexsort([-sends[LINE], sends[POSITION]])]
+    line, key = sends[LINE], sends[KEY]
+    twice = np.flatnonzero(
+        (sends[POSITION, 1:] == sends[POSITION, :-1])
+        & ((key[1:] == key[:-1]) | (key[1:] == 0) | (key[:-1] == 0))
+        & (line[1:] == 0)
+        & (line[:-1] > 0)
+    )
+    sends[WITNESS, twice] = sends[WITNESS, twice + 1]
+    return replace(said, sends=np.delete(sends, twice + 1, axis=1), topics=topics, testimony=row)

@@ -1,0 +1,191 @@
+"""Trace topics: what clients wrote into the store itself about what they were answered, asked for, and handed.
+
+Their records are found through their consume queues, and read from the log file by file. What they tell is used
+one-sidedly, for clients discard traces when they have too many: what was promised must be there, and what nobody
+tells of accuses nobody (docs/rocketmq-traces.md#one-sided).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints, key_of
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT
+from gapless.traces.sources.rocketmq.store.lookup import distinct
+from gapless.traces.sources.rocketmq.store.names import CLOUD_TRACES, TRACE_TOPIC, as_bytes
+
+SETTING = "msgTraceTopicName"  # what the broker's own trace topic is called, if otherwise
+ENTRIES = 1 << 18  # that are read at once
+COMPRESSED, COMPRESSION = 0x1, 0x700  # bits of a record's flags
+LZ4, ZSTD, ZLIB = 0x100, 0x200, 0x300
+LARGEST = 16 << 20  # bytes of a body, unpacked: clients write 128,000
+
+
+@dataclass(frozen=True, eq=False)
+class Testimony:
+    """What a store's trace topics tell, and how much of them was understood.
+
+    `rows` int64 [TOLD_ROWS, …]: as `trace_bodies` has them; `TOPIC` is an index in `topics`.
+    """
+
+    names: tuple[str, ...]  # of the trace topics
+    rows: Ints
+    topics: tuple[str, ...]
+    messages: int  # trace messages
+    damaged: int  # of these: not where their entry says, or not to be unpacked
+    counts: Ints
+
+
+def trace_topics(store: StoreDirectory, options: Options) -> tuple[str, ...]:
+    """The trace topics that the store has: the broker's, those of clouds, and those that were asked for."""
+    wanted = {TRACE_TOPIC, store.settings.get(SETTING, "").strip(), *options.trace_topics}
+    topics = {topic for topic, _queue in store.queues}
+    return tuple(sorted(topic for topic in topics if topic in wanted or topic.startswith(CLOUD_TRACES)))
+
+
+def read(store: StoreDirectory, options: Options) -> Testimony | None:
+    """What the trace topics of a store tell; None where it has none."""
+    names = trace_topics(store, options)
+    if not names:
+        return None
+    reader = _Reader(store)
+    for topic in names:
+        for positions in _positions(store, topic):
+            reader.take(topic, positions)
+    return reader.told(names)
+
+
+def _positions(store: StoreDirectory, topic: str) -> Iterator[Ints]:
+    """Where the entries of a topic's queues say that its messages lie, in the log's order, many at once."""
+    for subject, files in store.queues.items():
+        if subject[0] != topic:
+            continue
+        for file in files:
+            low, high = file.base // ENTRY, (file.base + file.length) // ENTRY
+            for number in range(low, high, ENTRIES):
+                slots = np.zeros(min(ENTRIES, high - number), SLOT)
+                file_access.read_entries(store, *subject, number, slots.view(np.uint8).data)
+                positions: Ints = slots["position"][(slots["size"] > 0) & (slots["size"] < 0x7FFFFFFF)].astype(np.int64)
+                inside = (positions >= store.start) & (positions < min(store.limit, FARTHEST))
+                if inside.any():
+                    yield distinct(positions[inside])
+
+
+class _Reader:
+    """Reads trace messages, and gathers what they tell."""
+
+    def __init__(self, store: StoreDirectory) -> None:
+        self.store = store
+        self.found: list[Ints] = []
+        self.topics: dict[int, str] = {}  # by their digest
+        self.counts = np.zeros(bodies.COUNTS, np.int64)
+        self.messages = 0
+        self.damaged = 0
+
+    def take(self, topic: str, positions: Ints) -> None:
+        """Read the trace messages at these places."""
+        for file in self.store.files:
+            low, high = np.searchsorted(positions, [file.base, file.base + file.length])
+            if low == high:
+                continue
+            try:
+                data: Bytes = np.memmap(file.path, np.uint8, "r")
+            except (OSError, ValueError):  # it has expired since
+                continue
+            found = np.zeros((bodies.BODY_ROWS, high - low), np.int64)
+            bodies.find_bodies(data, positions[low:high] - file.base, file.base, as_bytes(topic), found, CRC_TABLES)
+            self._read(data, found, positions[low:high])
+
+    def _read(self, data: Bytes, found: Ints, positions: Ints) -> None:
+        whole = found[bodies.BODY_WHOLE] == 1
+        packed = whole & (found[bodies.BODY_FLAGS] & COMPRESSED == 1)
+        self.messages += len(positions)
+        self.damaged += int((~whole).sum())
+        for chosen, unpacked in ((whole & ~packed, False), (packed, True)):
+            at = np.flatnonzero(chosen)
+            if not len(at):
+                continue
+            begins, ends = found[bodies.BODY_LOW, at], found[bodies.BODY_HIGH, at]
+            text = data
+            if unpacked:
+                text, begins, ends = self._unpacked(data, begins, ends, found[bodies.BODY_FLAGS, at])
+            self._tell(text, begins, ends, np.ascontiguousarray(found[bodies.BODY_HOST :, at]), positions[at])
+
+    def _unpacked(self, data: Bytes, begins: Ints, ends: Ints, flags: Ints) -> tuple[Bytes, Ints, Ints]:
+        """Bodies that were compressed, one behind the other; of one that cannot be unpacked nothing."""
+        texts = []
+        for low, high, flag in zip(begins.tolist(), ends.tolist(), flags.tolist(), strict=True):
+            text = unpacked(data[low:high].tobytes(), flag)
+            self.damaged += text is None
+            texts.append(text or b"")
+        stops = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        joined: Bytes = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+        return joined, np.concatenate([np.zeros(1, np.int64), stops[:-1]]), stops
+
+    def _tell(self, text: Bytes, begins: Ints, ends: Ints, hosts: Ints, witnesses: Ints) -> None:
+        """Read bodies, in as many goes as there is room for."""
+        fields, done = np.zeros(bodies.MOST_FIELDS + 1, np.int64), np.zeros(2, np.int64)
+        widest = int((ends - begins).max(initial=0)) // 16 + 2
+        while done[0] < len(begins):
+            told = np.zeros((bodies.TOLD_ROWS, max(widest, 1 << 16)), np.int64)
+            done[1] = 0
+            bodies.read_bodies(text, begins, ends, hosts, witnesses, fields, told, self.counts, done)
+            told = told[:, : done[1]].copy()
+            self._name(text, told)
+            self.found.append(told)
+
+    def _name(self, text: Bytes, told: Ints) -> None:
+        """Remember what topics are called."""
+        answered = np.flatnonzero(told[bodies.WHAT] == bodies.ANSWERED)
+        digests, first = np.unique(told[bodies.TOPIC, answered], return_index=True)
+        for digest, at in zip(digests.tolist(), answered[first].tolist(), strict=True):
+            if digest not in self.topics:
+                low, high = told[bodies.TOPIC_LOW, at], told[bodies.TOPIC_HIGH, at]
+                self.topics[digest] = text[low:high].tobytes().decode(errors="backslashreplace")
+
+    def told(self, names: tuple[str, ...]) -> Testimony:
+        """All of it."""
+        rows = np.concatenate([np.zeros((bodies.TOLD_ROWS, 0), np.int64), *self.found], axis=1)
+        digests = np.array(sorted(self.topics), np.int64)
+        answered = rows[bodies.WHAT] == bodies.ANSWERED
+        rows[bodies.TOPIC] = np.where(answered, np.searchsorted(digests, rows[bodies.TOPIC]), -1)
+        topics = tuple(self.topics[digest] for digest in digests.tolist())
+        return Testimony(names, rows, topics, self.messages, self.damaged, self.counts)
+
+
+def unpacked(body: bytes, flags: int) -> bytes | None:
+    """A body that was compressed, or None where it cannot be unpacked; without bits that say how, it is as of old."""
+    how = flags & COMPRESSION
+    try:
+        if how in (0, ZLIB):
+            stream = zlib.decompressobj()
+            text = stream.decompress(body, LARGEST)
+            return text if stream.eof else None
+        if how in (LZ4, ZSTD):
+            with pa.CompressedInputStream(pa.BufferReader(body), "zstd" if how == ZSTD else "lz4") as opened:
+                text = opened.read(LARGEST + 1)
+            return text if len(text) <= LARGEST else None
+    except (zlib.error, OSError, pa.ArrowException):
+        return None
+    return None
+
+
+def key_handed(store: StoreDirectory, position: int, key: int) -> str:
+    """The key of a message that consumers were handed, as the trace message at `position` has it; or its place."""
+    record = file_access.record_at(store, position)
+    text = None if record is None else unpacked(record.body, record.kind) if record.kind & COMPRESSED else record.body
+    for context in (text or b"").decode(errors="replace").split("\x02"):
+        fields = context.split("\x01")
+        at = {"SubBefore": 5, "SubAfter": 2}.get(fields[0], len(fields))
+        if at < len(fields) and key_of(fields[at]) == key:
+            return fields[at]
+    return f"@{position}"

@@ -1,0 +1,72 @@
+"""The entries of batch queues in the order of their files: a number is looked up there by halving what is left.
+
+Each message was held against the entry of its number. What remains is that entries stand in order, each once, and that
+none reaches into the next one. What lies behind the entry of the queue's last message is left over from a crash.
+
+Source: docs/rocketmq.md#batch-queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gapless.traces.judging.building import STEPS
+from gapless.traces.replay.exact import Event
+from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.store.batch_queues import Units, units_of
+
+QUEUE = STEPS["queue"]
+
+
+class BatchOrder:
+    """The order of the entries of all batch queues."""
+
+    def __init__(self, judged: JudgedStore, joined: JoinedQueues) -> None:
+        self.judged = judged
+        self.joined = joined
+
+    def hold(self) -> None:
+        """Hold every batch queue that is still judged against the order of its files."""
+        for subject, run in sorted(self.judged.queues.items()):
+            files = self.judged.store.batched.get(subject)
+            if files and not run.ended and run.indexed > run.first:
+                units, _ = units_of(Path(self.judged.store.path), subject, files)
+                self._hold(subject, run, units)
+
+    def _hold(self, subject: Subject, run: JoinedQueue, units: Units) -> None:
+        numbers, counts = units["number"].astype(np.int64), units["count"].astype(np.int64)
+        mine = (run.first <= numbers) & (numbers < run.indexed)
+        last = int(np.flatnonzero(mine & (numbers == numbers[mine].max()))[0])  # what lies behind it is left over
+        highest = np.maximum.accumulate(numbers[: last + 1])
+        for at in np.flatnonzero(numbers[1 : last + 1] <= highest[:-1]).tolist():
+            self._find(subject, run, units, at + 1, end=int(highest[at]) + 1)
+            return
+        for at in np.flatnonzero(numbers[:last] + counts[:last] > numbers[1 : last + 1]).tolist():
+            if mine[at]:
+                self._find(subject, run, units, at, end=int(numbers[at]))
+                return
+
+    def _find(self, subject: Subject, run: JoinedQueue, units: Units, at: int, end: int) -> None:
+        """One entry stands out of order, or reaches too far: where the queue has come to `end` with its entries."""
+        number, count = int(units["number"][at]), int(units["count"][at])
+        position, size, tag = (int(units[name][at]) for name in ("position", "size", "tag"))
+        entry = QUEUE.index_batch(number=number, count=count, position=position, size=size, tag=tag)
+        outcome = self.joined.replayed(
+            self.joined.state(run, indexed=end, end=end), [*self._behind(units, at, end), entry]
+        )
+        if outcome.departure:
+            run.breach = self.judged.find(name_of(subject), position, outcome.departure)
+
+    def _behind(self, units: Units, at: int, end: int) -> Sequence[Event]:
+        """The message that the entry is about, unless it stands out of order: then no message matters."""
+        number = int(units["number"][at])
+        if number < end:
+            return []
+        count = int(units["number"][at + 1]) - number
+        position, size, tag = (int(units[name][at]) for name in ("position", "size", "tag"))
+        return [QUEUE.append(number=number, count=count, position=position, size=size, tag=tag)]

@@ -1,0 +1,92 @@
+"""What traces say was handed to consumers, held against the whole log."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging import building
+from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Event, replay
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.clients.trace_topics import key_handed
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
+
+DELIVERY = STEPS["delivery"]
+
+
+class Deliveries:
+    """The deliveries that are told of, as far as the segments of a store have been joined."""
+
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
+        self.judged = judged
+        self.options = options
+        self.handed = judged.evidence.handed if judged.evidence else np.zeros((2, 0), np.int64)
+        self.seen = np.zeros(self.handed.shape[1], np.bool_)
+        self.half = np.full(self.handed.shape[1], -1, np.int64)  # where one lies
+
+    def take(self, segment: Segment) -> None:
+        """Join one segment."""
+        if segment.delivered is not None:
+            self.seen[segment.delivered.seen] = True
+            self.half[segment.delivered.halves] = segment.delivered.places
+
+    def finish(self) -> dict[str, int]:
+        """Say what was not there, as far as it can be said; and for the report, how much was handed out."""
+        told = self.handed[1] < self.judged.end
+        missing = told & ~self.seen
+        halves = np.flatnonzero(missing & (self.half >= 0))
+        if self._is_whole():
+            if self.options.only_broker:
+                self._accept(int((told & self.seen).sum()))
+                for at in np.flatnonzero(missing).tolist():
+                    self._tell(at)
+            elif len(halves) and self.options.trace is None:
+                place = int(self.half[halves[0]])
+                self.judged.doubt(
+                    f"consumers were handed {len(halves):,} messages of which this log has a half and nothing that a "
+                    f"consumer can read, such as that at {place:,}: another broker committed them, or consumers saw "
+                    "what was not committed; --only-broker says that there is no other broker"
+                )
+        return {
+            "delivered": int(told.sum()),
+            "readable": int((told & self.seen).sum()),
+            "undecided": len(halves),
+        }
+
+    def _is_whole(self) -> bool:
+        """Whether all that clients ever wrote can be looked for."""
+        return not self.judged.store.start and not self.judged.damage and self.options.topic is None
+
+    def _accept(self, count: int) -> None:
+        """Messages that are there, and were handed out."""
+        of = kernel("delivery", self.options.ignored)
+        events = Events.room(of.spec, 3 * count)
+        events.action[:] = np.tile([of.spec.codes[step] for step in ("open", "append", "hand")], count)
+        replayed = of.replay(
+            np.arange(0, 3 * count + 1, 3), events.action, events.args, building.states(of.spec, count),
+            profile=self.options.profile,
+        )  # fmt: skip
+        accepted: Ints = replayed.covered
+        self.judged.cover("delivery", {step: int(accepted[of.spec.codes[step]]) for step in of.spec.actions})
+
+    def _tell(self, at: int) -> None:
+        """Exact replay of one message that consumers cannot have been handed."""
+        half, witness = int(self.half[at]), int(self.handed[1, at])
+        store = self.judged.store
+        name = file_access.name_of_record(store, half) if half >= 0 else key_handed(store, witness, self.handed[0, at])
+        if self.options.trace is not None and key_of(self.options.trace) != self.handed[0, at]:
+            return
+        events: list[Event] = [DELIVERY.open(start=0)]
+        if half >= 0:
+            events.append(DELIVERY.append(marked=1))
+        events.append(DELIVERY.hand())
+        begin = SPECS["delivery"].initial
+        outcome = replay("delivery", begin, events, profile=self.options.profile, ignored=self.options.ignored)
+        if outcome.departure is not None:
+            position = half if half >= 0 else witness
+            self.judged.tell(name, position, outcome.departure, f"the trace message at {witness} says so")

@@ -1,0 +1,66 @@
+"""The extensions of queues: their files, and what workers refused of the units that entries name."""
+
+from __future__ import annotations
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging.building import STEPS
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Event, replay
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.segments.extensions import BadUnit
+from gapless.traces.sources.rocketmq.segments.tasks import Segment, name_of
+from gapless.traces.sources.rocketmq.store.files import Queue, queue_file_size
+from gapless.traces.sources.rocketmq.store.wanted import wants
+
+EXTENSION = STEPS["extension"]
+
+
+class Extensions:
+    """The extensions of one store's queues."""
+
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+        self.bad: dict[Queue, BadUnit] = {}
+
+    def take(self, segment: Segment) -> None:
+        """Remember the first unit of each queue that was refused."""
+        for bad in segment.units:
+            self.bad.setdefault(bad.queue, bad)
+
+    def finish(self) -> None:
+        """The log's end is known: tell what departs."""
+        self._files()
+        for queue, bad in sorted(self.bad.items()):
+            run = self.judged.queues.get(queue)
+            if run is None or run.departs or bad.position < run.anew_at or bad.position >= self.judged.end:
+                continue
+            if self.store.clean:
+                self._take(queue, bad.event, bad.position, bad.offset)
+            else:
+                self.judged.doubt(
+                    f"an entry of {name_of(queue)} names a unit in consumequeue_ext/ that is not whole: legal after a "
+                    "power loss, for queue and extension are flushed each on its own; damage otherwise"
+                )
+
+    def _files(self) -> None:
+        """The files of every queue that has messages; an empty last one is deleted at the broker's next start."""
+        full = queue_file_size(self.store.extension, self.store.settings.get("mappedFileSizeConsumeQueueExt", ""), 1)
+        for queue, files in sorted(self.store.extension.items()):
+            run = self.judged.queues.get(queue)
+            if not full or not files or run is None or not wants(self.options, *queue):
+                continue
+            for file in files if files[-1].length else files[:-1]:
+                found = EXTENSION.find_file(length=file.length, full=full)
+                if not self._take(queue, found, run.began, file.base):
+                    break
+
+    def _take(self, queue: Queue, event: Event, position: int, offset: int) -> bool:
+        """Take one step, and say whether it was accepted; `offset`: where in the extension it is about."""
+        initial = SPECS["extension"].initial
+        outcome = replay("extension", initial, [event], profile=self.options.profile, ignored=self.options.ignored)
+        self.judged.cover("extension", outcome.covered)
+        if outcome.departure:
+            self.judged.tell(name_of(queue), position, outcome.departure, str(offset))
+        return outcome.departure is None

@@ -1,0 +1,62 @@
+"""A judgement that goes on: all that is known of a log up to some position, as bytes, and taken up again from them.
+
+What is only judged at the end of a log is judged on a copy, so the judgement itself never ends.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, fields
+
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.transactions.terms import terms
+
+BESIDE = frozenset({"store", "evidence", "exported"})  # what a judgement was begun with
+OF_THE_LOG = ("log", "held", "invalid_at")
+OF_TRANSACTIONS = (
+    *("totals", "held", "rows", "limit", "settled", "refused", "passed", "bad_ops", "early_ops"),
+    *("unpassed", "unpassed_ops"),
+)
+
+
+@dataclass(frozen=True)
+class KnownSoFar:
+    """What is known of a log up to the position `reached`."""
+
+    reached: int
+    content: bytes
+
+
+def kept(judge: StoreJudge) -> KnownSoFar:
+    """What a judge knows by now."""
+    judged = {one.name: getattr(judge.judged, one.name) for one in fields(JudgedStore) if one.name not in BESIDE}
+    log = {name: getattr(judge, name) for name in OF_THE_LOG}
+    transactions = {name: getattr(judge.transactions, name) for name in OF_TRANSACTIONS}
+    content = pickle.dumps((judged, log, judge.queues.waiting, transactions), pickle.HIGHEST_PROTOCOL)
+    return KnownSoFar(judge.reached, content)
+
+
+def resume(judge: StoreJudge, before: KnownSoFar) -> None:
+    """Let a judge who has taken nothing yet know what was known before."""
+    judged, log, waiting, transactions = pickle.loads(before.content)  # noqa: S301 - what `kept` wrote
+    for name, value in judged.items():
+        setattr(judge.judged, name, value)
+    for name, value in log.items():
+        setattr(judge, name, value)
+    judge.queues.waiting = waiting
+    for name, value in transactions.items():
+        setattr(judge.transactions, name, value)
+    if judge.store.start > 0:
+        judge.transactions.forget_what_expired(judge.store.start)
+
+
+def renew(judge: StoreJudge, store: StoreDirectory) -> None:
+    """The store as it is now, of which the judge has seen the beginning."""
+    if store.start > judge.store.start:
+        judge.transactions.forget_what_expired(store.start)
+    judge.store = judge.judged.store = judge.queues.store = store
+    judge.last_file = judge.last_file_with_a_record()
+    judge.queues.forget_what_was_read()
+    judge.transactions.terms = terms(store, judge.options, judge.evidence)

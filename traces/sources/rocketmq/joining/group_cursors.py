@@ -1,0 +1,104 @@
+"""Cursors of consumer groups and of delay levels, held against the queues as they were judged.
+
+Where a group has come is its clients' to say, and brokers take it as it comes: a cursor beyond the end is no broker's
+departure, but a hazard, for the group will pass over messages to come. How far delayed messages are delivered is the
+broker's own word. A slave has the cursors of its master, which may be ahead of its log.
+
+Source: docs/rocketmq.md#config, #replicas.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging.building import STEPS
+from gapless.traces.options import Options
+from gapless.traces.problems import shown
+from gapless.traces.replay.exact import replay
+from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
+from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.store.files import FARTHEST
+from gapless.traces.sources.rocketmq.store.group_cursors import LIGHT, GroupCursor, group_cursors, queues_of_topics
+from gapless.traces.sources.rocketmq.store.names import PARKED_TOPIC, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.wanted import wants
+
+CURSOR = STEPS["cursor"]
+NAMED = 5  # queues that one note names
+OWN = (LIGHT, "RMQ_SYS_", "rmq_sys_", SCHEDULE_TOPIC, PARKED_TOPIC)  # begin topics that a broker need not write down
+
+
+class JudgedCursors:
+    """The cursors of one store."""
+
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+
+    def finish(self) -> None:
+        """The ends of all queues are known: judge every cursor in one of them."""
+        if self.store.live or self.store.limit != FARTHEST:
+            return
+        for cursor in group_cursors(self.store, self.judged.notes):
+            if wants(self.options, cursor.topic, cursor.queue):
+                self._judge(cursor)
+        if self.options.topic is None and self.options.trace is None:
+            self._topics()
+
+    def _topics(self) -> None:
+        """Queues that no consumer is sent to: of topics that are not known, or behind the last queue of theirs."""
+        known = queues_of_topics(self.store)
+        beyond, unknown = [], []
+        for (topic, queue), run in sorted(self.judged.queues.items()):
+            there = run.indexed > run.first and self.store.queues.get((topic, queue))
+            if not known or not there or topic.startswith(OWN):
+                continue
+            if topic not in known:
+                unknown.append(name_of((topic, queue)))
+            elif queue >= known[topic] > 0:
+                beyond.append(name_of((topic, queue)))
+        for some, why in (
+            (unknown, "of a topic that config/ does not know: it was deleted, or the file is an older one"),
+            (beyond, "behind the last one of its topic: nobody is sent there any more"),
+        ):
+            if some:
+                listed = ", ".join(map(shown, some[:NAMED])) + ", …" * (len(some) > NAMED)
+                count = plural(len(some), "queue with messages lies", "queues with messages lie")
+                self.judged.note(f"{count} {why} ({listed})")
+
+    @property
+    def _is_master(self) -> bool:
+        """Whether the settings say that all cursors were saved by this broker."""
+        follows = self.store.settings.get("brokerRole", "").strip().upper() == "SLAVE"
+        controlled = self.store.setting("enableControllerMode") or Path(self.store.path, "epochFileCheckpoint").exists()
+        return bool(self.store.settings) and not follows and not controlled
+
+    def _judge(self, cursor: GroupCursor) -> None:
+        """One cursor; of a queue without a message in the log, nobody knows where it ends."""
+        run = self.judged.queues.get((cursor.topic, cursor.queue))
+        if run is None or run.departs:
+            return
+        step = CURSOR.save if cursor.group else CURSOR.deliver
+        events = [CURSOR.open(end=run.end), step(to=cursor.to)]
+        initial = SPECS["cursor"].initial
+        outcome = replay("cursor", initial, events, profile=self.options.profile, ignored=self.options.ignored)
+        self.judged.cover("cursor", outcome.covered)
+        if outcome.departure is None:
+            return
+        detail = f"{cursor.file}+{cursor.at}"
+        if not self._is_master:
+            self.judged.note(
+                f"{cursor.name} is {cursor.to:,}, and the queue ends at {run.end:,} ({cursor.file}): legal on a slave; "
+                "elsewhere messages to come are passed over"
+            )
+        elif cursor.group:
+            self.judged.cursor_hazards.append(Breach(cursor.name, run.last, outcome.departure, detail))
+        elif self.store.clean:
+            self.judged.tell(cursor.name, run.last, outcome.departure, detail)
+        else:
+            self.judged.doubt(
+                f"{cursor.name} is {cursor.to:,}, and the queue ends at {run.end:,} ({cursor.file}): legal after a "
+                "power loss, which took the end of the log; damage otherwise"
+            )

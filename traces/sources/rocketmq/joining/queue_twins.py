@@ -1,0 +1,84 @@
+"""Queues that a broker writes twice, to files and to a database: what the database holds is what the files hold.
+
+The files' entries were held against their messages. What the database has in their place is compared with them, number
+by number; one that differs is told as the step that it is, an entry of a message. Where the database has none, the
+broker may have been set to write files alone for a time: that accuses nobody.
+
+Source: docs/rocketmq.md#written-twice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gapless.traces.judging.building import STEPS
+from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, QueueFile, read_exactly
+from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
+
+QUEUE = STEPS["queue"]
+AT_ONCE = 1 << 16  # entries that are compared
+NAMED = 5  # queues that one reason names
+
+
+class TwinQueues:
+    """The queues of a database beside files of the same."""
+
+    def __init__(self, judged: JudgedStore, joined: JoinedQueues, database: QueueDatabase) -> None:
+        self.judged = judged
+        self.joined = joined
+        self.database = database
+        self.missing: list[str] = []
+        self.compared = 0
+
+    def hold(self) -> None:
+        """Hold every queue that is still judged against what the database has of it."""
+        for subject, run in sorted(self.judged.queues.items()):
+            if not run.ended and not run.batches and self.judged.store.queues.get(subject):
+                self._hold(subject, run)
+        name = self.database.folder
+        self.judged.note(f"{self.compared:,} entries in {name}/, a RocksDB database, are those in the files")
+        if self.missing:
+            some = ", ".join(self.missing[:NAMED]) + ", …" * (len(self.missing) > NAMED)
+            self.judged.doubt(
+                f"the database in {name}/ lacks entries between others ({some}), which the files have: legal if the "
+                "broker was set to write files alone for a time, damage otherwise"
+            )
+
+    def _hold(self, subject: Subject, run: JoinedQueue) -> None:
+        """One queue: its entries that were judged, as far as the database has them."""
+        first, behind = max(run.first, run.blank), -1
+        for file in self.database.queues.get(subject, ()):
+            low, high = max(file.base // ENTRY, first), min((file.base + file.length) // ENTRY, run.indexed)
+            if low >= high:
+                continue
+            if 0 <= behind < low:
+                self.missing.append(f"{name_of(subject)} from {behind:,} on")
+            behind = high
+            for begin in range(low, high, AT_ONCE):
+                if not self._same(subject, run, file, begin, min(begin + AT_ONCE, high)):
+                    return
+
+    def _same(self, subject: Subject, run: JoinedQueue, file: QueueFile, low: int, high: int) -> bool:
+        """Whether the entries from number `low` to `high` are the same in both; the first that is not departs."""
+        ours, theirs = np.zeros((2, (high - low) * ENTRY), np.uint8)
+        file_access.read_entries(self.judged.store, *subject, low, ours.data)
+        opened = LogFile(self.database.copy, file.base, file.length, file.at)
+        read_exactly(opened, low * ENTRY - file.base, theirs.data)
+        (other,) = np.nonzero((ours.reshape(-1, ENTRY) != theirs.reshape(-1, ENTRY)).any(axis=1))
+        self.compared += int(other[0]) if len(other) else high - low
+        if not len(other):
+            return True
+        number = low + int(other[0])
+        (message,), (entry,) = (data.view(SLOT)[other[:1]].tolist() for data in (ours, theirs))
+        events = [
+            QUEUE.append(number=number, count=1, position=message[0], size=message[1], tag=message[2]),
+            QUEUE.index(number=number, position=entry[0], size=entry[1], tag=entry[2]),
+        ]
+        outcome = self.joined.replayed(self.joined.state(run, indexed=number, end=number), events)
+        if outcome.departure:
+            run.breach = self.judged.find(name_of(subject), message[0], outcome.departure, database=self.database)
+        return False

@@ -1,0 +1,192 @@
+"""Two logs, compared byte for byte as far as both reach."""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.traces.problems import shown
+from gapless.traces.sources.rocketmq.replicas.side import Side
+from gapless.traces.sources.rocketmq.replicas.values import Parting, RecordThere
+from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split, SplitReader
+from gapless.traces.sources.rocketmq.store import records, scan
+from gapless.traces.sources.rocketmq.store.bytes import Bytes
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindow, header_at
+from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
+
+BLOCK = 4 << 20  # bytes of either log that are held at once
+
+
+class Compared(NamedTuple):
+    """What comparing two logs came to."""
+
+    low: int
+    high: int
+    fork: Parting | None
+    missing: int  # bytes in between of which one has no file
+    blanks: int  # blanks that differ behind their first eight bytes, which nobody reads
+
+
+def compare_logs(one: Side, other: Side, block: int = BLOCK) -> Compared:
+    """Compare all that lies in both logs. Raises Unreadable where a file changes meanwhile."""
+    low, high = max(one.start, other.start), min(one.end, other.end)
+    stores = one.store, other.store
+    edges = sorted({edge for store in stores for file in store.files for edge in (file.base, file.base + file.length)})
+    first = last = -1
+    apart = blanks = missing = 0
+    at = low
+    while at < high:
+        following = bisect_right(edges, at)
+        stop = min(at + block, high, *edges[following : following + 1])  # so that it lies in one file of each
+        mine, theirs = (_read(store, at, stop) for store in stores)
+        if mine is None or theirs is None:
+            missing += stop - at
+        elif not np.array_equal(mine, theirs):
+            places = np.flatnonzero(mine != theirs)
+            if first < 0 and _is_in_the_rest_of_a_blank(one, other, at + int(places[0])):
+                blanks += 1
+            else:
+                first, last = first if first >= 0 else at + int(places[0]), at + int(places[-1])
+                apart += len(places)
+        at = stop
+    return Compared(
+        low, max(low, high), _fork(one, other, first, last, apart, high) if first >= 0 else None, missing, blanks
+    )
+
+
+def _file_at(store: StoreDirectory, position: int) -> LogFile | None:
+    return next((file for file in store.files if file.base <= position < file.base + file.length), None)
+
+
+def _read(store: StoreDirectory, low: int, high: int) -> Bytes | None:
+    """The bytes of a stretch, or None where there is no file."""
+    file = _file_at(store, low)
+    if file is None:
+        return None
+    data = np.empty(high - low, np.uint8)
+    read_exactly(file, low - file.base, data.data)
+    return data
+
+
+def _is_in_the_rest_of_a_blank(one: Side, other: Side, position: int) -> bool:
+    """Whether a byte lies behind the first eight of a blank, in both: nobody reads it, nor what follows in its file.
+
+    Source: docs/rocketmq.md#blank.
+    """
+    at = max(_record_start(one.store, position), _record_start(other.store, position))
+    for file in (_file_at(one.store, at), _file_at(other.store, at)):
+        if file is None:
+            return False
+        header = header_at(file, at - file.base)
+        if header.magic != records.MAGIC_BLANK or header.size != file.base + file.length - at:
+            return False
+    return position >= at + records.BLANK
+
+
+# -- the record that differs ---------------------------------------------------------------------------------------
+
+
+def _record_start(store: StoreDirectory, position: int) -> int:
+    """Where the record or the blank begins that `position` lies in, as the scan reads this log."""
+    file = _file_at(store, position)
+    if file is None:
+        return -1
+    offset = position - file.base
+    low = offset - offset % SPLIT
+    found = -1
+    while found < 0 and low >= 0:
+        split = Split(file, low, min(low + SPLIT, file.length), exact=low == 0)
+        for columns, begin, end, *_ in SplitReader(store, split).segments():
+            starts = columns.log[scan.POSITION]
+            before = int(starts.searchsorted(position, side="right")) - 1
+            candidates = [at for at in (begin, end, int(starts[before]) if before >= 0 else -1) if at <= position]
+            found = max([found, *candidates])
+        low -= SPLIT
+    return found if found >= 0 else file.base
+
+
+def _fork(one: Side, other: Side, byte: int, last: int, apart: int, high: int) -> Parting:
+    """The first record that differs, told."""
+    at = max(_record_start(one.store, byte), _record_start(other.store, byte))
+    ending = min(
+        _record_start(side.store, high - 1) for side in (one, other)
+    )  # logs that forked may end in the same byte
+    there = [_There.of(side, at) for side in (one, other)]
+    return Parting(
+        position=at,
+        byte=byte,
+        differs=_differing(there[0].data, there[1].data),
+        there=[read.told for read in there],
+        bytes_apart=apart,
+        last=last,
+        again=last + 1 if last < ending else None,
+    )
+
+
+class _There(NamedTuple):
+    """What one log has at a place: for a reader, and in bytes."""
+
+    told: RecordThere
+    data: bytes  # no more than one record
+
+    @classmethod
+    def of(cls, side: Side, position: int) -> _There:
+        """Read it."""
+        file = _file_at(side.store, position)
+        name, offset = side.store.log_file_at(position)
+        if file is None:
+            return cls(RecordThere(role=side.role, file=name, offset=offset, what="no file"), b"")
+        header = header_at(file, offset)
+        whole = records.SMALLEST <= header.size <= min(LARGEST, file.length - offset)
+        window = FileWindow(file)
+        window.read(offset, offset + (header.size if whole else records.HEADER))
+        data = window.data.tobytes()
+        record = records.plain(data) if header.known and whole else None
+        if record is None:
+            what = "a blank" if header.magic == records.MAGIC_BLANK else "no record"
+            return cls(RecordThere(role=side.role, file=name, offset=offset, what=what), data)
+        told = RecordThere(
+            role=side.role,
+            file=name,
+            offset=offset,
+            what="a record",
+            topic=shown(record.topic),
+            queue=record.queue,
+            number=record.number,
+            key=shown(record.properties[UNIQ_KEY]) if UNIQ_KEY in record.properties else None,
+            intact=zlib.crc32(record.body) & 0x7FFFFFFF == int.from_bytes(data[8:12], "big"),
+        )
+        return cls(told, data)
+
+
+FIELDS = (("size", 4), ("magic number", 4), ("checksum of the body", 4), ("queue", 4), ("flag", 4), ("number", 8))
+"""The first fields of a record, with their bytes (docs/rocketmq.md#record)."""
+
+
+def fields(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """The fields of the record that begins `data`, with their names; of a torn one, those that are there."""
+    rest, flags = data, int.from_bytes(data[36:40], "big")
+    born, stored = (20 if flags & bit else 8 for bit in (records.SYS_BORN_V6, records.SYS_STORE_V6))
+    v2 = data[4:8] == records.MAGIC_V2.to_bytes(4, "big")
+    plain = (
+        *(*FIELDS, ("position", 8), ("system flags", 4), ("time of birth", 8), ("host of birth", born)),
+        *(("store time", 8), ("host of the store", stored), ("reconsume times", 4), ("half", 8)),
+    )
+    for name, size in plain:
+        yield name, rest[:size]
+        rest = rest[size:]
+    for name, width in (("body", 4), ("topic", 2 if v2 else 1), ("properties", 2)):
+        size = width + int.from_bytes(rest[:width], "big")
+        yield name, rest[:size]
+        rest = rest[size:]
+
+
+def _differing(one: bytes, other: bytes) -> list[str]:
+    """The names of the fields in which two records differ, in the order in which they lie."""
+    return [name for (name, mine), (_, theirs) in zip(fields(one), fields(other), strict=True) if mine != theirs]

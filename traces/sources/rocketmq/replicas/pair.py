@@ -1,0 +1,89 @@
+"""A slave beside its master: logs, queues and epochs, and what they come to."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gapless.traces.report.values import VerdictName
+from gapless.traces.report.wording import plural, some
+from gapless.traces.sources.rocketmq.replicas.epochs import compare_epochs
+from gapless.traces.sources.rocketmq.replicas.logs import Compared, compare_logs
+from gapless.traces.sources.rocketmq.replicas.queues import ComparedQueues, compare_queues
+from gapless.traces.sources.rocketmq.replicas.side import Side
+from gapless.traces.sources.rocketmq.replicas.values import PairRow
+
+
+class _Epochs(NamedTuple):
+    told: str
+    undecided: str
+    at: int | None  # from here on logs may differ lawfully
+
+
+def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
+    """Hold a slave against its master. Raises Unreadable."""
+    logs = compare_logs(master, slave)
+    epochs = _Epochs(*compare_epochs(master, slave))
+    forked = logs.fork is not None and logs.fork.again is None
+    queues = _queues_up_to(logs.fork.position if logs.fork and forked else logs.high, master, slave)
+    reasons = [epochs.undecided] if epochs.undecided else []
+    lawful = logs.fork is not None and epochs.at is not None and logs.fork.position >= epochs.at
+    if logs.low >= logs.high:
+        reasons.append(
+            f"nothing in common to compare: the master's log reaches from {master.start:,} to {master.end:,}, the "
+            f"slave's from {slave.start:,} to {slave.end:,}"
+        )
+    reasons += [
+        f"queues were not compared: of the {side.role}, {side.store.no_queues}"
+        for side in (master, slave)
+        if side.store.no_queues
+    ]
+    reasons += [
+        f"the {side.role}'s log goes on in {side.store.goes_on} behind {side.end:,}: that was not compared"
+        for side in (master, slave)
+        if side.store.goes_on
+    ]
+    verdict: VerdictName = "inconclusive" if reasons else "conforms"
+    if (logs.fork is not None and not lawful) or queues.apart:
+        verdict = "departs"
+    return PairRow(
+        slave=name,
+        verdict=verdict,
+        low=logs.low,
+        high=logs.high,
+        fork=logs.fork,
+        queues=queues.queues,
+        entries=queues.entries,
+        apart=queues.apart,
+        epochs=epochs.told,
+        reasons=reasons,
+        notes=_notes(master, slave, logs, queues),
+    )
+
+
+def _queues_up_to(high: int, master: Side, slave: Side) -> ComparedQueues:
+    """Queues are compared as far as the logs agree: behind a fork, each has the entries of its own messages."""
+    return compare_queues(master._replace(end=min(high, master.end)), slave._replace(end=min(high, slave.end)))
+
+
+def _notes(master: Side, slave: Side, logs: Compared, queues: ComparedQueues) -> list[str]:
+    """What is lawful, and good to know."""
+    told = []
+    if slave.end > master.end:
+        told.append(
+            f"the slave's log is {plural(slave.end - master.end, 'byte')} longer: it was copied later, or the master "
+            "lost what it had sent"
+        )
+    if logs.missing:
+        told.append(f"{plural(logs.missing, 'byte')} in between were not compared: one of both has no file there")
+    if logs.blanks:
+        told.append(f"{plural(logs.blanks, 'blank')} at the end of files differ in bytes that nobody reads")
+    sizes = master.store.file_size, slave.store.file_size
+    if sizes[0] != sizes[1]:
+        told.append(f"log files have {sizes[0]:,} bytes at the master, {sizes[1]:,} at the slave")
+    if batched := sorted({*master.store.batched, *slave.store.batched}):
+        named = some([f"{topic}/{queue}" for topic, queue in batched])
+        told.append(f"{plural(len(batched), 'batch queue')} not compared: {named}")
+    for side, names in zip((master, slave), queues.only, strict=True):
+        if names and not any(other.store.no_queues for other in (master, slave)):
+            told.append(f"{plural(len(names), 'queue')} at the {side.role} alone: {some(names)}")
+    return told

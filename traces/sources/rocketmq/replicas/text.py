@@ -1,0 +1,108 @@
+"""A comparison as lines of text; the verdict is the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gapless.traces.report.values import Finding
+from gapless.traces.report.wording import duration, plural, size
+from gapless.traces.sources.rocketmq.replicas.values import (
+    Comparison,
+    EntryApart,
+    EntryThere,
+    PairRow,
+    Parting,
+    RecordThere,
+    ReplicaRow,
+)
+
+CLOSING = {
+    "conforms": "agree",
+    "departs": "departs",
+    "unreadable": "unreadable",
+    "inconclusive": "inconclusive",
+}
+AGREES = {"conforms": "agrees"}
+MANY = 20  # queues that are told one by one
+
+
+def lines(told: Comparison) -> Iterator[str]:
+    """The comparison, line by line."""
+    for row in told.replicas:
+        yield from _replica(row)
+    for pair in told.pairs:
+        yield ""
+        yield from _pair(pair, told.replicas[0].path)
+    yield ""
+    if told.interrupted:
+        yield f"interrupted after {duration(told.seconds)}"
+    else:
+        what = f"{plural(len(told.replicas), 'replica')} in {duration(told.seconds)}"
+        yield f"{CLOSING[told.verdict]}: {what}"
+
+
+def _replica(row: ReplicaRow) -> Iterator[str]:
+    reach = f"log {row.start:,} to {row.end:,}, " if row.end else ""
+    left = {True: "clean, ", False: "unclean, ", None: ""}[None if row.live else row.clean]
+    yield f"{row.role} {row.path}: {reach}{'running, ' if row.live else left}alone: {row.verdict}"
+    yield from (f"  {reason}" for reason in row.reasons)
+    for finding in row.findings:
+        yield from _finding(finding)
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    kind = "hazard: " if finding.severity == "hazard" else ""
+    yield f"  {kind}{finding.message}"
+    yield f"    {finding.where.file}+{finding.where.offset} ({finding.rule})"
+    causes = [line for line in finding.story if line.startswith("The topic was deleted")]
+    again = [line for line in finding.story if line.startswith("Again: ")]
+    yield from (f"    {line}" for line in causes + again)
+
+
+def _pair(pair: PairRow, master: str) -> Iterator[str]:
+    yield f"{pair.slave} beside {master}: {AGREES.get(pair.verdict, pair.verdict)}"
+    if pair.high > pair.low:
+        alike = pair.fork.position if pair.fork else pair.high
+        yield f"  logs: alike from {pair.low:,} to {alike:,} ({size(alike - pair.low)})"
+        yield f"  queues: {plural(pair.queues, 'queue')} and {plural(pair.entries, 'entry', 'entries')} compared"
+    if pair.epochs:
+        yield f"  {pair.epochs}"
+    if pair.fork:
+        yield from _fork(pair.fork, pair.high)
+    for apart in pair.apart[:MANY]:
+        yield from _apart(apart)
+    if len(pair.apart) > MANY:
+        yield f"  … and {plural(len(pair.apart) - MANY, 'queue')} more"
+    yield from (f"  not decided: {reason}" for reason in pair.reasons)
+    yield from (f"  note: {note}" for note in pair.notes)
+
+
+def _fork(fork: Parting, high: int) -> Iterator[str]:
+    yield f"  the logs part at {fork.position:,}: the first byte that differs is {fork.byte:,}"
+    for there in fork.there:
+        yield f"    {there.role:6} {there.file}+{there.offset}: {_record(there)}"
+    yield f"    differs: {', '.join(fork.differs) or 'nothing that is a field of a record'}"
+    again = f"alike again from {fork.again:,} to {high:,}" if fork.again else "up to the end of what both hold"
+    yield f"    {plural(fork.bytes_apart, 'byte')} of {fork.last + 1 - fork.position:,} not the same; {again}"
+    yield "    expected: the same bytes at the same position of both, as far as both logs reach"
+
+
+def _record(there: RecordThere) -> str:
+    if there.topic is None:
+        return there.what
+    key = f", key {there.key}" if there.key else ""
+    broken = "" if there.intact else "; its body has not the checksum that its header names"
+    return f"{there.topic}/{there.queue} number {there.number}{key}{broken}"
+
+
+def _apart(apart: EntryApart) -> Iterator[str]:
+    more = f", and {apart.count - 1:,} behind it" if apart.count > 1 else ""
+    yield f"  queue {apart.queue} differs in entry {apart.number}{more}"
+    for entry in apart.entries:
+        yield f"    {entry.role:6} {entry.file}+{entry.offset}: {_entry(entry)}"
+    yield f"    {apart.why}"
+
+
+def _entry(entry: EntryThere) -> str:
+    wrong = "" if entry.right else ", which is not its message"
+    return f"position {entry.position:,}, size {entry.size}, tag code {entry.tag}{wrong}"

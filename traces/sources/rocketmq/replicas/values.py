@@ -1,0 +1,114 @@
+"""What a comparison of replicas says: one verdict, and for each slave where it parts from its master.
+
+These models are the `--json` output of `gapless compare`; `schema` is raised when a key changes its meaning or goes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from gapless.traces.report.values import EXIT_CODES, INTERRUPTED, Finding, Model, VerdictName
+
+Role = Literal["master", "slave"]
+
+
+class RecordThere(Model):
+    """What lies in one replica where its log parts from the other's."""
+
+    role: Role
+    file: str = Field(description="relative to the store")
+    offset: int = Field(description="of the record, in bytes from the file's start")
+    what: str = Field(description="a record, a blank, or neither")
+    topic: str | None = None
+    queue: int | None = None
+    number: int | None = None
+    key: str | None = None
+    intact: bool | None = Field(default=None, description="whether the body has the checksum that its header names")
+
+
+class Parting(Model):
+    """The first place where two logs differ before both of their ends."""
+
+    position: int = Field(description="log position of the record that differs")
+    byte: int = Field(description="log position of the first byte that differs")
+    differs: list[str] = Field(description="the fields that differ")
+    there: list[RecordThere] = Field(description="what the master has there, and what the slave has")
+    bytes_apart: int = Field(description="how many bytes differ from here to the end of what was compared")
+    last: int = Field(description="log position of the last byte that differs")
+    again: int | None = Field(description="from here on they are alike again: damage, and no fork for good")
+
+
+class EntryThere(Model):
+    """One entry of a consume queue, in one replica."""
+
+    role: Role
+    file: str = Field(description="relative to the store")
+    offset: int
+    position: int
+    size: int
+    tag: int
+    right: bool = Field(description="whether it points at the message of its number")
+
+
+class EntryApart(Model):
+    """The first entry in which a queue differs between two replicas, and how many more do."""
+
+    queue: str
+    number: int
+    entries: list[EntryThere]
+    why: str
+    count: int
+
+
+class ReplicaRow(Model):
+    """One replica, as a check of it alone says."""
+
+    role: Role
+    path: str
+    start: int = 0
+    end: int = Field(default=0, description="exclusive end of its log, as the check found it")
+    clean: bool | None = None
+    live: bool = False
+    verdict: VerdictName = Field(description="of the check of it alone")
+    reasons: list[str] = Field(default=[], description="why it is unreadable or inconclusive")
+    findings: list[Finding] = Field(default=[], description="violations and hazards of it alone")
+
+
+class PairRow(Model):
+    """A slave beside its master."""
+
+    slave: str
+    verdict: VerdictName
+    low: int = Field(default=0, description="log position from which on bytes were compared")
+    high: int = Field(default=0, description="exclusive end of what was compared")
+    fork: Parting | None = None
+    queues: int = Field(default=0, description="queues that both have")
+    entries: int = Field(default=0, description="entries that were compared")
+    apart: list[EntryApart] = Field(default=[], description="queues that differ")
+    epochs: str = Field(default="", description="what the epoch files of both say, if there are any")
+    reasons: list[str] = Field(default=[], description="why something could not be decided")
+    notes: list[str] = Field(default=[], description="what is lawful, and good to know")
+
+
+class Comparison(Model):
+    """The whole answer of `gapless compare`."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    verdict: VerdictName
+    replicas: list[ReplicaRow] = Field(description="the master first")
+    pairs: list[PairRow]
+    seconds: float
+    interrupted: bool = False
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    @property
+    def exit_code(self) -> int:
+        """0 they agree, 1 they do not, 2 unreadable, 3 inconclusive; 130 interrupted."""
+        return INTERRUPTED if self.interrupted else EXIT_CODES[self.verdict]
+
+    def as_json(self) -> str:
+        """The comparison as `--json` writes it."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"

@@ -1,0 +1,85 @@
+"""Records, their keys and the items of the hash index that point to them, gone through side by side."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.native import native, njit
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, RECORD, UNSURE
+
+Bits = npt.NDArray[np.int8]
+
+# Rows of what is matched: where an item points, its hash and time, since when that counts, its file and number.
+POSITION, POINTS_BY, SECONDS, SINCE, FILE, ITEM, ITEM_ROWS = range(7)
+OWNED, TIMELY = 1, 2  # bits of what is found out about an item
+LONGEST = 2**31 - 1  # seconds, the most that an item holds
+
+
+def load_kernels() -> None:
+    """Compile the kernel below, or load it, by running it on nothing."""
+    nothing = np.zeros(0, np.int64)
+    none: Bits = np.zeros(0, np.int8)
+    match(nothing, nothing, np.zeros((KEY_ROWS, 0), np.int64), np.zeros((ITEM_ROWS, 0), np.int64), none, none)
+
+
+@native(lambda positions, *_: len(positions), arrays=True)
+def match(positions: Ints, times: Ints, keys: Ints, items: Ints, found: Bits, bits: Bits) -> None:
+    """Go through records, their keys, and the items that point to them, all in the order of the log.
+
+    `found`: of each key, whether an item has its hash · `bits`: of each item, `OWNED` and `TIMELY`, or none of both
+    where it points at no record.
+    """
+    i, k = 0, 0
+    for r in range(len(positions)):
+        while i < items.shape[1] and items[POSITION, i] < positions[r]:
+            i += 1
+        first, begin = i, k
+        while i < items.shape[1] and items[POSITION, i] == positions[r]:
+            i += 1
+        unsure = False
+        while k < keys.shape[1] and keys[RECORD, k] == r:
+            unsure = unsure or keys[KIND, k] == UNSURE
+            k += 1
+        if first == i:
+            continue
+        if (i - first) * (k - begin) > 1024:
+            _match_many(keys, items, found, bits, begin, k, first, i)
+        else:
+            for x in range(begin, k):
+                for j in range(first, i):
+                    if items[POINTS_BY, j] == keys[HASH, x]:
+                        found[x] = 1
+                        bits[j] |= OWNED
+        for j in range(first, i):
+            if unsure:
+                bits[j] |= OWNED
+            if _is_timely(times[r], items, j):
+                bits[j] |= TIMELY
+
+
+@njit(inline="always")
+def _is_timely(time: int, items: Ints, j: int) -> bool:
+    """Whether an item has the time of its record. That of a file's first item counts since the file before it ended."""
+    seconds = items[SECONDS, j]
+    if items[ITEM, j] == 1:
+        return bool(seconds >= 0)
+    since = items[SINCE, j]
+    passed = (time - since) // 1000 if since > 0 and time > since else np.int64(0)
+    return bool(seconds == min(passed, np.int64(LONGEST)))
+
+
+@numba.njit
+def _match_many(keys: Ints, items: Ints, found: Bits, bits: Bits, begin: int, k: int, first: int, i: int) -> None:
+    """The same for one record with very many keys: by sorting."""
+    of_keys, of_items = np.sort(keys[HASH, begin:k]), np.sort(items[POINTS_BY, first:i])
+    for x in range(begin, k):
+        at = np.searchsorted(of_items, keys[HASH, x])
+        if at < len(of_items) and of_items[at] == keys[HASH, x]:
+            found[x] = 1
+    for j in range(first, i):
+        at = np.searchsorted(of_keys, items[POINTS_BY, j])
+        if at < len(of_keys) and of_keys[at] == items[POINTS_BY, j]:
+            bits[j] |= OWNED

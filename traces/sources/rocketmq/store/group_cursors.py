@@ -1,0 +1,149 @@
+"""Cursors that a broker wrote down: of consumer groups, of delay levels, in JSON or in RocksDB; and its topics.
+
+Source: docs/rocketmq.md#config.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gapless.traces.problems import Unreadable
+from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, CURSOR_FILES, StoreDirectory
+from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.settings import quoted, read_json_or_older
+
+LIGHT = "%LMQ%"  # cursors in light queues are not those of groups
+LEVELS = "delayOffset.json"
+DATABASE, TOPICS = "consumerOffsets", "topics"
+
+
+@dataclass(frozen=True)
+class GroupCursor:
+    """A cursor. `group` is empty for a delay level · `file`, `at`: where it stands, and where in that file."""
+
+    topic: str
+    queue: int
+    group: str
+    to: int
+    file: str
+    at: int
+
+    @property
+    def name(self) -> str:
+        """Its name as a trace."""
+        return f"{self.topic}/{self.queue}@{self.group or 'delivery'}"
+
+
+def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCursor]:
+    """All cursors of consumer groups, but for the check service's, and of delay levels."""
+    folder = Path(store.path, "config")
+    elsewhere = _mapped(folder)
+    for found in (*_of_files(folder, notes), *_of_database(folder, notes), *_of_levels(folder, notes)):
+        if found.group != CHECK_GROUP and not found.topic.startswith(LIGHT) and found.topic not in elsewhere:
+            yield found
+
+
+def queues_of_topics(store: StoreDirectory) -> dict[str, int]:
+    """How many queues each topic has, to write to or to read from; nothing where that is not known."""
+    folder, found = Path(store.path, "config"), {}
+    try:
+        if (folder / TOPICS / "CURRENT").is_file():
+            values = [json.loads(value) for key, value in _values(folder / TOPICS) if value.startswith(b"{")]
+            topics = {str(one.get("topicName")): one for one in values if isinstance(one, dict) and "topicName" in one}
+        else:
+            table = read_json_or_older(folder / "topics.json", [])[0].get("topicConfigTable")
+            topics = table if isinstance(table, dict) else {}
+    except (Unreadable, ValueError):
+        return {}
+    for topic, said in topics.items():
+        if isinstance(said, dict):
+            counts = [said.get(name) for name in ("readQueueNums", "writeQueueNums")]
+            found[topic] = max((count for count in counts if isinstance(count, int)), default=0)
+    return found
+
+
+def _of_files(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
+    for name in CURSOR_FILES:
+        if not (folder / name).is_file():
+            continue
+        content, older = read_json_or_older(folder / name, notes)
+        path = f"config/{name}{'.bak' * older}"
+        text = (folder.parent / path).read_bytes()
+        for key, queues in _table(content).items():
+            yield from _cursors(key, queues, path, max(text.find(json.dumps(key, ensure_ascii=False).encode()), 0))
+
+
+def _of_levels(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
+    """The delay levels: level 1 waits in queue 0 of the schedule topic, and so on."""
+    if (folder / LEVELS).is_file():
+        try:
+            content, older = read_json_or_older(folder / LEVELS, notes)
+        except Unreadable:  # it was told of where the store was opened
+            return
+        path = f"config/{LEVELS}{'.bak' * older}"
+        at = max((folder.parent / path).read_bytes().find(b'"offsetTable"'), 0)
+        for level, to in _numbers(_table(content)):
+            if level > 0:
+                yield GroupCursor(SCHEDULE_TOPIC, level - 1, "", to, path, at)
+
+
+def _of_database(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
+    """The cursors in `config/consumerOffsets/`, a RocksDB database: topics and groups, each with its queues as JSON."""
+    if not (folder / DATABASE / "CURRENT").is_file():
+        return
+    try:
+        values = _values(folder / DATABASE)
+    except Unreadable as broken:
+        notes.append(f"{broken}: cursors of consumer groups are not judged")
+        return
+    for key, value in values:
+        try:
+            content = json.loads(quoted(value.decode()))
+        except ValueError:
+            continue  # the table's version, and what else is no cursor
+        if isinstance(content, dict) and b"@" in key:
+            queues = content.get("offsetTable")
+            yield from _cursors(key.decode(errors="replace"), queues, f"config/{DATABASE}/RocksDB", 0)
+
+
+def _values(database: Path) -> list[tuple[bytes, bytes]]:
+    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
+
+    room = Path(tempfile.mkdtemp(prefix="gapless-config-"))
+    try:
+        return rocksdb.pairs(database, room / "database")
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+
+
+def _cursors(key: str, queues: object, file: str, at: int) -> Iterator[GroupCursor]:
+    topic, _, group = key.partition("@")
+    if isinstance(queues, dict) and topic and group:
+        for queue, to in _numbers(queues):
+            yield GroupCursor(topic, queue, group, to, file, at)
+
+
+def _numbers(table: dict[str, object]) -> Iterator[tuple[int, int]]:
+    for key, value in table.items():
+        if key.lstrip("-").isdecimal() and isinstance(value, int) and abs(value) < 2**62:
+            yield int(key), value
+
+
+def _table(content: dict[str, object]) -> dict[str, object]:
+    table = content.get("offsetTable")
+    return table if isinstance(table, dict) else {}
+
+
+def _mapped(folder: Path) -> frozenset[str]:
+    """Topics whose queues are mapped to those of other brokers: their cursors do not count numbers of a queue here."""
+    try:
+        content, _ = read_json_or_older(folder / "topicQueueMapping.json", [])
+    except Unreadable:
+        return frozenset()
+    table = content.get("topicQueueMappingInfoMap")
+    return frozenset(table) if isinstance(table, dict) else frozenset()

@@ -1,0 +1,205 @@
+"""The files of the hash index: which there are, how each is laid out, and where in the log its items point.
+
+A file is a header, a table of slots, and items; nothing in it says how many slots there are
+(docs/rocketmq.md#index). Settings do, or a length that is that of the defaults. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.sources.rocketmq.store import records
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.settings import number_set
+
+FOLDER = "index"
+HEADER = np.dtype(
+    [("begin", ">i8"), ("end", ">i8"), ("first", ">i8"), ("last", ">i8"), ("used", ">i4"), ("items", ">i4")]
+)
+ITEM = np.dtype([("hash", ">i4"), ("position", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
+SLOT_WIDTH = 4  # bytes of a slot: the number of its newest item
+DEFAULT_SLOTS, DEFAULT_ITEMS = 5_000_000, 20_000_000  # maxHashSlotNum, maxIndexNum
+AT_ONCE = 1 << 18  # items that are read at once
+NAME = re.compile(r"\d{17}")  # yyyyMMddHHmmssSSS
+
+Items = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True, eq=False)
+class IndexFile:
+    """One file of the hash index.
+
+    `items`: exclusive end of its items · `lows`, `highs`: least and greatest position in each stretch of `AT_ONCE`
+    items · `began`, `ended`: store times in ms of the records of the first and the last item, as the log has them, or
+    as the header has them where the log does not.
+    """
+
+    path: str
+    slots: int
+    items: int
+    header: tuple[int, int, int, int, int, int]  # begin and end in ms, first and last position, slots in use, items
+    lows: Ints
+    highs: Ints
+    began: int
+    ended: int
+
+    @property
+    def name(self) -> str:
+        """Its name as a trace: relative to the store."""
+        return f"{FOLDER}/{Path(self.path).name}"
+
+    def slot_at(self, slot: int) -> int:
+        """Where in the file a slot lies."""
+        return HEADER.itemsize + slot * SLOT_WIDTH
+
+    def item_at(self, item: int) -> int:
+        """Where in the file an item lies."""
+        return self.slot_at(self.slots) + item * ITEM.itemsize
+
+    def heads(self) -> Ints:
+        """What the slots name. Raises Unreadable."""
+        return _heads(_file(self.path), self.slots)
+
+    def read(self, low: int, high: int) -> Items:
+        """The items from number `low` to `high`. Raises Unreadable."""
+        data = np.zeros((high - low) * ITEM.itemsize, np.uint8)
+        read_exactly(_file(self.path), self.item_at(low), data.data)
+        return data.view(ITEM)
+
+    def stretches(self, count: int = AT_ONCE) -> Iterator[tuple[int, int]]:
+        """The items in stretches of so many: from which number to which."""
+        for low in range(1, self.items, count):
+            yield low, min(low + count, self.items)
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """The hash index of a store. `unread`: files of which nothing is known but that they are there, and why.
+
+    `whole`: whether it is known of which files it consists, so that a key that is in none of them is missing.
+    """
+
+    files: tuple[IndexFile, ...]
+    unread: tuple[str, ...]
+    whole: bool
+
+
+def index_of(store: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
+    """The hash index of a store; None where there is no file of one. Raises Unreadable."""
+    folder = store / FOLDER
+    if not folder.is_dir():
+        return None
+    files, unread, whole = [], dict[str, list[str]](), True
+    for path in sorted(folder.iterdir()):
+        if not (NAME.fullmatch(path.name) and path.is_file()):
+            unread.setdefault("left out, for it is no file of the hash index", []).append(path.name)
+            continue
+        length = path.stat().st_size
+        slots = _slots(length, settings)
+        if slots:
+            files.append(_opened(path, length, slots, log))
+        else:
+            unread.setdefault(f"not judged: {_why(length, settings)}", []).append(path.name)
+            whole = whole and _are_set(settings)
+    return Index(tuple(files), tuple(starmap(_told, unread.items())), whole) if files or unread else None
+
+
+def _told(why: str, names: Sequence[str]) -> str:
+    """Why files are not read, once for all of which it is so."""
+    more = f" and {len(names) - 1:,} more of its files were" if len(names) > 1 else " was"
+    return f"{FOLDER}/{names[0]}{more} {why}"
+
+
+def _sizes(settings: Mapping[str, str]) -> tuple[int, int]:
+    return number_set(settings, "maxHashSlotNum") or DEFAULT_SLOTS, number_set(settings, "maxIndexNum") or DEFAULT_ITEMS
+
+
+def _are_set(settings: Mapping[str, str]) -> bool:
+    return "maxHashSlotNum" in settings or "maxIndexNum" in settings
+
+
+def _length(slots: int, items: int) -> int:
+    return HEADER.itemsize + slots * SLOT_WIDTH + items * ITEM.itemsize
+
+
+def _slots(length: int, settings: Mapping[str, str]) -> int:
+    """How many slots a file has; 0 where nobody says."""
+    for slots, items in (_sizes(settings), (DEFAULT_SLOTS, DEFAULT_ITEMS)):
+        if length == _length(slots, items):
+            return slots
+    return 0
+
+
+def _why(length: int, settings: Mapping[str, str]) -> str:
+    expected = _length(*_sizes(settings))
+    if _are_set(settings):
+        return f"it is {length:,} bytes long, and maxHashSlotNum and maxIndexNum make it {expected:,}"
+    return (
+        f"it is {length:,} bytes long, where the defaults make {expected:,}; a broker.conf with maxHashSlotNum and "
+        "maxIndexNum would tell how it is laid out (--config)"
+    )
+
+
+def _file(path: str) -> LogFile:
+    return LogFile(path, 0, Path(path).stat().st_size)
+
+
+def _heads(file: LogFile, slots: int) -> Ints:
+    data = np.zeros(slots * SLOT_WIDTH, np.uint8)
+    read_exactly(file, HEADER.itemsize, data.data)
+    return data.view(">i4").astype(np.int64)
+
+
+def _opened(path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
+    file = LogFile(str(path), 0, length)
+    data = np.zeros(HEADER.itemsize, np.uint8)
+    read_exactly(file, 0, data.data)
+    begin, end, first, last, used, said = data.view(HEADER)[0].tolist()
+    room = (length - _length(slots, 0)) // ITEM.itemsize
+    header, none = (begin, end, first, last, used, said), np.zeros(0, np.int64)
+    found = IndexFile(str(path), slots, room, header, none, none, 0, 0)
+    items = _count(found, said, last, room)
+    lows, highs, ends = [], [], [0, 0]
+    for low in range(1, items, AT_ONCE):
+        positions = found.read(low, min(low + AT_ONCE, items))["position"].astype(np.int64)
+        lows.append(int(positions.min()))
+        highs.append(int(positions.max()))
+        ends = [int(positions[0]) if low == 1 else ends[0], int(positions[-1])]
+    times = [_time_at(log, position) if items > 1 else 0 for position in ends]
+    return IndexFile(
+        str(path), slots, items, found.header, np.array(lows, np.int64), np.array(highs, np.int64),
+        times[0] or begin, times[1] or end,
+    )  # fmt: skip
+
+
+def _count(file: IndexFile, said: int, last: int, room: int) -> int:
+    """The exclusive end of the items: what the header says, unless the slots and the last item say otherwise.
+
+    A slot that names an item which the header does not count is the last step of a broker that was killed, or damage.
+    """
+    newest = int(file.heads().max(initial=0)) + 1
+    said = max(said, 1)  # as the broker reads it
+    if said == newest or newest > room:
+        return min(said, room)
+    if said <= room and (said == 1 or file.read(said - 1, said)["position"][0] == last):
+        return said
+    return newest if newest > 1 and file.read(newest - 1, newest)["position"][0] == last else min(said, room)
+
+
+def _time_at(log: Sequence[LogFile], position: int) -> int:
+    """When the record at a log position was stored, in ms; 0 where none says that it lies there."""
+    for file in log:
+        if file.base <= position < file.base + file.length - records.HEADER:
+            data = bytearray(records.HEADER)
+            read_exactly(file, position - file.base, memoryview(data))
+            header = records.header(bytes(data))
+            return header.time if header.known and header.claimed == position else 0
+    return 0

@@ -1,0 +1,76 @@
+"""Consume queues in a RocksDB database, as they are once they were copied out of it: see `rocksdb.py`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from gapless.traces.sources.rocketmq.store.files import Queue, QueueFiles
+
+FOLDERS = ("consumequeue_rocksdb", "consumequeue")  # the first by `useSeparateStorePathForRocksdbCQ`
+PACKAGE = "rocksdict"
+
+
+class QueueEnd(NamedTuple):
+    """What the table says of one end of a queue: where the message lies, and its number."""
+
+    position: int
+    number: int
+
+
+@dataclass(frozen=True)
+class QueueDatabase:
+    """The queues of a database, as they were when it was copied.
+
+    `dispatched`: the log position up to which all entries are there; the next start goes on from it.
+    """
+
+    folder: str  # relative to the store
+    copy: str  # the file that the slots are copied to
+    queues: QueueFiles  # for each queue its entries that follow one another, as a file that begins with the first
+    last: Mapping[Queue, QueueEnd]
+    first: Mapping[Queue, QueueEnd]
+    dispatched: int
+    kept: FolderKept | None = field(default=None, compare=False)
+
+
+class FolderKept:
+    """Keeps a folder as long as anybody in this process holds it. Workers, who get a copy of all else, do not."""
+
+    def __init__(self, folder: Path) -> None:
+        self.remove = weakref.finalize(self, _removed, str(folder), os.getpid())
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """Pickled, it is nothing."""
+        return type(None), ()
+
+
+def _removed(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a worker was forked with all that its parent holds
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def database_in(store: Path) -> Path | None:
+    """The folder of the store's queue database, if it has one."""
+    for name in FOLDERS:
+        folder = store / name
+        if (folder / "CURRENT").is_file() and any(folder.glob("MANIFEST-*")):
+            return folder
+    return None
+
+
+def why_unreadable(folder: Path) -> str:
+    """Why the database cannot be read, or nothing: the library may be missing where it has no wheel."""
+    try:
+        import rocksdict  # noqa: F401, PLC0415 - it may be missing
+    except ImportError:
+        return (
+            f"consume queues are in {folder.name}/, a RocksDB database, and the package {PACKAGE}, which reads it, is "
+            f"not installed (pip install {PACKAGE})"
+        )
+    return ""

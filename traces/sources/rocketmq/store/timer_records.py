@@ -1,0 +1,120 @@
+"""The messages of a log that wait in the timer wheel or came out of it: those with a time, found in one pass.
+
+Source: docs/rocketmq.md#timers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.traces.native import native
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i64, is_name, number_in, place_of, u32
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TIMER_TOPIC, UNIQ_KEY, as_bytes
+from gapless.traces.sources.rocketmq.store.records import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
+
+DUE, CANCELLED = "TIMER_OUT_MS", "TIMER_DEL_UNIQKEY"
+_TOPIC, _REAL, _KEY, _DUE, _CANCELLED = map(as_bytes, (TIMER_TOPIC, REAL_TOPIC, UNIQ_KEY, DUE, CANCELLED))
+AT_ONCE = 1 << 16  # messages that are found before there is more room
+LONGEST = 1 << 16  # bytes of a topic and a key together
+
+
+class TimerRows(NamedTuple):
+    """Messages with a time, a column for each field.
+
+    `waits`: it lies in the broker's own topic, where `number` is its · `due`: ms, or -1 · digests: of the `topic` it
+    is sent to, of its `key`, of both together as a cancellation names them, and of what it `cancels` itself, or 0
+    """
+
+    position: Ints
+    size: Ints
+    waits: Ints
+    number: Ints
+    due: Ints
+    topic: Ints
+    key: Ints
+    named: Ints
+    cancels: Ints
+
+
+COLUMNS = len(TimerRows._fields)
+
+
+def _work(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> int:  # noqa: ARG001 - as `_find` is called
+    """About how many records there are."""
+    return min(len(b), int(bounds[1] - bounds[0])) >> 8
+
+
+@native(_work)
+def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901 - of each record, all properties
+    """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
+
+    The first of them is where the next call begins, then, and the fourth, how many messages there are.
+    """
+    p, stop, base, count = bounds
+    while p + 8 <= stop and count < room.shape[1]:
+        size, magic = np.int64(u32(b, p)), np.int64(u32(b, p + 4))
+        if magic == MAGIC_BLANK:
+            p = np.int64(len(b))
+            break
+        v2 = magic == MAGIC_V2
+        if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
+            break
+        r = parts(b, p, v2)
+        waits = is_name(b, r.topic, r.topic_end, _TOPIC)
+        due, key, key_end, real, real_end = np.int64(-1), np.int64(0), np.int64(0), r.topic, r.topic_end
+        cancels, has = np.int64(0), False
+        k = np.int64(r.low)
+        while k < r.high:
+            w = place_of(b, k, r.high, 2)
+            m = place_of(b, k, w, 1)
+            if is_name(b, k, m, _DUE):
+                due, has = number_in(b, m + 1, w), True
+            elif is_name(b, k, m, _KEY):
+                key, key_end = m + 1, w
+            elif waits and is_name(b, k, m, _REAL):
+                real, real_end = m + 1, w
+            elif is_name(b, k, m, _CANCELLED):
+                cancels = digest(b, m + 1, w)
+            k = w + 1
+        if waits or has:
+            length = np.int64(0)
+            if real_end - real + key_end - key < LONGEST - 1:
+                for i in range(real, real_end):
+                    scratch[length] = b[i]
+                    length += 1
+                scratch[length] = 43  # +
+                length += 1
+                for i in range(key, key_end):
+                    scratch[length] = b[i]
+                    length += 1
+            room[0, count], room[1, count], room[2, count] = base + p, size, np.int64(waits)
+            room[3, count], room[4, count] = i64(b, p + 20), due
+            room[5, count], room[6, count] = digest(b, real, real_end), digest(b, key, key_end)
+            room[7, count], room[8, count] = digest(scratch, np.int64(0), length), cancels
+            count += 1
+        p += size
+    bounds[0], bounds[3] = p, count
+
+
+def timer_rows(store: StoreDirectory, end: int) -> tuple[TimerRows, int]:
+    """The messages with a time up to log position `end`; and how far records could be followed."""
+    found: list[Ints] = []
+    reached, scratch = store.start, np.zeros(LONGEST, np.uint8)
+    for file in store.files:
+        if file.base != reached or reached >= end:
+            break
+        data, at = np.memmap(file.path, np.uint8, "r"), 0
+        stop = min(file.length, end - file.base)
+        while True:
+            room = np.zeros((COLUMNS, AT_ONCE), np.int64)
+            bounds = np.array([at, stop, file.base, 0], np.int64)
+            _find(data, bounds, room, scratch)
+            at, _, _, count = bounds.tolist()
+            found.append(room[:, :count].copy())
+            if count < AT_ONCE:
+                break
+        reached = file.base + at
+    return TimerRows(*np.concatenate(found, axis=1)) if found else TimerRows(*np.zeros((COLUMNS, 0), np.int64)), reached

@@ -1,0 +1,1 @@
+"""A store that is followed while a broker writes to it."""

@@ -1,0 +1,493 @@
+"""A store followed: each round takes what is new in its log, as one more split, and joins it to what is known.
+
+A record is taken once all its entries are there, or nobody would write them any more: a broker appends first, and
+builds queues behind that. What a kernel refuses is read again, for it may have been half written. What is judged at the
+end of a log only, entries that never came, cursors, is judged on a copy, by `parts`: the code is that of a check.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gapless.traces.engines.local import Local
+from gapless.traces.native import expecting
+from gapless.traces.options import Options
+from gapless.traces.problems import Gone
+from gapless.traces.replay.exact import named
+from gapless.traces.report.parts import Parts
+from gapless.traces.report.values import Finding
+from gapless.traces.sources.rocketmq import PROFILE, places
+from gapless.traces.sources.rocketmq.check import StoreCheck
+from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, kept, renew, resume
+from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore, RefusedPiece
+from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
+from gapless.traces.sources.rocketmq.joining.queues import MISSING
+from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.splits import Split
+from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject, name_of
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
+from gapless.traces.sources.rocketmq.store.files import ENTRY, work_in
+from gapless.traces.sources.rocketmq.summary import summary
+from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
+from gapless.traces.sources.rocketmq.watching.live_files import (
+    LiveQueues,
+    going_on,
+    refuse_what_is_not_followed,
+    with_log_files,
+    without_index,
+)
+from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, allocated, anchor
+
+PATIENCE = 5.0  # seconds that an entry may lag behind those of later messages
+LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
+SHORTLY = 0.05  # seconds after which an entry that is another one is read again
+SOON = 2.0  # seconds after which what cannot be read counts as written
+FILES_AGAIN = 10.0  # seconds between two looks at which files the log has
+SAVEPOINTS = 2  # that are kept, to go back to where the log is cut off
+CANDIDATES = 64  # queues whose last entry is looked at to tell how far dispatch is
+AGAIN = 3  # times that the store is opened again where files go away while it is read
+LINES = 1000  # things to say that wait to be read
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a store was followed: what is known, and the last record, by which the log is known again."""
+
+    known: KnownSoFar
+    anchor: Anchor | None
+
+
+@dataclass
+class Numbers:
+    """What there is to count while a store is followed. Bytes are those of the log."""
+
+    rounds: int = 0
+    begun_anew: int = 0
+    gone_back: int = 0
+    looked_again: int = 0
+    lag: int = 0
+    behind_since: float = 0.0  # when, by the follower's clock, it was last not behind the broker
+
+
+@dataclass
+class Saying:
+    """Something to say at once: a sentence, or a departure with its story."""
+
+    text: str
+    finding: Finding | None = None
+
+
+class Follower:
+    """One store that is followed."""
+
+    def __init__(
+        self,
+        path: Path,
+        folder: Path,
+        options: Options,
+        config: Path | None = None,
+        place: Place | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`place`: where to go on. Raises Unreadable, NothingThere."""
+        self.path, self.folder, self.config, self.options = path, folder, config, options
+        self.clock = clock
+        self.numbers = Numbers(behind_since=clock())
+        self.says: deque[Saying] = deque(maxlen=LINES)
+        self.told: set[tuple[str, str, int]] = set()
+        self.tail, self.seen = Tail(), SeenEntries(clock)
+        self.waiting: dict[Subject, float] = {}
+        self.gone: dict[tuple[Subject, int], float] = {}  # entries that are zeros now: since when
+        self.unread: tuple[int, float] = (-1, 0.0)  # where no record can be read, and since when
+        self.files_at = self.news_at = clock()
+        self.places: list[Place] = []
+        self.departed = False  # something departs that was not told yet
+        self.store = self._opened()
+        self.judge = self._judge()
+        with expecting(work_in(Path(file.path) for file in self.store.files)):
+            tasks.load_more_kernels(self.store, options)
+        if place is not None:
+            self._go_on(place)
+
+    # -- opening -----------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> StoreDirectory:
+        return going_on(open_store(self.folder, self.config))
+
+    def _judge(self) -> StoreJudge:
+        self.anchor: Anchor | None = None
+        return StoreJudge(self.store, self.options)
+
+    def _go_on(self, place: Place) -> bool:
+        """Take up a place again, if the log still has it."""
+        below = place.known.reached < self.store.start
+        if below or (place.anchor is not None and not place.anchor.holds(self.store)):
+            self.says.append(
+                Saying(
+                    "the log is not the one that was followed, or was cut off below where it had been followed to: it "
+                    "is judged from its beginning"
+                    if not below
+                    else "the log's first files expired before they were read: it is judged from its beginning, "
+                    f"{self.store.start:,}"
+                )
+            )
+            return False
+        self.judge = self._judge()
+        resume(self.judge, place.known)
+        renew(self.judge, self.store)
+        self.anchor = place.anchor
+        self.places = [place]
+        return True
+
+    # -- rounds ------------------------------------------------------------------------------------------------------
+
+    @property
+    def reached(self) -> int:
+        """The log position up to which all is judged."""
+        return self.judge.reached
+
+    def round(self) -> bool:
+        """Take what is new, and say whether there is more at once. Raises Unreadable, NothingThere."""
+        self.numbers.rounds += 1
+        try:
+            return self._round()
+        except (Gone, FileNotFoundError):
+            self._queues.known.clear()
+            self._look_at_files()
+            return False
+
+    def _round(self) -> bool:
+        if self.clock() - self.files_at > FILES_AGAIN:
+            self._look_at_files()
+        self._see_that_it_is_the_same_log()
+        stretch = self._new()
+        if stretch is None:
+            self.numbers.lag, self.numbers.behind_since = 0, self.clock()
+            self._look_at_entries()
+            return False
+        self.news_at = self.clock()
+        end = allocated(self.store, stretch.end) if stretch.more else stretch.end
+        self.numbers.lag = end - self.reached
+        result = self._judged(stretch.split)
+        if result is not None and not stretch.more and (last := refused_last(result)) >= 0:
+            result = self._before(stretch.split, last)
+        taken = result is not None
+        if result is not None:
+            self._take(result)
+            self.numbers.lag = max(0, end - self.reached)
+            if not self.numbers.lag and not stretch.more:
+                self.numbers.behind_since = self.clock()
+        self._look_at_entries()
+        return stretch.more and taken
+
+    def _look_at_files(self) -> None:
+        self.files_at = self.clock()
+        store = with_log_files(self.store)
+        if store is not self.store:
+            self.store = store
+            renew(self.judge, store)
+        if self.reached < store.start:
+            self._begin_anew("the log's first files expired before they were read")
+
+    def _log_still_holds(self) -> bool:
+        return self.anchor is None or self.anchor.holds(self.store)
+
+    def _see_that_it_is_the_same_log(self) -> None:
+        refuse_what_is_not_followed(self.store)
+        if self._log_still_holds():
+            return
+        self._look_at_files()
+        if self._log_still_holds():
+            return
+        self.seen.forget_all()
+        for place in reversed(self.places):
+            if place.known.reached >= self.store.start and place.anchor and place.anchor.holds(self.store):
+                self.numbers.gone_back += 1
+                before = self.reached
+                self._go_on(place)
+                self.says.append(
+                    Saying(
+                        f"the log was cut off below {before:,}, as a broker does when it starts after a crash: judged "
+                        f"again from {place.known.reached:,} on"
+                    )
+                )
+                return
+        self.store = self._opened()
+        self._begin_anew("the log is another one, or was cut off below where it was known")
+
+    def _begin_anew(self, why: str) -> None:
+        self.numbers.begun_anew += 1
+        self.places = []
+        self.seen.forget_all()
+        self.judge = self._judge()
+        self.says.append(Saying(f"{why}: judged from {self.store.start:,} on, and all before is forgotten"))
+
+    def _new(self) -> Stretch | None:
+        """What is new in the log."""
+        at = self.reached
+        found = self.tail.stretch(self.store, at)
+        if found is None and self.tail.file_is_full(self.store, at):
+            self._look_at_files()
+            found = self.tail.stretch(self.store, at)
+        if found is not None or not self.tail.is_written(self.store, at):
+            return found
+        if self.unread[0] != at:
+            self.unread = at, self.clock()
+        if self.clock() - self.unread[1] < SOON:
+            return None
+        return self.tail.beyond(self.store, at)
+
+    # -- one stretch -------------------------------------------------------------------------------------------------
+
+    def _judged(self, split: Split) -> SplitResult | None:
+        """The stretch judged as far as its entries are there; what is refused, once more. None where it is to wait."""
+        result = self._without_waiting(split)
+        if result is None or not refusals(result):
+            return result
+        for _ in range(3):
+            before = refusals(result)
+            self.numbers.looked_again += 1
+            time.sleep(LOOK_AGAIN)
+            for subject in subjects_refused(result):
+                self._queues.look_again(subject)
+            result = self._without_waiting(split)
+            if result is None or refusals(result) == before:
+                break
+        return result
+
+    def _before(self, split: Split, position: int) -> SplitResult | None:
+        """The stretch without its last record, which is half written, or torn: a broker that starts would drop it."""
+        high = position - split.file.base
+        return self._without_waiting(replace(split, high=high)) if high > split.low else None
+
+    def _without_waiting(self, split: Split) -> SplitResult | None:
+        result = tasks.judge(self.store, split, self.options)
+        if waiting := self._waiting(result):
+            changed = [subject for subject in waiting if self._queues.look_again(subject)]  # all of them are looked for
+            if changed:
+                result = tasks.judge(self.store, split, self.options)
+                waiting = self._waiting(result)
+            if waiting:
+                return self._up_to_dispatched(split, result, waiting)
+        return result
+
+    def _up_to_dispatched(self, split: Split, result: SplitResult, waiting: list[Subject]) -> SplitResult | None:
+        """The part of the stretch whose entries are there, or all of it where nobody will write the others."""
+        end = self._dispatched(result) - split.file.base
+        if self._are_given_up(result, waiting, split.file.base + end):
+            return result
+        if not split.low < end < split.high:
+            return None
+        shorter = tasks.judge(self.store, replace(split, high=end), self.options)
+        waiting = self._waiting(shorter)
+        return None if waiting and not self._are_given_up(shorter, waiting, split.file.base + end) else shorter
+
+    def _waiting(self, result: SplitResult) -> list[Subject]:
+        """The queues that lack entries for messages at their end."""
+        found = []
+        for segment in result.segments:
+            pieces = segment.pieces
+            lacking = [at for at in pieces.waiting.tolist() if at not in pieces.refusals]
+            found += [pieces.subjects[at] for at in lacking]
+        for subject in list(self.waiting):
+            if subject not in found and any(subject in segment.pieces.subjects for segment in result.segments):
+                del self.waiting[subject]
+        return found
+
+    def _dispatched(self, result: SplitResult) -> int:
+        """The end of the last message in the stretch that is known to have its entry; a log position."""
+        reached = 0
+        for segment in result.segments:
+            pieces = segment.pieces
+            order: list[int] = (-pieces.last).argsort()[:CANDIDATES].tolist()
+            for at in order:
+                number = int(pieces.indexed_ends[at])
+                if number > int(pieces.numbers[at]):
+                    position, size, _ = file_access.read_slot(self.store, *pieces.subjects[at], number - 1)
+                    reached = max(reached, position + size)
+        return reached
+
+    def _are_given_up(self, result: SplitResult, waiting: list[Subject], dispatched: int) -> bool:
+        """Whether later messages have had their entries for long: those of deleted topics never come."""
+        now = self.clock()
+        last = {
+            subject: int(place)
+            for segment in result.segments
+            for subject, place in zip(segment.pieces.subjects, segment.pieces.last, strict=True)
+        }
+        waits = [self.waiting.setdefault(subject, now) for subject in waiting]
+        return all(now - since > PATIENCE for since in waits) and all(last[one] < dispatched for one in waiting)
+
+    def _take(self, result: SplitResult) -> None:
+        before = self._departures(result)
+        self.judge.take(result)
+        self.seen.add(self.store, result)
+        last = max((segment.last for segment in result.segments), default=-1)
+        if last >= 0:
+            self.anchor = anchor(self.store, last)
+        self.departed |= self._departures(result) > before or bool(refusals(result))
+
+    def _departures(self, result: SplitResult) -> int:
+        """How much departs, of what the stretch is about."""
+        queues, judge = self.judge.judged.queues, self.judge
+        runs = (queues.get(subject) for segment in result.segments for subject in segment.pieces.subjects)
+        more = len(judge.transactions.refused) + len(judge.transactions.bad_ops)
+        return sum(run is not None and run.departs for run in runs) + len(judge.judged.breaches) + more
+
+    # -- entries that change -----------------------------------------------------------------------------------------
+
+    def _look_at_entries(self) -> None:
+        for block in self.seen.changed(self.store):
+            if self._queues.look_again(block.subject) and read(self.store, block) == bytes(
+                (block.high - block.low) * ENTRY
+            ):
+                self.seen.forget(block.subject)  # its topic was deleted
+                continue
+            time.sleep(SHORTLY)
+            if self.seen.is_changed(self.store, block):
+                self._judge_again(block)
+
+    def _judge_again(self, block: Block) -> None:
+        """Entries are not what they were when they were judged, and twice so: judge their messages once more."""
+        low = block.first - block.file.base
+        split = Split(block.file, low, block.last - block.file.base + 1, exact=True)
+        run = self.judge.judged.queues.get(block.subject)
+        result = tasks.judge(self.store, split, self.options)
+        for segment in result.segments:
+            for piece in segment.pieces.each():
+                if piece.subject != block.subject or piece.refusal is None or run is None or run.ended:
+                    continue
+                if piece.refusal.event[0].startswith("index") and self._is_made_anew(block, piece.refusal.event[1]):
+                    self.seen.forget(block.subject)
+                    return
+                if piece.refusal.rule == MISSING and not self._is_gone_for_long(block):
+                    return
+                state = self.judge.queues.state(run, first=piece.number, indexed=piece.number, end=piece.number)
+                run.suspect = RefusedPiece(split, segment.start, state, piece.refusal)
+                self.departed = True
+                self.seen.forget(block.subject)
+                return
+
+    def _is_gone_for_long(self, block: Block) -> bool:
+        """Whether entries are zeros for longer than a broker that starts needs to write them anew."""
+        since = self.gone.setdefault((block.subject, block.low), self.clock())
+        return self.clock() - since > PATIENCE
+
+    def _is_made_anew(self, block: Block, arguments: tuple[int, ...]) -> bool:
+        """Whether the queue's first slot names a message behind all that was read: the topic was deleted since."""
+        position, size, _ = file_access.read_slot(self.store, *block.subject, 0)
+        return size > 0 and position >= self.reached and bool(arguments)
+
+    @property
+    def _queues(self) -> LiveQueues:
+        queues = self.store.queues
+        assert isinstance(queues, LiveQueues)  # noqa: S101 - `going_on` made them
+        return queues
+
+    # -- what it comes to --------------------------------------------------------------------------------------------
+
+    def place(self) -> Place:
+        """How far it is, to go on from there."""
+        place = Place(kept(self.judge), self.anchor)
+        self.places = [*self.places, place][-SAVEPOINTS:]
+        return place
+
+    def is_running(self) -> bool:
+        """Whether a broker holds the store's lock."""
+        return is_locked(self.folder / "lock")
+
+    def whole(self, *, last: bool = False) -> JudgedStore:
+        """What a check of the whole store finds now: what is known, and the rest of the log. Raises Unreadable.
+
+        While a broker writes, or may start again any moment, what is not judged yet is left out, unless this is the
+        `last` time: it waits.
+        """
+        for left in range(AGAIN, -1, -1):  # a broker that stops takes away the file that it had made in advance
+            try:
+                return self._whole(last=last)
+            except (Gone, FileNotFoundError):
+                if not left:
+                    raise
+        raise AssertionError
+
+    def _whole(self, *, last: bool) -> JudgedStore:
+        store = without_index(open_store(self.folder, self.config))
+        if not last and not self._is_at_rest():
+            store = replace(store, live=True, clean=False, moment=None, limit=self.reached)
+        before = kept(self.judge) if self.reached <= store.limit and self.reached >= store.start else None
+        check = StoreCheck(self.path, store, self.options, before=before)
+        return check.whole(Local(jobs=1))
+
+    def _is_at_rest(self) -> bool:
+        """Whether nobody runs, and nothing was new for some time."""
+        return not self.is_running() and self.clock() - self.news_at > PATIENCE
+
+    def parts(self, judged: JudgedStore) -> Parts:
+        """The same, for a report."""
+        return summary(self.path, judged, self.options)
+
+    def tell_queues(self) -> Iterator[Finding]:
+        """What departs of the log and of queues, at once: what only the end of the log shows waits for `tell`.
+
+        A queue that starts again at 0, or that has an entry for what was not read yet, may have been made anew.
+        """
+        judge = self.judge
+        judge.judged.end = self.reached
+        suspects = [
+            subject
+            for subject, run in judge.judged.queues.items()
+            if run.suspect and not run.restarted and not self._names_what_is_not_read(run.suspect)
+        ]
+        QueueEnds(judge.judged, self.options, judge.queues).tell_suspects(suspects)
+        anew = {name_of(subject) for subject, run in judge.judged.queues.items() if run.restarted}
+        yield from self._tell([found for found in judge.judged.breaches if found.trace not in anew])
+
+    def _names_what_is_not_read(self, suspect: RefusedPiece) -> bool:
+        arguments = named("queue", suspect.refusal.event)
+        return suspect.refusal.event[0].startswith("index") and arguments["position"] >= self.reached
+
+    def tell(self, judged: JudgedStore) -> Iterator[Finding]:
+        """What departs and was not told yet, one by one."""
+        self.departed = False
+        yield from self._tell(judged.breaches, judged)
+
+    def _tell(self, breaches: list[Breach], judged: JudgedStore | None = None) -> Iterator[Finding]:
+        how = f" --profile {self.options.profile}" if self.options.profile != PROFILE else ""
+        for found in sorted(breaches, key=lambda f: (f.position, f.trace)):
+            key = found.rule, found.trace, found.position
+            if key not in self.told:
+                self.told.add(key)
+                known = judged or self.judge.judged
+                yield places.finding(known, found, source=str(self.path), how=how, count=1, traces=[found.trace])
+
+
+def refusals(result: SplitResult) -> list[str]:
+    """All that was refused in a split, to compare."""
+    found = []
+    for segment in result.segments:
+        found += [repr(refusal) for refusal in segment.refused]
+        pieces = segment.pieces
+        found += [f"{name_of(pieces.subjects[at])} {refusal!r}" for at, refusal in sorted(pieces.refusals.items())]
+        for judgement in segment.transactions:
+            found += [repr(rows.tolist()) for rows in (*judgement.refused, *judgement.bad_ops)]
+    return found
+
+
+def refused_last(result: SplitResult) -> int:
+    """The position of the last record if it was refused, or -1."""
+    if not result.segments or not result.segments[-1].refused:
+        return -1
+    last = result.segments[-1].last
+    return last if named("log", result.segments[-1].refused[-1].event)["position"] == last else -1
+
+
+def subjects_refused(result: SplitResult) -> Iterator[Subject]:
+    """The queues that were refused."""
+    for segment in result.segments:
+        yield from (segment.pieces.subjects[at] for at in segment.pieces.refusals)

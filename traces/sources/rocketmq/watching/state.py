@@ -1,0 +1,70 @@
+"""The file in which a follower keeps its place, from one of its lives to the next: whole, or not there."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from gapless.traces.problems import UsageError, shown
+from gapless.traces.sources.rocketmq.watching.follower import Place
+
+FORM = 1
+"""Of what is kept. Whoever changes what a judgement keeps raises it: `joining/going_on.py` pickles our classes."""
+HEAD = b"gapless watch "
+
+
+@dataclass(frozen=True)
+class KeptPlace:
+    """A place in a store, by which profile it was judged, and what was told."""
+
+    store: str
+    profile: str
+    ignored: frozenset[str]
+    place: Place
+    told: frozenset[tuple[str, str, int]]
+
+
+def _head(version: str) -> bytes:
+    return HEAD + f"{FORM} {version}".encode()
+
+
+def write_state(file: Path, kept: KeptPlace, version: str) -> None:
+    """Keep it: whole, and safely on disk, or as it was before. `version`: of gapless. Raises OSError."""
+    file = file.resolve()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    with os.fdopen(handle, "wb") as out:
+        out.write(_head(version) + b"\n" + pickle.dumps(kept, pickle.HIGHEST_PROTOCOL))
+        out.flush()
+        os.fsync(out.fileno())
+    Path(name).replace(file)
+
+
+def read_state(file: Path, store: str, profile: str, ignored: frozenset[str], version: str) -> KeptPlace | None:
+    """What is kept of this store; None where there is no file. Raises UsageError where it is another's, or damaged."""
+    if not file.exists():
+        return None
+    anew = "name another file, or delete this one: the store is then judged from its beginning"
+    try:
+        head, _, content = file.read_bytes().partition(b"\n")
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
+    if not head.startswith(HEAD):
+        raise UsageError(f"{file}: is no state of gapless watch; {anew}")
+    if head != _head(version):
+        kept, ours = (shown(one.removeprefix(HEAD).decode(errors="replace")) for one in (head, _head(version)))
+        raise UsageError(f"{file}: kept by another version of gapless ({kept}, this is {ours}); {anew}")
+    try:
+        found = pickle.loads(content)  # noqa: S301 - what we wrote, in a file of the user's
+    except Exception as error:  # noqa: BLE001 - damaged bytes make pickle raise whatever they like
+        raise UsageError(f"{file}: is damaged ({type(error).__name__}); {anew}") from None
+    if not isinstance(found, KeptPlace):
+        raise UsageError(f"{file}: is damaged; {anew}")
+    if found.store != store:
+        raise UsageError(f"{file}: is of {shown(found.store)}, not of {shown(store)}; {anew}")
+    if (found.profile, found.ignored) != (profile, ignored):
+        raise UsageError(f"{file}: was judged by other rules (profile {found.profile}); {anew}")
+    return found

@@ -1,0 +1,273 @@
+"""A store that is watched while a broker writes to it: told at once, reported now and then, judged as a check would.
+
+The loop knows when; what is judged, and how, is the source's (`sources/rocketmq/watching/`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gapless.spec.catalog import PROFILES
+from gapless.traces.check import Input, InputCheck, ignored_rules, reported
+from gapless.traces.options import Options
+from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
+from gapless.traces.report.parts import Parts
+from gapless.traces.report.values import Finding, Report
+from gapless.traces.sources.registry import sources
+from gapless.traces.sources.rocketmq import PROFILE
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.source import SOURCE
+from gapless.traces.sources.rocketmq.store.directory import store_folder
+from gapless.traces.sources.rocketmq.watching.follower import Follower, Place
+from gapless.traces.sources.rocketmq.watching.state import KeptPlace, read_state, write_state
+
+EVERY = 0.5  # seconds between two looks
+SAVED = 30.0  # seconds after which the place is kept again
+REPORTED = 60.0  # seconds after which the whole report is made again, where anything is new
+SHARE = 40  # a report is made after this many times as long as the last one took: so it takes 2.5 % of a core at most
+TROUBLED = 10.0  # seconds that a store may be unreadable before it is opened anew
+
+sources()  # a report has rows of theirs
+
+
+@dataclass
+class WatchStatus:
+    """What is known at any moment, for metrics: it is read by others while it changes."""
+
+    up: bool = False  # the store is there, and can be read
+    running: bool = False  # a broker holds its lock
+    records: int = 0
+    position: int = 0  # log position up to which all is judged
+    bytes: int = 0  # that were judged since the start of this process
+    lag_bytes: int = 0
+    lag_seconds: float = 0.0
+    queues: int = 0
+    findings: Counter[str] = field(default_factory=Counter)
+    anomalies: dict[str, int] = field(default_factory=dict)  # of the last report
+    undecided: int = 0  # reasons of the last report why not everything can be said
+    restarts: int = 0  # times that it went back, or began anew
+    reports: int = 0
+    rounds: int = 0
+    looked_again: int = 0
+
+    @property
+    def conforms(self) -> bool:
+        """Whether nothing departs so far."""
+        return not self.findings
+
+
+@dataclass
+class Hears:
+    """Who is told. `tells`: a sentence · `finds`: a departure, with its story · `reports`: the whole, now and then."""
+
+    tells: Callable[[str], None]
+    finds: Callable[[Finding], None]
+    reports: Callable[[Report], None] = lambda _report: None
+
+
+class StoreWatch:
+    """One store, watched."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        hears: Hears,
+        *,
+        profile: str | None = None,
+        config: str | os.PathLike[str] | None = None,
+        only: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        state: str | os.PathLike[str] | None = None,
+        version: str = "",
+        every: float = EVERY,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`path`: a store directory, or a folder that holds a `store/`; it need not be there yet.
+
+        `state`: the file that keeps the place; only the same `version` of gapless reads it · the others as of `check`.
+        Raises UsageError.
+        """
+        if profile is not None and profile not in PROFILES:
+            raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
+        self.path, self.hears, self.every, self.clock = Path(path), hears, every, clock
+        self.config = Path(config) if config else None
+        self.options = Options(profile=profile or PROFILE, ignored=ignored_rules(only, ignore))
+        self.state = Path(state) if state else None
+        self.version = version
+        kept = self._kept(self.state) if self.state else None
+        self.place: Place | None = kept.place if kept else None
+        self.told = set(kept.told) if kept else set()
+        self.status = WatchStatus(findings=Counter(rule for rule, _trace, _position in self.told))
+        self.follower: Follower | None = None
+        self.trouble = ""
+        self.trouble_since = 0.0
+        self.began = self.saved = self.reported_at = self.clock()
+        self.took = self.kept_in = 0.0
+        self.dirty = True
+        self.caught_up = False
+
+    def _kept(self, state: Path) -> KeptPlace | None:
+        return read_state(state, self._named, self.options.profile, self.options.ignored, self.version)
+
+    @property
+    def _named(self) -> str:
+        return str(self.path.absolute())
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    def run(self, waits: Callable[[float], bool], *, once: bool = False) -> Report:
+        """Watch until `waits` says that it is enough; it is given seconds to wait. Returns the last report.
+
+        `once`: until the present is reached. Raises UsageError where the state cannot be kept.
+        """
+        idle = 0
+        while True:
+            more = self.look()
+            if once:
+                idle = 0 if more or self._is_behind() else idle + 1
+                if idle > 1:
+                    break
+            if waits(0.0 if more else self.every):
+                break
+        return self.end()
+
+    def _is_behind(self) -> bool:
+        return self.follower is not None and self.status.running and self.status.lag_bytes > 0
+
+    def look(self) -> bool:
+        """One round, and what follows from it: whether there is more at once."""
+        try:
+            follower = self.follower or self._open()
+            before = follower.reached
+            more = follower.round()
+        except (NothingThere, Unreadable, OSError) as problem:
+            self._troubled(problem)
+            return False
+        self._well(follower)
+        self.dirty |= follower.reached != before
+        self.status.bytes += max(0, follower.reached - before)
+        self.caught_up = not more
+        self._say(follower)
+        self._count(follower)
+        now = self.clock()
+        since = now - self.reported_at
+        if follower.departed and not more:
+            self._find(follower.tell_queues())
+        departs = follower.departed and (not more or since > SAVED)
+        if departs or (self.dirty and since > max(REPORTED, SHARE * self.took)):
+            self._report()
+        if self.dirty and now - self.saved > max(SAVED, SHARE * self.kept_in):
+            self.keep()
+        return more
+
+    def _open(self) -> Follower:
+        folder = store_folder(self.path)
+        if folder is None:
+            raise NothingThere(f"{shown(self.path)}: no RocketMQ store is there yet")
+        SOURCE.prepare(folder, self.options)
+        follower = Follower(self.path, folder, self.options, self.config, self.place, self.clock)
+        follower.told = self.told
+        self.follower = follower
+        at = f"{follower.store.path}: watched from {follower.reached:,} on"
+        self.hears.tells(at if self.place is None else f"{at}, where it was left")
+        return follower
+
+    def _troubled(self, problem: Exception) -> None:
+        """It cannot be read now: said once, and tried again; opened anew if that lasts."""
+        now = self.clock()
+        self.status.up = False
+        if not self.trouble:
+            self.trouble_since = now
+        if str(problem) != self.trouble:
+            self.trouble = str(problem)
+            self.hears.tells(f"{problem}; tried again")
+        if self.follower is not None and now - self.trouble_since > TROUBLED:
+            self.place, self.follower = self.follower.place(), None
+
+    def _well(self, follower: Follower) -> None:
+        self.trouble, self.status.up = "", True
+        if follower.numbers.rounds % 10 == 1:
+            self.status.running = follower.is_running()
+
+    def _say(self, follower: Follower) -> None:
+        while follower.says:
+            self.hears.tells(follower.says.popleft().text)
+
+    def _count(self, follower: Follower) -> None:
+        status, numbers = self.status, follower.numbers
+        judge = follower.judge
+        status.records, status.position = judge.judged.records, follower.reached
+        status.queues = len(judge.judged.queues)
+        status.lag_bytes = numbers.lag
+        status.lag_seconds = max(0.0, follower.clock() - numbers.behind_since) if numbers.lag else 0.0
+        status.restarts = numbers.gone_back + numbers.begun_anew
+        status.rounds, status.looked_again = numbers.rounds, numbers.looked_again
+
+    # -- what it comes to --------------------------------------------------------------------------------------------
+
+    def _report(self, *, last: bool = False) -> Report | None:
+        """Judge the whole, as a check would now; tell what is new in it, and report."""
+        follower = self.follower
+        began = self.clock()
+        try:
+            judged = follower.whole(last=last) if follower else None
+        except (NothingThere, Unreadable, OSError) as problem:
+            self._troubled(problem)
+            return None
+        finally:
+            self.reported_at = self.clock()
+            self.took = self.reported_at - began
+        report = self._reported(judged)
+        if follower and judged:
+            self._find(follower.tell(judged))
+        self.status.undecided = sum(len(source.reasons) for source in report.sources)
+        self.status.anomalies = dict(report.anomalies)
+        self.status.reports += 1
+        self.hears.reports(report)
+        self.dirty = False
+        return report
+
+    def _find(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self.status.findings[finding.rule] += 1
+            self.hears.finds(finding)
+
+    def _reported(self, judged: JudgedStore | None) -> Report:
+        check = InputCheck(Input(self.path, self.path, SOURCE), self.options, None)
+        if judged is None or self.follower is None:
+            check.kind = "unknown"
+            check.parts = Parts(reasons=[self.trouble or "nothing was read"])
+        else:
+            check.parts = self.follower.parts(judged)
+        return reported([check], "local", self.clock() - self.began)
+
+    def keep(self) -> None:
+        """Keep the place: in memory, to go back to, and in the state's file. Raises UsageError."""
+        self.saved = began = self.clock()
+        if self.follower is None:
+            return
+        place = self.follower.place()
+        if self.state is not None:
+            self._write(self.state, place)
+        self.kept_in = self.clock() - began
+
+    def _write(self, state: Path, place: Place) -> None:
+        try:
+            write_state(
+                state,
+                KeptPlace(self._named, self.options.profile, self.options.ignored, place, frozenset(self.told)),
+                self.version,
+            )
+        except OSError as error:
+            raise UsageError(f"{state}: cannot be written ({error.strerror})") from None
+
+    def end(self) -> Report:
+        """It is enough: the last report, and the place."""
+        report = self._report(last=True)
+        self.keep()
+        return report or self._reported(None)
