@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from gapless.traces.problems import NothingThere, Unreadable
 from gapless.traces.sources.rocketmq.clients import client_log, line_columns, request_lines
-from gapless.traces.sources.rocketmq.clients.client_log import Checks, ClientLog, Ends, Resumes, Rows, Sends
+from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.store import bytes as native
 from gapless.traces.sources.rocketmq.store.directory import client_log_beside
 from tests.support.night import NIGHT

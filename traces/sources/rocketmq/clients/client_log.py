@@ -28,7 +28,9 @@ from gapless.traces.sources.rocketmq.clients.line_columns import (
     Truths,
     in_columns,
     keys_of,
+    plain_block,
 )
+from gapless.traces.sources.rocketmq.clients.plain_requests import plain_requests
 from gapless.traces.sources.rocketmq.clients.request_lines import (
     ADMIN,
     BATCH,
@@ -48,70 +50,12 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
     row_of,
     what_is_wrong,
 )
+from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 BLOCK = 4 << 20  # bytes that are read at once
+NEWLINE = ord("\n")
 LONGEST = 16 << 20  # bytes: a longer line is no request
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Columns of equal length: one row for each thing of a kind that the log tells of, in its order."""
-
-    line: Ints  # where it stands, from 1
-
-    def __len__(self) -> int:
-        return len(self.line)
-
-
-@dataclass(frozen=True, eq=False)
-class Sends(Rows):
-    """What was sent: a row for each message, or one for a whole batch that does not name its messages.
-
-    `position` and `number` are -1 where no answer gave a place. A half is answered with its place in the half topic;
-    `topic` and `queue` are those that it is meant for.
-    """
-
-    position: Ints
-    number: Ints
-    count: Ints  # messages in this row
-    key: Ints  # digest of the UNIQ_KEY; 0 where the log does not say it
-    crc: Ints  # of the body, as the broker keeps it; -1 where the log does not say it
-    length: Ints  # bytes of the body; -1 likewise
-    topic: Ints  # index in `ClientLog.topics`
-    queue: Ints  # -1 where the choice was the broker's, and no answer told it
-    half: Ints  # 1 for a half, 0 for a message
-    result: Ints  # OK, FAIL, UNKNOWN
-
-
-@dataclass(frozen=True, eq=False)
-class Ends(Rows):
-    """What was decided, or left open, about which version of a half."""
-
-    key: Ints
-    number: Ints  # in the half topic
-    position: Ints
-    decision: Ints  # COMMIT, ROLL_BACK, UNDECIDED
-    result: Ints  # OK, FAIL, UNKNOWN, NONE
-    from_check: Ints  # 1 for the answer to a back-check
-
-
-@dataclass(frozen=True, eq=False)
-class Checks(Rows):
-    """Back-checks that came in, and which version of a half each names."""
-
-    key: Ints
-    number: Ints
-    position: Ints
-    times: Ints  # the half's counter; -1 where the log does not say it
-
-
-@dataclass(frozen=True, eq=False)
-class Resumes(Rows):
-    """Requests to put a half up for checks again, and the record that each names."""
-
-    position: Ints
-    result: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +117,7 @@ def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:
     while block := file.read(BLOCK):
         if not block.endswith(b"\n"):
             block += file.readline(LONGEST)
-        count = block.count(b"\n")
+        count = int(np.count_nonzero(np.frombuffer(block, np.uint8) == NEWLINE))
         if not block.endswith(b"\n"):
             raise _unreadable(path, lines + count, _no_end(block.rpartition(b"\n")[2]))
         lines += count
@@ -219,7 +163,11 @@ def _at_once(
     block: bytes, before: int, topics: dict[str, int], count: int | None = None, *, plain: bool = True
 ) -> _Found | None:
     """The lines as columns, or None where anything is unusual: `_by_line` finds out what."""
-    lines = in_columns(block, block.count(b"\n") if count is None else count, before, plain=plain)
+    read = plain_block(block, block.count(b"\n") if count is None else count) if plain else None
+    found = None if read is None else plain_requests(read, before, topics)
+    if found is not None:
+        return found
+    lines = in_columns(block, before, read)
     parts = None if lines is None else RequestColumns(lines)
     return _columns(parts, topics) if parts is not None and _sound(parts) else None
 

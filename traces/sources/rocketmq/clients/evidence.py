@@ -24,27 +24,42 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients import request_lines
+from gapless.traces.sources.rocketmq.clients.matching_sends import (
+    DELAYS,
+    KNOWN,
+    LINE,
+    NUMBER,
+    OF_HALVES,
+    OF_QUEUE,
+    OF_TAIL,
+    OF_TOPIC,
+    POSITION,
+    SEND_ROWS,
+    SUBJECT_FACTS,
+    WITNESS,
+    Matches,
+    find_rows,
+    match_sends,
+    put_pairs,
+)
 from gapless.traces.sources.rocketmq.report import ClientRow, WitnessRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPIC
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 if TYPE_CHECKING:
-    from gapless.traces.sources.rocketmq.clients.client_log import ClientLog, Sends
+    from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
     from gapless.traces.sources.rocketmq.clients.line_columns import Truths
+    from gapless.traces.sources.rocketmq.clients.request_rows import Sends
 
-# Rows of `sends`. NUMBER, CRC, LENGTH and QUEUE are -1 where nobody says them. LINE: of the client log, 0 where it does
-# not tell; WITNESS: position of the trace message that tells, -1 where none does.
-POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, WITNESS, SEND_ROWS = range(11)
 # Rows of `said`: KEY of a transaction, the position that is named, what is said of it, and for a back-check, the number
 # that is named.
 CLIENT_KEY, CLIENT_POSITION, CLIENT_WHAT, CLIENT_NUMBER, CLIENT_COLUMNS = range(5)
 COMMIT, ROLL_BACK, COMMIT_TOLD, ASKED_BACK = range(4)
 STORIES = 40  # doubtful messages of one segment and one kind that are told; more are counted with them
-
-NOBODY = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +129,17 @@ def read(path: Path, source: str) -> Evidence:
 def _placed(sends: Sends, answered: Truths) -> Ints:
     """The sends that an answer gave a place, by position; a column at a time, for there may be millions."""
     placed = np.flatnonzero((sends.position >= 0) & answered)
-    order = placed[np.argsort(sends.position[placed], kind="stable")]
+    places = sends.position[placed]
+    rising = bool((places[1:] >= places[:-1]).all())
+    order = placed if rising else placed[np.argsort(places, kind="stable")]
+    all_of_them = rising and len(order) == len(sends)
     found = np.empty((SEND_ROWS, len(order)), np.int64)
     columns = (
         sends.position, sends.number, sends.key, sends.crc, sends.length, sends.topic, sends.queue, sends.half,
         sends.line,
     )  # fmt: skip
     for row, column in enumerate(columns):
-        found[row] = column[order]
+        found[row] = column if all_of_them else column[order]
     found[WITNESS] = -1
     return found
 
@@ -180,21 +198,21 @@ class SegmentMessages:
     """The messages of a segment, for those who look them up.
 
     `log`: its records · `keys`: of these, as `records.find_keys` gives them · `rows`: of
-    its queues, `subjects`: their names.
+    its queues, `subjects`: their names · `space`: where columns are made of them.
     """
 
     log: Ints
     keys: Ints
     rows: Ints
     subjects: list[tuple[str, int]]
+    space: Space
 
     @cached_property
     def row(self) -> Ints:
         """The first queue row of every record, or -1 where it is in no queue."""
-        first = np.searchsorted(self.rows[scan.PLACE], self.log[scan.POSITION])
-        inside = np.minimum(first, max(self.rows.shape[1] - 1, 0))
-        queued = self.rows[scan.PLACE, inside] == self.log[scan.POSITION] if self.rows.shape[1] else first < 0
-        return np.where(queued, first, -1)
+        row = np.empty(self.log.shape[1], np.int64)
+        find_rows(self.log[scan.POSITION], self.rows, row)
+        return row
 
     def of_subject(self, fact: Callable[[str, int], int]) -> Ints:
         """A fact about the subject of every queue row."""
@@ -211,13 +229,13 @@ def judge_messages(
     Where messages may be `later` than the client log, nobody is asked who sent them.
     """
     low, high = (int(at) for at in np.searchsorted(evidence.sends[POSITION], span))
-    whose, sent = _senders(evidence, messages, options) if evidence.complete and not later else NOBODY
-    told, same, lost = _answers(evidence, messages, low, high)
-    of = kernel("queue", options.ignored)
-    sends = evidence.sends[:, told[0]]
-    accounts = {"number": messages.rows[scan.NUMBER, whose], "sent": sent}
-    there = messages.rows[scan.NUMBER, told[1]]
-    answers = {"number": np.where(sends[NUMBER] < 0, there, sends[NUMBER]), "position": sends[POSITION], "same": same}
+    matches = _matched(evidence, messages, low, high, options, asked=evidence.complete and not later)
+    asked, told, lost = (int(count) for count in matches.counts)
+    of, sends = kernel("queue", options.ignored), evidence.sends.take(low + matches.told[:told], axis=1)
+    whose, there = messages.row[matches.whose[:asked]], matches.there[:told]
+    accounts = {"number": messages.rows[scan.NUMBER, whose], "sent": _sent(evidence, messages, matches)}
+    numbers = np.where(sends[NUMBER] < 0, messages.rows[scan.NUMBER, there], sends[NUMBER])
+    answers = {"number": numbers, "position": sends[POSITION], "same": matches.same[:told]}
     covered: dict[str, int] = {}
     doubts: list[DoubtedMessage] = []
     more: Counter[str] = Counter()
@@ -225,11 +243,10 @@ def judge_messages(
     nobody = np.zeros_like(whose)
     for action, said, chosen, lines, witnesses in (
         ("account", accounts, whose, nobody, nobody - 1),
-        ("acknowledge", answers, told[1], sends[LINE], sends[WITNESS]),
+        ("acknowledge", answers, there, sends[LINE], sends[WITNESS]),
     ):
-        rows = messages.rows[:, chosen]
-        pairs = _pairs(of.spec, rows, action, said)
-        replayed = _replay_pairs(of, pairs, rows[scan.NUMBER], options.profile)
+        pairs = _pairs(of.spec, messages, chosen, action, said)
+        replayed = _replay_pairs(of, pairs, messages.rows[scan.NUMBER, chosen], options.profile)
         covered[action] = int(replayed.covered[of.spec.codes[action]])
         kept += int(((lines > 0) & (replayed.bad_at < 0)).sum())
         testified += int(((witnesses >= 0) & (replayed.bad_at < 0)).sum())
@@ -241,66 +258,56 @@ def judge_messages(
             if refused[rule] > STORIES:
                 more[rule] += 1
                 continue
-            subject = messages.subjects[int(rows[scan.SUBJECT, at])]
+            subject = messages.subjects[int(messages.rows[scan.SUBJECT, chosen[at]])]
             events = pairs.at(2 * at), pairs.at(2 * at + 1)
             doubts.append(DoubtedMessage(subject, *events, int(lines[at]), int(witnesses[at])))
-    return Promised(low, high, covered, doubts, more, low + lost, kept, testified)
+    return Promised(low, high, covered, doubts, more, low + matches.lost[:lost], kept, testified)
 
 
-def _senders(evidence: Evidence, messages: SegmentMessages, options: Options) -> tuple[Ints, Ints]:
-    """Queue rows of the messages that somebody must have sent, and whether anybody did."""
-    known = messages.of_subject(
-        lambda topic, queue: wants(options, topic, queue) and (topic in evidence.sent_to or topic == HALF_TOPIC)
-    )
-    records = np.flatnonzero(messages.row >= 0)
-    records = records[known[messages.row[records]] == 1]
-    sent = among(messages.keys[0, records], evidence.keys) | among(messages.keys[3, records], evidence.keys)
-    return messages.row[records], sent.astype(np.int64)
-
-
-def _answers(evidence: Evidence, messages: SegmentMessages, low: int, high: int) -> tuple[Ints, Ints, Ints]:
-    """Which sends have a record where the answer said, and its queue row; whether it is theirs; which have none."""
-    sends = evidence.sends[:, low:high]
-    record = np.searchsorted(messages.log[scan.POSITION], sends[POSITION])
-    inside = np.minimum(record, max(messages.log.shape[1] - 1, 0))
-    if not messages.log.shape[1]:
-        return np.zeros((2, 0), np.int64), np.zeros(0, np.int64), np.arange(high - low)
-    found = messages.log[scan.POSITION, inside] == sends[POSITION]
-    there = found & (messages.row[inside] >= 0)  # flags that a client set itself keep a message out of all queues
-    record, sends = inside[there], sends[:, there]
-    row = messages.row[record]
-    key, crc, length, first = messages.keys[:, record]
-    same = (
-        ((sends[KEY] == 0) | (key == sends[KEY]) | (first == sends[KEY]))
-        & ((sends[CRC] < 0) | (crc == sends[CRC]))
-        & ((sends[LENGTH] < 0) | (length == sends[LENGTH]))
-    )
+def _matched(
+    evidence: Evidence, messages: SegmentMessages, low: int, high: int, options: Options, *, asked: bool
+) -> Matches:
+    """The messages beside the answers `low:high`. `asked`: whether somebody must have sent them."""
     codes = {topic: code for code, topic in enumerate(evidence.topics)}
-    topic = messages.of_subject(lambda topic, _: codes.get(topic, -1))[row]
-    queue = messages.of_subject(lambda _, queue: queue)[row]
-    elsewhere = messages.of_subject(lambda topic, _: topic in DELAYING)[row] == 1
-    half = messages.of_subject(lambda topic, _: topic == HALF_TOPIC)[row] == 1
-    named = topic == sends[TOPIC]
-    if (sends[LINE] == 0).any():
-        tail = messages.of_subject(lambda topic, _: evidence.tail_code(topic))[row]
-        named |= (sends[LINE] == 0) & (tail == evidence.tails[sends[TOPIC]])
-    in_place = named & ((sends[QUEUE] < 0) | (queue == sends[QUEUE]))
-    same &= elsewhere | np.where(sends[IS_HALF] == 1, half, in_place)
-    return np.stack([low + np.flatnonzero(there), row]), same.astype(np.int64), np.flatnonzero(~found)
+    facts = np.zeros((SUBJECT_FACTS, max(1, len(messages.subjects))), np.int64)
+    for at, (topic, queue) in enumerate(messages.subjects):
+        of_clients = topic in evidence.sent_to or topic == HALF_TOPIC
+        facts[OF_TOPIC, at], facts[OF_TAIL, at] = codes.get(topic, -1), evidence.tail_code(topic)
+        facts[OF_QUEUE, at] = queue
+        facts[DELAYS, at], facts[OF_HALVES, at] = topic in DELAYING, topic == HALF_TOPIC
+        facts[KNOWN, at] = asked and of_clients and wants(options, topic, queue)
+    records, sends = messages.log.shape[1], evidence.sends[:, low:high]
+    of_records, of_sends = np.empty((2, records), np.int64), np.empty((4, high - low), np.int64)
+    found = Matches._make((*of_records, *of_sends, np.zeros(3, np.int64)))
+    match_sends(
+        messages.log[scan.POSITION], messages.row, messages.rows[scan.SUBJECT], messages.keys, facts, sends,
+        evidence.tails, found,
+    )  # fmt: skip
+    return found
+
+
+def _sent(evidence: Evidence, messages: SegmentMessages, matches: Matches) -> Ints:
+    """Whether anybody sent the messages that somebody must have sent: one that no answer names may be another's."""
+    sent = matches.sent[: matches.counts[0]]
+    others = np.flatnonzero(sent == 0)
+    for row in (0, 3):
+        keys = messages.keys[row, matches.whose[others]]
+        sent[others] = among(keys, evidence.keys)
+        others = others[sent[others] == 0]
+    return sent
 
 
 MESSAGE = {"number": scan.NUMBER, "count": scan.COUNT, "position": scan.PLACE, "size": scan.LENGTH, "tag": scan.TAG}
 
 
-def _pairs(spec: Spec, rows: Ints, action: str, said: Mapping[str, Ints]) -> Events:
+def _pairs(spec: Spec, messages: SegmentMessages, chosen: Ints, action: str, said: Mapping[str, Ints]) -> Events:
     """Events of `queue`, two for each message: that it is in the log, and what clients say of it."""
-    events = Events.room(spec, 2 * rows.shape[1])
-    events.action[:] = np.tile([spec.codes["append"], spec.codes[action]], rows.shape[1])
-    for name, row in MESSAGE.items():
-        events.column(name)[0::2] = rows[row]
-    for name, values in said.items():
-        events.column(name)[1::2] = values
-    return events
+    args = messages.space.array("what clients say", (len(spec.arguments), 2 * len(chosen)), np.int64)
+    actions = np.tile(np.array([spec.codes["append"], spec.codes[action]], np.int8), len(chosen))
+    told_into, said_into = (np.array([spec.arguments.index(name) for name in names]) for names in (MESSAGE, said))
+    columns = tuple(np.ascontiguousarray(values) for values in said.values())
+    put_pairs(messages.rows, chosen, np.array([*MESSAGE.values()]), told_into, columns, said_into, args)
+    return Events(spec, actions, args)
 
 
 def _replay_pairs(of: Kernel, pairs: Events, numbers: Ints, profile: str) -> Replayed:

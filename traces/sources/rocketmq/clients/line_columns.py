@@ -45,12 +45,11 @@ LINE = "line"
 SCHEMA = pa.schema([*FIELDS, PLACES, pa.field(LINE, pa.int64())])
 
 
-def in_columns(block: bytes, count: int, before: int, *, plain: bool) -> Requests | None:
-    """So many lines as columns; None where anything is unusual.
+def in_columns(block: bytes, before: int, read: PlainBlock | None) -> Requests | None:
+    """Lines as columns; None where anything is unusual.
 
-    `before`: how many lines come before them · `plain`: whether those that are plain are read by a kernel.
+    `before`: how many lines come before them · `read`: the same by a kernel, which has read them if they are plain.
     """
-    read = _plain(block, count) if plain else None
     if read is not None:
         return PlainRequests(read, before)
     batch = _by_arrow(block, before)
@@ -83,7 +82,7 @@ PLAIN = PlainLines(KINDS, strange=True)
 NESTED = [name for name, kind in KINDS.items() if kind is ValueKind.NESTED]
 
 
-def _plain(block: bytes, count: int) -> PlainBlock | None:
+def plain_block(block: bytes, count: int) -> PlainBlock | None:
     """Lines that are plain; None where one of them is not."""
     read = PLAIN.read(block, count)
     if read is None or not read.utf8() or any(read.has(PLAIN.number[name]).any() for name in NESTED):

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
 from gapless.traces.sources.rocketmq.clients import trace_topics
-from gapless.traces.sources.rocketmq.clients.evidence import (
-    CLIENT_COLUMNS,
+from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
+from gapless.traces.sources.rocketmq.clients.matching_sends import (
     IS_HALF,
     KEY,
     LINE,
@@ -19,7 +19,6 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
     SEND_ROWS,
     TOPIC,
     WITNESS,
-    Evidence,
 )
 from gapless.traces.sources.rocketmq.clients.trace_topics import Testimony
 from gapless.traces.sources.rocketmq.report import WitnessRow

@@ -11,15 +11,15 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.report.wording import plural
-from gapless.traces.sources.rocketmq.clients import evidence
-from gapless.traces.sources.rocketmq.clients.evidence import (
-    CLIENT_POSITION,
+from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_POSITION, DoubtedMessage, Evidence
+from gapless.traces.sources.rocketmq.clients.matching_sends import (
+    IS_HALF,
     LINE,
     NUMBER,
     POSITION,
+    QUEUE,
+    TOPIC,
     WITNESS,
-    DoubtedMessage,
-    Evidence,
 )
 from gapless.traces.sources.rocketmq.joining.deliveries import Deliveries
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
@@ -155,8 +155,8 @@ class Promises:
         if elsewhere and send[POSITION] >= self.judged.end:
             self.beyond += 1
             return
-        topic, queue = topics[int(send[evidence.TOPIC])], int(send[evidence.QUEUE])
-        subject = HALVES if send[evidence.IS_HALF] else (topic, queue)
+        topic, queue = topics[int(send[TOPIC])], int(send[QUEUE])
+        subject = HALVES if send[IS_HALF] else (topic, queue)
         if wants(self.options, *subject):
             answer = STEPS["queue"].acknowledge(number=send[NUMBER], position=send[POSITION], same=0)
             self._tell(subject, [answer], int(send[LINE]), int(send[WITNESS]))

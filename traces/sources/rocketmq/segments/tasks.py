@@ -239,7 +239,7 @@ def _segment(
     bad_units, units_covered = _replay_units(units, options)
     promised, delivered = None, None
     if evidence is not None and columns.keys is not None:
-        messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects())
+        messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), columns.space)
         promised = judge_messages(evidence, messages, (scanned.start, end), options, later=store.of_moments)
         delivered = look_for_deliveries(evidence, messages)
     times = columns.log[scan.TIME]

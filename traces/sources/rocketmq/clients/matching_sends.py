@@ -1,0 +1,119 @@
+"""Records of a segment and what was sent, gone through side by side: both rise by their place in the log."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.traces.native import native, njit
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+
+# Rows of `sends`. NUMBER, CRC, LENGTH and QUEUE are -1 where nobody says them. LINE: of the client log, 0 where it does
+# not tell; WITNESS: position of the trace message that tells, -1 where none does.
+POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, WITNESS, SEND_ROWS = range(11)
+
+# Rows of what is known of each topic and queue: the topic by its index among those that clients name, and without its
+# namespace; the queue; whether it delays, whether it is that of halves, whether clients must have sent what is in it.
+OF_TOPIC, OF_TAIL, OF_QUEUE, DELAYS, OF_HALVES, KNOWN, SUBJECT_FACTS = range(7)
+
+
+class Matches(NamedTuple):
+    """What is found out, each with room for as many as there may be; `counts` says how many there are.
+
+    `whose`: records that somebody must have sent, and `sent` whether
+    the answer that lies there says that it was this one · `told`: answers that lie at a record, `there` its queue row,
+    `same` whether it is theirs · `lost`: answers where no record is.
+    """
+
+    whose: Ints
+    sent: Ints
+    told: Ints
+    there: Ints
+    same: Ints
+    lost: Ints
+    counts: Ints  # of `whose`, `told`, `lost`
+
+
+@native(lambda places, *_: len(places))
+def find_rows(places: Ints, rows: Ints, row: Ints) -> None:
+    """The first queue row of each record at `places`, or -1 where it is in no queue, into `row`."""
+    k = 0
+    for r in range(len(places)):
+        while k < rows.shape[1] and rows[scan.PLACE, k] < places[r]:
+            k += 1
+        row[r] = k if k < rows.shape[1] and rows[scan.PLACE, k] == places[r] else -1
+
+
+@native(lambda places, *_: len(places))
+def match_sends(
+    places: Ints, row: Ints, subjects: Ints, keys: Ints, facts: Ints, sends: Ints, tails: Ints, found: Matches
+) -> None:  # fmt: skip
+    """Go through records at `places`, and the answers that name places among theirs.
+
+    `row`: of the records, as `find_rows` gives it · `subjects`: of queue rows · `keys`: of the records, as
+    `records.find_keys` gives them · `facts`: of subjects · `tails`: of the topics that clients name, as `OF_TAIL`.
+    """
+    s, whose, told, lost = 0, 0, 0, 0
+    for r in range(len(places)):
+        place = places[r]
+        queued = row[r] >= 0
+        subject = subjects[row[r]] if queued else np.int64(0)
+        while s < sends.shape[1] and sends[POSITION, s] < place:
+            found.lost[lost] = s
+            lost += 1
+            s += 1
+        sent = False
+        while s < sends.shape[1] and sends[POSITION, s] == place:
+            key = sends[KEY, s]
+            of_key = keys[0, r] == key or keys[3, r] == key
+            sent = sent or (of_key and key != 0 and sends[LINE, s] > 0)
+            if queued:  # flags that a client set itself keep a message out of all queues
+                same = (of_key or key == 0) and _is_as_sent(sends, s, keys, r)
+                found.told[told], found.there[told] = s, row[r]
+                found.same[told] = same and _is_where_it_was_sent(sends, s, facts, subject, tails)
+                told += 1
+            s += 1
+        if queued and facts[KNOWN, subject]:
+            found.whose[whose], found.sent[whose] = r, sent
+            whose += 1
+    while s < sends.shape[1]:
+        found.lost[lost] = s
+        lost += 1
+        s += 1
+    found.counts[0], found.counts[1], found.counts[2] = whose, told, lost
+
+
+@njit(inline="always")
+def _is_as_sent(sends: Ints, s: int, keys: Ints, r: int) -> bool:
+    """Whether a record has the body that was sent, as far as anybody says."""
+    crc, length = sends[CRC, s], sends[LENGTH, s]
+    return bool((crc < 0 or keys[1, r] == crc) and (length < 0 or keys[2, r] == length))
+
+
+@njit(inline="always")
+def _is_where_it_was_sent(sends: Ints, s: int, facts: Ints, subject: int, tails: Ints) -> bool:
+    """Whether a message is in the queue that it was sent to; while it is delayed, it is in none of clients."""
+    if facts[DELAYS, subject]:
+        return True
+    if sends[IS_HALF, s] == 1:
+        return bool(facts[OF_HALVES, subject])
+    topic, queue = sends[TOPIC, s], sends[QUEUE, s]
+    named = facts[OF_TOPIC, subject] == topic or (sends[LINE, s] == 0 and facts[OF_TAIL, subject] == tails[topic])
+    return bool(named and (queue < 0 or facts[OF_QUEUE, subject] == queue))
+
+
+@native(lambda _rows, chosen, *_: len(chosen))
+def put_pairs(
+    rows: Ints, chosen: Ints, told: Ints, told_into: Ints, said: tuple[Ints, ...], said_into: Ints, args: Ints
+) -> None:
+    """Arguments of two events for each of these queue rows: that its message is in the log, and what is said of it.
+
+    `told`: what of a row goes into the first one, and `told_into` its arguments; `said` and `said_into` of the second.
+    """
+    for i in range(len(chosen)):
+        for column in range(len(told)):
+            args[told_into[column], 2 * i] = rows[told[column], chosen[i]]
+        for column in range(len(said)):
+            args[said_into[column], 2 * i + 1] = said[column][i]
