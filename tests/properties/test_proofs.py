@@ -133,6 +133,30 @@ FAULTS = {
         ("transaction", "== 0 or times <= s.max_checks,", "== 0 or times <= s.max_checks + 1,"),
         ("check", "a_producer_is_asked_step_by_step"),
     ),
+    "a half is handed out before it is committed": (
+        ("delivery", "s.records == 0 or 0 < s.seen, 'half", "0 <= s.seen, 'half"),
+        ("hand", "what_was_handed_out_could_be_read"),
+    ),
+    "what consumers can read is no record": (
+        ("delivery", "records=s.records + 1, seen", "records=s.records, seen"),
+        ("append", "what_can_be_read_is_in_the_log"),
+    ),
+    "one unit more is delivered than there are": (
+        ("timer", "s.delivered < s.units, 'unit", "s.delivered <= s.units, 'unit"),
+        ("deliver", "what_is_delivered_was_scheduled"),
+    ),
+    "the oldest unit of a time is forgotten": (
+        ("timer", "first=position if s.units == 0 else s.first", "first=s.first"),
+        ("schedule", "a_chain_has_two_ends"),
+    ),
+    "a unit lies where the newest of its time does": (
+        ("timer", "require(s.last < position and", "require(s.last <= position and"),
+        ("schedule", "the_chain_goes_on_forward"),
+    ),
+    "what cancels a message counts twice": (
+        ("timer", "-1 if cancels", "-2 if cancels"),
+        ("schedule", "no_more_is_counted_than_there_is"),
+    ),
 }
 
 
@@ -184,6 +208,14 @@ NOTICED_BY_ONE = {
     "an index file forgets how many slots are in use": (
         ("hash_index", "used=s.used + 1 if s.heads[slot] == 0 else s.used,", "used=s.used + 1,"),
         "a_slot_counts_from_its_first_item_on",
+    ),
+    "a message is handed out only where there are two records of it": (
+        ("delivery", "require(0 < s.records,", "require(1 < s.records,"),
+        "what_can_be_read_can_be_handed_out",
+    ),
+    "a slot that a start has mended is refused": (
+        ("timer", "require(implies(counted, first == s.first),", "require(first == s.first,"),
+        "a_slot_is_taken_if_it_names_its_chain",
     ),
     "a ring is at rest with a batch in it": (
         ("ring", "return s.next == s.cut", "return s.next <= s.cut"),
