@@ -371,3 +371,16 @@ def test_what_the_log_has_wrong_is_told_once(tmp_path: Path) -> None:
     at = place - int(log.name) + 90
     written(log, at, bytes([log.read_bytes()[at] ^ 4]))
     assert all(rule.startswith("log/") for rule in rules(check([store.parent])))
+
+
+def test_messages_that_a_power_loss_took_from_the_log_alone_accuse_nobody(tmp_path: Path) -> None:
+    """Their numbers were given again: the log has other messages under them."""
+    store = copy_of(WHOLE, tmp_path)
+    path, at = message(store, AT)
+    for field in (40, 56):  # when it was born, and stored
+        (time,) = struct.unpack_from(">q", path.read_bytes(), at + field)
+        written(path, at + field, struct.pack(">q", time - 5000))
+    report = check([store.parent])
+    assert not rules(report)
+    assert report.verdict == "inconclusive"
+    assert any("gave their numbers again" in reason for reason in report.sources[0].reasons)

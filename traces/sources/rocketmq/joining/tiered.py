@@ -8,6 +8,7 @@ Source: docs/rocketmq-tiered.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,13 +26,15 @@ from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, differences, messages_between
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.records import HEADER
 from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, tiered_storage
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 TIERED = STEPS["tiered"]
 SPEC = SPECS["tiered"]
 AT_ONCE = 1 << 14  # entries that are followed at once
+BORN, STORED = slice(40, 48), slice(56, 64)  # of a record: when it was sent, and stored, if its sender has IPv4
 Truths = npt.NDArray[np.bool_]
 
 
@@ -224,10 +227,31 @@ class HeldQueue:
         (both,) = np.nonzero(theirs > 0)
         fits = theirs[both] == sizes[both]
         differ[both[~fits]] = 0
-        both = both[fits]
-        differ[both] = differences(self.files, positions[both], self.store.files, places[both], sizes[both])
+        same_size = both[fits]
+        differ[same_size] = differences(
+            self.files, positions[same_size], self.store.files, places[same_size], sizes[same_size]
+        )
         self.compared += int((differ[both] < 0).sum())
+        (others,) = np.nonzero(differ >= 0)
+        if len(others) and not self.store.first_life:
+            first = int(others[0])
+            if self._is_another(int(positions[first]), int(places[first])):
+                self._doubt_lost(int(numbers[first]))
+                differ[others] = -1
         return differ
+
+    def _is_another(self, position: int, place: int) -> bool:
+        """Whether two messages of one number were sent at different times, so that none is the other, damaged."""
+        uploaded, own = _header_in(self.files, position), _header_in(self.store.files, place)
+        return uploaded[STORED] != own[STORED] and uploaded[BORN] != own[BORN]
+
+    def _doubt_lost(self, number: int) -> None:
+        """Messages in tiered storage are others than those of the log that have their numbers."""
+        self.judged.doubt(
+            f"messages of {self.name}, from number {number} on, are others in tiered storage than in the log: legal if "
+            "the log lost its end in a power loss after they were uploaded, and gave their numbers again; damage "
+            "otherwise"
+        )
 
     @property
     def _log_departs(self) -> bool:
@@ -243,6 +267,14 @@ class HeldQueue:
         there = (numbers >= max(run.first, run.blank)) & (numbers < run.indexed)
         there &= (places >= self.store.start) & (places + sizes <= self.judged.end)
         return places, np.where(there, sizes, 0)
+
+
+def _header_in(files: Sequence[LogFile], position: int) -> bytes:
+    """The bytes of a record up to its body, at a position of a log."""
+    file = next(file for file in files if file.base <= position < file.base + file.length)
+    data = np.zeros(min(HEADER, file.base + file.length - position), np.uint8)
+    read_exactly(file, position - file.base, data.data)
+    return data.tobytes()
 
 
 def _entries(file: TieredFile, length: int) -> int:
