@@ -6,12 +6,14 @@ import shutil
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
 from tests.support.command_line import gapless
+from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left
 
 RECORDED = [path.name.removesuffix(".tar.xz") for path in sorted((RECORDINGS / "layouts").glob("tiered_*.tar.xz"))]
@@ -384,3 +386,27 @@ def test_messages_that_a_power_loss_took_from_the_log_alone_accuse_nobody(tmp_pa
     assert not rules(report)
     assert report.verdict == "inconclusive"
     assert any("gave their numbers again" in reason for reason in report.sources[0].reasons)
+
+
+def test_two_clusters_of_one_folder_are_told_apart_by_the_settings(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    (cluster,) = (store / "tieredstore").iterdir()
+    shutil.copytree(cluster, cluster.with_name("other"))
+    assert check([store.parent]).coverage["tiered.find_entry"] > 500
+    (store.parent / "broker.conf").unlink()
+    assert "a broker.conf with brokerClusterName tells which" in notes(check([store.parent]))
+
+
+@pytest.mark.parametrize("seed", by_day(range(40)))
+def test_damage_at_random_is_a_verdict_and_no_traceback(seed: int, tmp_path: Path) -> None:
+    store, random = copy_of(EXPIRED, tmp_path), Random(seed)
+    there = [path for path in (store / "tieredstore").rglob("*") if path.is_file()]
+    for path in random.sample([*there, *[store / METADATA] * 3], 3):
+        data = bytearray(path.read_bytes())
+        low = random.randrange(len(data) + 1)
+        high = min(len(data), low + random.choice((1, 20, 300)))
+        data[low:high] = random.choice((b"", bytes(high - low), random.randbytes(high - low), random.randbytes(7)))
+        path.write_bytes(data)
+    report = check([store.parent])
+    assert report.verdict in {"conforms", "departs", "inconclusive"}
+    assert all(rule.startswith("tiered/") for rule in rules(report))

@@ -6,7 +6,7 @@ Source: docs/rocketmq-tiered.md#layout, #metadata.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,9 +90,9 @@ def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -
     except (AttributeError, KeyError, TypeError, ValueError):
         return TieredStorage((), why_not=f"{METADATA} does not hold tables of segments, as expected")
     has_index = bool(content.get("indexFileSegmentTable")) or (store / "tiered_index_file").is_dir()
-    paths = sorted(tables[ENTRIES].keys() | tables[LOG].keys())
+    paths = sorted({path for table in tables.values() for path, segments in table.items() if segments})
     queues = {path: queue for path in paths if (queue := _queue_of(path)) is not None}
-    root = _root(store, settings, tables, queues) if queues else store
+    root = _root(store, settings, queues) if queues else store
     if isinstance(root, str):
         return TieredStorage((), why_not=root)
     found = (
@@ -127,32 +127,28 @@ def _queue_of(path: str) -> Queue | None:
     return (topic, int(queue)) if topic not in ("", INDEX_TOPIC) and queue.isdecimal() else None
 
 
-def _root(
-    store: Path, settings: Mapping[str, str], tables: Mapping[str, Mapping[str, object]], queues: Iterable[str]
-) -> Path | str:  # fmt: skip
-    """The folder of the cluster, in which brokers have theirs; or why nobody can tell."""
+def _root(store: Path, settings: Mapping[str, str], queues: Collection[str]) -> Path | str:
+    """The folder of the cluster, in which brokers have theirs; or why nobody can tell.
+
+    Settings may tell of another machine: what lies in the store itself counts first.
+    """
     provider = settings.get("tieredBackendServiceProvider", "").strip()
     if provider and not provider.endswith(POSIX):
         return f"its provider is {provider}, which keeps no files here"
-    named = settings.get("tieredStoreFilePath", "").strip()
-    folders = list(dict.fromkeys([store / FOLDER, *([store / named] if named else [])]))
-    clusters = [cluster for folder in folders if folder.is_dir() for cluster in folder.iterdir()]
-    cluster_set = settings.get("brokerClusterName", "").strip()
-    hashed = f"{digest(cluster_set)}_{cluster_set}"
-    found = [
-        cluster
-        for cluster in clusters
-        if any((cluster / path / kind).is_dir() for path in queues for kind in tables)
-        and (not cluster_set or cluster.name == hashed)
-    ]
-    if len({cluster.resolve() for cluster in found}) == 1:
-        return found[0]
-    looked = " and ".join(
-        str(folder) if folder != store / FOLDER else f"{FOLDER}/" for folder in dict.fromkeys(folders)
-    )
-    if found:
-        return f"{len(found)} folders hold its queues, in {looked}; a broker.conf with brokerClusterName tells which"
-    return f"its files are not in {looked}; a broker.conf whose tieredStoreFilePath names where they are would tell"
+    named, cluster_set = (settings.get(name, "").strip() for name in ("tieredStoreFilePath", "brokerClusterName"))
+    looked = [f"{FOLDER}/", *([named] if named and store / named != store / FOLDER else [])]
+    for folder in (store / one for one in looked):
+        there = folder.iterdir() if folder.is_dir() else ()
+        clusters = [one for one in there if any((one / path).is_dir() for path in queues)]
+        if cluster_set:
+            clusters = [one for one in clusters if one.name == f"{digest(cluster_set)}_{cluster_set}"]
+        if len(clusters) == 1:
+            return clusters[0]
+        if clusters:
+            count = len(clusters)
+            return f"{count} folders in {folder} hold its queues; a broker.conf with brokerClusterName tells which"
+    where = " and ".join(looked)
+    return f"its files are not in {where}; a broker.conf whose tieredStoreFilePath names where they are would tell"
 
 
 def digest(text: str) -> str:
