@@ -31,6 +31,7 @@ CONTENTS: dict[str, tuple[str, ...]] = {
     "What brokers do": (
         "docs/rocketmq",
         "docs/rocketmq-transactions",
+        "docs/rocketmq-tiered",
         "docs/rocketmq-protocol",
         "docs/rocketmq-traces",
         "docs/pulsar",

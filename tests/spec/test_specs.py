@@ -176,6 +176,10 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "slot-is-free",
         [("open", (1,)), ("admit", (0,)), ("admit", (1,)), ("begin", (0, 0, 0, 9)), ("begin", (1, 1, 0, 9))],
     ),
+    "tiered": (
+        "tiered-queue-file-holds-what-its-metadata-says",
+        [("open", (0, 0)), ("find_queue_file", (0, -1, 2))],
+    ),
     "timer": ("unit-is-delivered-once", [("open", (0,)), ("deliver", (1, 0))]),
     "permits": ("permit-is-free", [("open", (1, 0)), ("acquire", (0,)), ("acquire", (1,))]),
 }

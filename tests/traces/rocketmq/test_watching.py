@@ -316,9 +316,9 @@ def test_units_that_begin_while_a_store_is_followed_accuse_nobody(tmp_path: Path
     assert not heard.found
 
 
-@pytest.mark.parametrize("name", ["index_first_5.5.0", "timer_lives_5.5.0"])
+@pytest.mark.parametrize("name", ["index_first_5.5.0", "timer_lives_5.5.0", "tiered_kill_clean_5.5.0"])
 def test_what_lies_beside_the_queues_accuses_nobody(name: str, tmp_path: Path) -> None:
-    """The index is left to a check, and timers are judged at the end, as by a check."""
+    """The index is left to a check; timers and tiered storage are judged at the end, as by a check."""
     heard = Heard()
     played = PlayedStore(recording(f"layouts/{name}"), tmp_path / "store")
     watched = watch(tmp_path / "store", heard)

@@ -13,7 +13,7 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
-from gapless.traces.sources.rocketmq import of_cursor, of_extension, of_index, of_timer
+from gapless.traces.sources.rocketmq import of_cursor, of_extension, of_index, of_tiered, of_timer
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
@@ -115,6 +115,7 @@ def _subject(found: Breach) -> str:
         return f"the time {shown(found.trace.rpartition('/')[2])} of the timer wheel"
     named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
     kinds = {"transaction": "transaction", "delivery": "message", "hash_index": "the hash index", "cursor": "cursor"}
+    kinds["tiered"] = "the tiered queue"
     return named.get(found.spec) or f"{kinds.get(found.spec, 'queue')} {shown(found.trace)}"
 
 
@@ -123,6 +124,7 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "extension": (of_extension.place, of_extension.message),
     "cursor": (of_cursor.place, of_cursor.message),
     "timer": (of_timer.place, of_timer.message),
+    "tiered": (of_tiered.place, of_tiered.message),
 }
 TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is called
 
@@ -327,6 +329,8 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
         return _differences(judged.store, found)
     if found.detail and (found.spec == "op_batch" or found.action == "settle"):
         return [found.detail]
+    if found.spec == "tiered":
+        return of_tiered.what_is_lost(found)
     if found.action == "acknowledge" and found.spec == "queue":
         return [f"at {found.position} is {_at(judged, found.position)}"]
     if found.spec != "queue":

@@ -272,6 +272,8 @@ def _of_layouts_not_exercised(judged: JudgedStore) -> Iterator[str]:
         yield "cursor: no cursor of a consumer group or a delay level is known in a queue with messages"
     if not judged.covered.get("extension.find_unit"):
         yield "extension: no entry names a unit in consumequeue_ext/"
+    if not judged.covered.get("tiered.find_entry"):
+        yield "tiered: no message was found in tiered storage, or it was not asked for"
 
 
 def _promises_not_exercised(judged: JudgedStore) -> Iterator[str]:

@@ -25,6 +25,7 @@ from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.joining.tiered import JoinedTiered
 from gapless.traces.sources.rocketmq.joining.timers import JoinedTimers
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
@@ -208,6 +209,7 @@ class StoreJudge:
             self.index.finish()
             JudgedCursors(judged, self.options).finish()
             JoinedTimers(judged, self.options).hold()
+        JoinedTiered(judged, self.options).hold()
         return judged
 
     def _old_bytes(self, count: int) -> None:

@@ -45,9 +45,9 @@ from gapless.traces.sources.rocketmq.store.settings import (
 CLIENT_LOG = "client.ndjson"
 CHECKPOINT = 4096  # bytes of the checkpoint file
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
+READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else looks at
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 OTHER_LAYOUTS = {
-    "tieredstore": "tiered storage",
     "compaction": "compacted topics",
     "rocksdbstore": "half messages, timers and the index, where they are kept in RocksDB",
     "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
@@ -394,7 +394,7 @@ def _topics(folder: Path, notes: list[str]) -> dict[str, object]:
     for path in sorted(folder.glob("*.json")):
         if not path.is_file():
             raise Unreadable(f"{path}: expected a file")
-        if path.name in CURSOR_FILES:
+        if path.name in (*CURSOR_FILES, *READ_LATER):
             continue
         try:
             content, _older = read_json_or_older(path, notes)

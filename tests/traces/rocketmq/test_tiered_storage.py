@@ -1,0 +1,412 @@
+"""Tiered storage in a folder: entries and messages that the uploader copied there, and the metadata of its files."""
+
+import json
+import re
+import shutil
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gapless import check
+from gapless.traces.report.values import Report
+from tests.support.command_line import gapless
+from tests.support.night import by_day
+from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left
+
+RECORDED = [path.name.removesuffix(".tar.xz") for path in sorted((RECORDINGS / "layouts").glob("tiered_*.tar.xz"))]
+WHOLE, ROLLED, EXPIRED = (f"layouts/tiered_{name}_5.5.0" for name in ("lives", "rolled", "expired"))
+ENTRY = struct.Struct(">qiq")  # position, size, tag
+METADATA = "config/tieredStoreMetadata.json"
+QUEUE = "orders/0"
+AT = 35  # the entry that is about to be damaged: in the second file of its queue
+LOST = {  # messages that brokers lost there: the queue, the first and the last
+    "tiered_rolled_5.5.0": ("payments/1", 45, 49),
+    "tiered_killed_5.3.3": ("payments/1", 44, 59),
+}
+
+
+# -- a reader of its own -----------------------------------------------------------------------------------------------
+
+
+def metadata(store: Path) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
+    told = re.sub(r"([{,]\s*)(\d+)(?=\s*:)", r'\1"\2"', (store / METADATA).read_text())
+    found: dict[str, dict[str, dict[str, dict[str, int]]]] = json.loads(told)
+    return found
+
+
+def files(store: Path, kind: str, queue: str = QUEUE) -> list[tuple[Path, int, int]]:
+    """The files of a queue, each with the place where it begins, and how much is committed."""
+    table = metadata(store)["commitLogFileSegmentTable" if kind == "COMMIT_LOG" else "consumeQueueFileSegmentTable"]
+    (folder,) = (store / "tieredstore").glob(f"*/lab-a/{queue}/{kind}")
+    by_base = {int(path.name[8:]): path for path in folder.iterdir()}
+    told = sorted((one["baseOffset"], one["size"]) for one in table[f"lab-a/{queue}"].values())
+    return [(by_base[base], base, size) for base, size in told]
+
+
+def entries(store: Path, queue: str = QUEUE) -> Iterator[tuple[int, int, int, int]]:
+    """Number, position, size and tag code of every entry that is committed."""
+    for path, base, size in files(store, "CONSUME_QUEUE", queue):
+        for at in range(0, size, ENTRY.size):
+            yield (base + at) // ENTRY.size, *ENTRY.unpack_from(path.read_bytes(), at)
+
+
+def message(store: Path, number: int) -> tuple[Path, int]:
+    at = next(position for found, position, *_ in entries(store) if found == number)
+    path, base, _ = max((one for one in files(store, "COMMIT_LOG") if one[1] <= at), key=lambda one: one[1])
+    return path, at - base
+
+
+def entry(store: Path, number: int) -> tuple[Path, int]:
+    at = number * ENTRY.size
+    path, base, _ = max((one for one in files(store, "CONSUME_QUEUE") if one[1] <= at), key=lambda one: one[1])
+    return path, at - base
+
+
+def rules(report: Report) -> list[str]:
+    return [finding.rule for finding in report.findings if finding.severity == "violation"]
+
+
+def queues(store: Path) -> list[str]:
+    return sorted(path.removeprefix("lab-a/") for path in metadata(store)["consumeQueueFileSegmentTable"])
+
+
+# -- what brokers left -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_brokers_uploaded_is_followed_to_their_own_log(name: str) -> None:
+    store = recording(f"layouts/{name}")
+    report = check([recording_as_left(f"layouts/{name}")])
+    count = sum(1 for queue in queues(store) for _ in entries(store, queue))
+    if name in LOST:
+        queue, number, last = LOST[name]
+        (found,) = report.findings
+        assert (found.rule, found.trace) == ("tiered/tiered-message-has-the-number-of-its-entry", queue)
+        assert f"tiered entry {number}," in found.message
+        assert f"(messages {number} to {last} were never uploaded, " in found.message
+        return
+    assert report.verdict == "conforms", report.model_dump_json(indent=1)
+    assert report.coverage["tiered.find_entry"] + report.coverage["tiered.outlive"] == count > 200
+    kept = [*(store / "tieredstore").glob("*/*/*/*/CO*/*")]
+    assert report.coverage["tiered.find_log_file"] + report.coverage["tiered.find_queue_file"] == len(kept) > 20
+
+
+def test_messages_there_are_those_of_the_log_but_for_their_place() -> None:
+    """Read by nobody of ours."""
+    store = recording(WHOLE)
+    logs = {int(path.name): path.read_bytes() for path in (store / "commitlog").iterdir()}
+    full = len(next(iter(logs.values())))
+    slots = (store / "consumequeue" / QUEUE / f"{0:020d}").read_bytes()
+    for number, position, size, tag in entries(store):
+        path, at = message(store, number)
+        uploaded = path.read_bytes()[at : at + size]
+        place, length, code = ENTRY.unpack_from(slots, number * ENTRY.size)
+        own = logs[place - place % full][place % full : place % full + length]
+        assert (length, code, uploaded[:28], uploaded[36:]) == (size, tag, own[:28], own[36:])
+        assert struct.unpack_from(">qq", uploaded, 20) == (number, position)
+
+
+def test_entries_of_messages_that_expired_are_old() -> None:
+    store = recording(EXPIRED)
+    report = check([recording_as_left(EXPIRED)])
+    old = sum(
+        position < files(store, "COMMIT_LOG", queue)[0][1]
+        for queue in queues(store)
+        for _, position, *_ in entries(store, queue)
+    )
+    assert report.coverage["tiered.outlive"] == old > 0
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+Place = tuple[Path, int]
+Fault = Callable[[Path], Place]
+"""Damages a store, and says where that is to be found."""
+
+
+def written(path: Path, at: int, data: bytes) -> None:
+    old = path.read_bytes()
+    path.write_bytes(old[:at] + data + old[at + len(data) :])
+
+
+def of_message(offset: int, data: bytes | None = None, *, at: int | None = None) -> Fault:
+    """Bytes of the message are others; `at`: the byte of it at which that is found."""
+
+    def fault(store: Path) -> Place:
+        path, place = message(store, AT)
+        wrong = data or bytes([path.read_bytes()[place + offset] ^ 4])
+        written(path, place + offset, wrong)
+        return path, place + (offset if at is None else at)
+
+    return fault
+
+
+def of_entry(position: int = 0, size: int = 0, tag: int = 0) -> Fault:
+    def fault(store: Path) -> Place:
+        path, at = entry(store, AT)
+        was = ENTRY.unpack_from(path.read_bytes(), at)
+        written(path, at, ENTRY.pack(was[0] + position, was[1] + size, was[2] + tag))
+        return path, at
+
+    return fault
+
+
+def without_its_message(store: Path) -> Place:
+    path, at = message(store, AT)
+    (size,) = struct.unpack_from(">i", path.read_bytes(), at)
+    written(path, at, bytes(size))
+    return entry(store, AT)
+
+
+def zeros(store: Path) -> Place:
+    written(*entry(store, AT), bytes(ENTRY.size))
+    return entry(store, AT)
+
+
+def the_next_message(store: Path) -> Place:
+    path, at = entry(store, AT)
+    written(path, at, path.read_bytes()[at + ENTRY.size : at + 2 * ENTRY.size])
+    return message(store, AT + 1)
+
+
+def told(table: str, more: int, which: int) -> Fault:
+    """The metadata has another size for a file."""
+
+    def fault(store: Path) -> Place:
+        content = metadata(store)
+        segments = content[f"{table}FileSegmentTable"][f"lab-a/{QUEUE}"]
+        segment = sorted(segments.values(), key=lambda one: one["baseOffset"])[which]
+        segment["size"] += more
+        (store / METADATA).write_text(json.dumps(content))
+        kind = "COMMIT_LOG" if table == "commitLog" else "CONSUME_QUEUE"
+        path, *_ = files(store, kind)[which if more > 0 else which + 1]
+        return path, path.stat().st_size if more > 0 else 0
+
+    return fault
+
+
+def not_told_of(store: Path) -> Place:
+    """A file between others is missing in the metadata."""
+    content = metadata(store)
+    segments = content["consumeQueueFileSegmentTable"][f"lab-a/{QUEUE}"]
+    del segments["600"]
+    (store / METADATA).write_text(json.dumps(content))
+    return files(store, "CONSUME_QUEUE")[1][0], 0
+
+
+def gone(store: Path) -> Place:
+    path, *_ = files(store, "COMMIT_LOG")[1]
+    path.unlink()
+    return path, 0
+
+
+def swapped(store: Path) -> Place:
+    """Two queues have changed places, with their metadata."""
+    (one,) = (store / "tieredstore").glob("*/lab-a/orders/0")
+    other = one.with_name("1")
+    one.rename(one.with_name("x"))
+    other.rename(one)
+    one.with_name("x").rename(other)
+    content = metadata(store)
+    for table in ("commitLogFileSegmentTable", "consumeQueueFileSegmentTable"):
+        of = content[table]
+        of["lab-a/orders/0"], of["lab-a/orders/1"] = of["lab-a/orders/1"], of["lab-a/orders/0"]
+    (store / METADATA).write_text(json.dumps(content))
+    return message(store, 0)
+
+
+def damaged_and_nowhere_else(store: Path) -> Place:
+    """A body is damaged, and the broker's own queue is gone."""
+    path, at = message(store, AT)
+    written(path, at + 90, bytes([path.read_bytes()[at + 90] ^ 4]))
+    shutil.rmtree(store / "consumequeue" / QUEUE)
+    return path, at
+
+
+FAULTS: dict[str, tuple[Fault, str]] = {
+    "a byte of a body": (of_message(90), "tiered-message-is-the-brokers-own"),
+    "a byte of a body that nobody else has": (damaged_and_nowhere_else, "tiered-body-has-its-checksum"),
+    "its birth": (of_message(41), "tiered-message-is-the-brokers-own"),
+    "its magic number": (of_message(4, at=0), "tiered-message-is-whole"),
+    "its size": (of_message(3, at=0), "tiered-message-is-whole"),
+    "its queue": (of_message(15, at=0), "tiered-message-is-of-its-queue"),
+    "its number": (of_message(27, at=0), "tiered-message-has-the-number-of-its-entry"),
+    "its place": (of_message(35, at=0), "tiered-message-names-its-place"),
+    "no message": (without_its_message, "tiered-entry-names-a-message"),
+    "an entry into a message": (of_entry(position=7, size=-7), "tiered-entry-names-a-message"),
+    "an entry of the next message": (the_next_message, "tiered-message-has-the-number-of-its-entry"),
+    "an entry of an older message": (of_entry(position=-1), "tiered-messages-lie-in-the-order-of-their-entries"),
+    "an entry of zeros": (zeros, "tiered-messages-lie-in-the-order-of-their-entries"),
+    "another size": (of_entry(size=1), "tiered-entry-has-the-size-of-its-message"),
+    "another tag": (of_entry(tag=1), "tiered-entry-has-the-tag-code-of-its-message"),
+    "entries told of beyond the end": (
+        told("consumeQueue", 1000, -1),
+        "tiered-queue-file-holds-what-its-metadata-says",
+    ),
+    "bytes told of beyond the end": (told("commitLog", 30_000, -1), "tiered-log-file-holds-what-its-metadata-says"),
+    "too few entries told of": (told("consumeQueue", -20, 0), "tiered-queue-file-begins-where-the-one-before-it-ends"),
+    "too few bytes told of": (told("commitLog", -1, 0), "tiered-log-file-begins-where-the-one-before-it-ends"),
+    "a file that is not told of": (not_told_of, "tiered-queue-file-begins-where-the-one-before-it-ends"),
+    "a file that is gone": (gone, "tiered-log-file-holds-what-its-metadata-says"),
+    "two queues that changed places": (swapped, "tiered-message-is-of-its-queue"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found_at_its_place(fault: str, tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    damage, rule = FAULTS[fault]
+    file, offset = damage(store)
+    report = check([store.parent])
+    assert report.verdict == "departs"
+    found = next(finding for finding in report.findings if finding.rule == f"tiered/{rule}")
+    assert (found.where.file, found.where.offset) == (str(file.relative_to(store)), offset)
+    assert found.trace == QUEUE
+
+
+def test_a_departure_is_explained_and_told_as_json(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    of_entry(tag=1)(store)
+    told = gapless("explain", str(store.parent), "--trace", QUEUE)
+    assert "the tiered queue orders/0 departs at tieredstore/" in told.stdout
+    assert f"tiered entry {AT} has tag" in gapless("check", str(store.parent)).stdout
+    said = json.loads(gapless("check", str(store.parent), "--json", "-").stdout)
+    assert [finding["spec"] for finding in said["findings"]] == ["tiered"]
+
+
+# -- what must be tolerated --------------------------------------------------------------------------------------------
+
+
+def notes(report: Report) -> str:
+    return "\n".join(report.sources[0].notes)
+
+
+def test_what_was_not_committed_is_judged_by_nobody(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    for kind in ("COMMIT_LOG", "CONSUME_QUEUE"):
+        path, *_ = files(store, kind)[-1]
+        path.write_bytes(path.read_bytes() + b"nonsense" * 12)
+    assert check([store.parent]).verdict == "conforms"
+
+
+def test_messages_that_no_entry_names_are_left_alone(tmp_path: Path) -> None:
+    """A broker that was killed before it committed entries uploads their messages again, behind what is torn."""
+    store = copy_of(WHOLE, tmp_path)
+    path, base, size = files(store, "COMMIT_LOG")[-1]
+    data, last = path.read_bytes(), [one for one in entries(store) if one[1] >= base]
+    moved = data[last[0][1] - base : last[1][1] - base + 40]
+    added = len(moved)
+    for number, position, length, _ in last:
+        at = position - base + added
+        written(*entry(store, number), struct.pack(">q", position + added))
+        record = bytearray(data[position - base : position - base + length])
+        struct.pack_into(">q", record, 28, base + at)
+        moved += bytes(record)
+    path.write_bytes(data[: last[0][1] - base] + moved)
+    content = metadata(store)
+    content["commitLogFileSegmentTable"][f"lab-a/{QUEUE}"][str(base)]["size"] = size + added
+    (store / METADATA).write_text(json.dumps(content))
+    report = check([store.parent])
+    assert report.verdict == "conforms", report.model_dump_json(indent=1)
+
+
+def test_a_broker_that_was_killed_while_it_deleted_accuses_nobody(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    (store / "abort").touch()
+    for kind in ("COMMIT_LOG", "CONSUME_QUEUE"):
+        files(store, kind)[0][0].unlink()
+    report = check([store.parent])
+    assert not rules(report)
+    assert "1 of its oldest files hold nothing" in notes(report)
+
+
+def test_files_lie_where_the_settings_say(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    (store / "tieredstore").rename(tmp_path / "elsewhere")
+    assert "tiered storage is not judged: its files are not in tieredstore/;" in notes(check([store.parent]))
+    with (store.parent / "broker.conf").open("a") as conf:
+        conf.write(f"\ntieredStoreFilePath={tmp_path / 'elsewhere'}\n")
+    report = check([store.parent])
+    assert report.verdict == "conforms"
+    assert report.coverage["tiered.find_entry"] > 500
+
+
+def test_a_provider_without_files_is_named(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    with (store.parent / "broker.conf").open("a") as conf:
+        conf.write("\ntieredBackendServiceProvider=org.apache.rocketmq.tieredstore.provider.MemoryFileSegment\n")
+    assert "which keeps no files here" in notes(check([store.parent]))
+
+
+NO_METADATA = (
+    "", "{", "[]", '{"commitLogFileSegmentTable": 5}', '{"consumeQueueFileSegmentTable": {"a/b/0": {"0": {}}}}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NO_METADATA)
+def test_metadata_that_nobody_can_read_is_named(content: str, tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    (store / METADATA).write_text(content)
+    (store / f"{METADATA}.bak").unlink(missing_ok=True)
+    assert "tiered storage is not judged: " in notes(check([store.parent]))
+
+
+def test_without_its_metadata_it_is_named(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    (store / METADATA).unlink()
+    assert "tieredStoreMetadata.json is not there" in notes(check([store.parent]))
+
+
+def test_a_copy_of_a_running_broker_is_not_judged_there() -> None:
+    report = check([recording_as_left(WHOLE)], copied=True)
+    assert "its files and their metadata are of different moments" in notes(report)
+
+
+def test_what_the_log_has_wrong_is_told_once(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    slots = (store / "consumequeue" / QUEUE / f"{0:020d}").read_bytes()
+    place, *_ = ENTRY.unpack_from(slots, AT * ENTRY.size)
+    (log,) = (path for path in (store / "commitlog").iterdir() if 0 <= place - int(path.name) < path.stat().st_size)
+    at = place - int(log.name) + 90
+    written(log, at, bytes([log.read_bytes()[at] ^ 4]))
+    assert all(rule.startswith("log/") for rule in rules(check([store.parent])))
+
+
+def test_messages_that_a_power_loss_took_from_the_log_alone_accuse_nobody(tmp_path: Path) -> None:
+    """Their numbers were given again: the log has other messages under them."""
+    store = copy_of(WHOLE, tmp_path)
+    path, at = message(store, AT)
+    for field in (40, 56):  # when it was born, and stored
+        (time,) = struct.unpack_from(">q", path.read_bytes(), at + field)
+        written(path, at + field, struct.pack(">q", time - 5000))
+    report = check([store.parent])
+    assert not rules(report)
+    assert report.verdict == "inconclusive"
+    assert any("gave their numbers again" in reason for reason in report.sources[0].reasons)
+
+
+def test_two_clusters_of_one_folder_are_told_apart_by_the_settings(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    (cluster,) = (store / "tieredstore").iterdir()
+    shutil.copytree(cluster, cluster.with_name("other"))
+    assert check([store.parent]).coverage["tiered.find_entry"] > 500
+    (store.parent / "broker.conf").unlink()
+    assert "a broker.conf with brokerClusterName tells which" in notes(check([store.parent]))
+
+
+@pytest.mark.parametrize("seed", by_day(range(40)))
+def test_damage_at_random_is_a_verdict_and_no_traceback(seed: int, tmp_path: Path) -> None:
+    store, random = copy_of(EXPIRED, tmp_path), Random(seed)
+    there = [path for path in (store / "tieredstore").rglob("*") if path.is_file()]
+    for path in random.sample([*there, *[store / METADATA] * 3], 3):
+        data = bytearray(path.read_bytes())
+        low = random.randrange(len(data) + 1)
+        high = min(len(data), low + random.choice((1, 20, 300)))
+        data[low:high] = random.choice((b"", bytes(high - low), random.randbytes(high - low), random.randbytes(7)))
+        path.write_bytes(data)
+    report = check([store.parent])
+    assert report.verdict in {"conforms", "departs", "inconclusive"}
+    assert all(rule.startswith("tiered/") for rule in rules(report))

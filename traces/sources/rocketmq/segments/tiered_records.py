@@ -1,0 +1,123 @@
+"""Messages of a tiered log, found where entries say, and held against the same messages of the broker's own log.
+
+A tiered log is bytes of records, one behind the other, as the broker's own log is; so the same scan reads it.
+
+Source: docs/rocketmq-tiered.md#upload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.traces.native import by_library, native, njit
+from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import LogFile, Queue
+
+PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader writes anew
+
+
+class TieredMessages(NamedTuple):
+    """Messages by place, a column for each field.
+
+    `whole`: its parts add up · `owned`: it is of the queue that was asked for · `sure`: its tag code is known
+    """
+
+    position: Ints
+    size: Ints
+    claimed: Ints
+    whole: Ints
+    intact: Ints
+    owned: Ints
+    number: Ints
+    tag: Ints
+    sure: Ints
+
+
+COLUMNS = len(TieredMessages._fields)
+
+
+def messages_between(
+    store: StoreDirectory, files: Sequence[LogFile], queue: Queue, low: int, high: int
+) -> TieredMessages:  # fmt: skip
+    """The records that begin in the bytes `low:high` of a tiered log; one is expected at `low`. Raises Unreadable."""
+    found = [np.zeros((COLUMNS, 0), np.int64)]
+    for file in files:
+        begin, end = max(low - file.base, 0), min(high - file.base, file.length)
+        for at in range(begin, end, SPLIT):
+            split = Split(file, at, min(at + SPLIT, end), exact=file.base + at in (low, file.base))
+            found += [_messages(scanned.columns, queue) for scanned in SplitReader(store, split).segments()]
+    every = np.concatenate(found, axis=1)
+    return TieredMessages(*every[:, np.argsort(every[0], kind="stable")])
+
+
+def _messages(columns: Columns, queue: Queue) -> Ints:
+    """What a scan wrote of records, as `TieredMessages`."""
+    log, rows, subjects = columns.log, columns.rows, columns.subjects()
+    made = np.zeros((COLUMNS, log.shape[1]), np.int64)
+    made[0], made[1], made[2] = log[scan.POSITION], log[scan.SIZE], log[scan.CLAIMED]
+    made[3], made[4] = log[scan.KNOWN] & log[scan.FITS], log[scan.INTACT]
+    if rows.shape[1]:
+        first = np.minimum(rows[scan.PLACE].searchsorted(log[scan.POSITION]), rows.shape[1] - 1)
+        there = rows[scan.PLACE, first] == log[scan.POSITION]
+        ours = np.array([subject == queue for subject in subjects], np.int64)
+        made[5] = there & (ours[rows[scan.SUBJECT, first]] != 0)
+        made[6], made[7] = rows[scan.NUMBER, first], rows[scan.TAG, first]
+        made[8] = rows[scan.LOOSE, first] == scan.SURE
+    return made
+
+
+@njit
+def _difference(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int:
+    for i in range(size):
+        if a[p + i] != b[q + i] and not PLACE_OF_RECORD <= i < END_OF_PLACE:
+            return i
+    return -1
+
+
+@by_library(_difference)
+def _difference_by_library(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int:
+    one, other = bytearray(a[p : p + size]), bytearray(b[q : q + size])
+    one[PLACE_OF_RECORD:END_OF_PLACE] = other[PLACE_OF_RECORD:END_OF_PLACE] = b""
+    if one == other:
+        return -1
+    at = next(i for i, (x, y) in enumerate(zip(one, other, strict=True)) if x != y)
+    return at if at < PLACE_OF_RECORD else at + END_OF_PLACE - PLACE_OF_RECORD
+
+
+@native(lambda a, places, *_: len(places))  # noqa: ARG005 - as it is called
+def _differences(a: Bytes, places: Ints, b: Bytes, theirs: Ints, sizes: Ints, found: Ints) -> None:
+    """The first byte in which each record at `places` of `a` differs from that at `theirs` of `b`, into `found`."""
+    for i in range(len(places)):
+        found[i] = _difference(a, places[i], b, theirs[i], sizes[i])
+
+
+def differences(
+    ours: Sequence[LogFile], positions: Ints, theirs: Sequence[LogFile], places: Ints, sizes: Ints
+) -> Ints:  # fmt: skip
+    """Of each record at `positions` of one log, the first byte in which it differs from that at `places` of another.
+
+    -1 where it differs in none but its own place, or where one of both does not lie in one file.
+    """
+    found = np.full(len(positions), -1, np.int64)
+    for one, mine in _by_file(ours, positions, sizes):
+        for other, both in _by_file(theirs, places[mine], sizes[mine]):
+            some = mine[both]
+            a, b = (np.memmap(file.path, np.uint8, "r") for file in (one, other))
+            of_some = np.zeros(len(some), np.int64)
+            _differences(a, positions[some] - one.base, b, places[some] - other.base, sizes[some], of_some)
+            found[some] = of_some
+    return found
+
+
+def _by_file(files: Sequence[LogFile], positions: Ints, sizes: Ints) -> Iterator[tuple[LogFile, Ints]]:
+    """The files in which records lie, and which of them lie there."""
+    for file in files:
+        (inside,) = np.nonzero((positions >= file.base) & (positions + sizes <= file.base + file.length))
+        if len(inside):
+            yield file, inside
