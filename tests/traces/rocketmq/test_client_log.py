@@ -562,6 +562,8 @@ def without(line: dict[str, Any], name: str) -> dict[str, Any]:
 def test_what_is_no_line_of_a_client_log_is_told(tmp_path: Path, line: Any, words: str) -> None:
     told = refused(written(tmp_path, a_send(), a_batch(), line, a_send()))
     assert told.startswith(f"{tmp_path}/client.ndjson, line 3: {words}"), told
+    told = refused(written(tmp_path, a_send(), line, a_send()))  # beside lines that are read without any object
+    assert told.startswith(f"{tmp_path}/client.ndjson, line 2: {words}"), told
 
 
 def refused(path: Path) -> str:
