@@ -22,10 +22,12 @@ from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from numba.core.dispatcher import Dispatcher
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 LOG = logging.getLogger("gapless")
 
@@ -95,6 +97,15 @@ class Native(Generic[P, R]):
 @cache
 def _tell() -> None:
     LOG.info("compiling native code, once: more than %s records or events", f"{Native.few:,}")
+
+
+def handed(column: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """A column as native code is given it: side by side in memory, which may be written to; a copy where it is not so.
+
+    What arrow and pickle hold may not be written to, and a choice of columns may lie row by row: for each of these
+    kinds numba would compile the same once more.
+    """
+    return np.require(column, requirements=("C", "W"))
 
 
 def native(work: Callable[P, int], *, arrays: bool = False) -> Callable[[Callable[P, R]], Native[P, R]]:

@@ -15,6 +15,7 @@ from inspect import get_annotations
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -340,6 +341,38 @@ def test_nothing_is_written_twice_and_no_function_is_long(spec: Spec) -> None:
     functions = re.split(r"^@njit.*\ndef \w+", kernel(spec.name).source, flags=re.MULTILINE)[1:]
     assert len(set(functions)) == len(functions)
     assert max(map(len, functions)) < 4 * LONG
+
+
+def test_a_kernel_is_handed_columns_of_one_kind() -> None:
+    """Numba would compile once more for columns that may not be written to, or that lie apart."""
+    handed: list[list[np.ndarray[Any, Any]]] = []
+
+    class Hands:
+        def __call__(self, *columns: np.ndarray[Any, Any]) -> None:
+            handed.append(list(columns))
+
+    of = replace(kernel(SPECS["queue"]), loop=Hands())
+    for kind in (lambda column: column, fixed, apart):
+        starts, action, origins, widths, rows = (
+            kind(np.zeros(count, dtype))
+            for count, dtype in ((3, np.int64), (4, np.int8), (2, np.int64), (2, np.int64), (4, np.int64))
+        )
+        args = kind(np.zeros((len(of.spec.arguments), 4), np.int64))
+        state = np.zeros((len(of.spec.scalars), 2), np.int64)
+        of.replay(starts, action, args, state, origins=origins, widths=widths, rows=rows, profile="strict")
+    kinds = [[(c.dtype, c.flags.c_contiguous, c.flags.writeable) for c in columns] for columns in handed]
+    assert kinds[0] == kinds[1] == kinds[2]
+
+
+def fixed(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same, which may not be written to."""
+    column.flags.writeable = False
+    return column
+
+
+def apart(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same, with others between its values."""
+    return np.repeat(column, 2, axis=-1)[..., ::2]
 
 
 def test_an_action_that_the_spec_does_not_have_is_told() -> None:

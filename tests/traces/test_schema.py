@@ -308,7 +308,36 @@ def columns_of(count: int = 3, **changed: Any) -> dict[str, Any]:
     return columns | changed
 
 
+def with_nulls(name: str, kind: pa.DataType) -> pa.Array[Any]:
+    """The arguments of a few events, and one more that is null in all of them."""
+    args = an_append()["args"]
+    return pa.array([args] * 3, pa.struct([*((each, pa.int64()) for each in args), (name, kind)]))
+
+
 OURS = {NAME: "1"}
+
+
+def test_arguments_that_no_event_of_a_stretch_has_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    appended, opened = an_append(), an_append(spec="log", action="open", args={"position": 0, "file_size": 1})
+    table = pa.Table.from_batches([schema.from_events([Event(**appended), Event(**opened)])])
+    parquet.write_table(table.replace_schema_metadata(OURS), path, row_group_size=1)
+
+    def read(low: int, high: int | None) -> list[str]:
+        with path.open("rb") as file:
+            batch, *_ = event_parquet.read(path, file, low, high, lambda batch: batch, spared=schema.OURS.leaves)
+        return sorted(field.name for field in batch.schema.field("args").type)
+
+    assert (read(0, 1), read(1, 2)) == (sorted(appended["args"]), sorted(opened["args"]))
+    assert read(0, None) == sorted({*appended["args"], *opened["args"]})
+    assert list(reading.read_events(path)) == [Event(**appended), Event(**opened)]
+
+
+def test_a_file_that_is_another_one_by_now_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    for count in (3, 4):
+        as_parquet(path, columns_of(count), OURS)
+        assert len(list(reading.read_events(path))) == count
 
 
 def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
@@ -343,6 +372,12 @@ def test_columns_of_other_widths_are_welcome(tmp_path: Path) -> None:
             "row 2: args.sent of account is 2, expected 1 or 0",
         ),
         (columns_of(args=pa.array([{"numbers": 1}] * 3)), OURS, "there is a column args.numbers, expected"),
+        (
+            columns_of(args=with_nulls("numbers", pa.int64())),
+            OURS,
+            "there is a column args.numbers, expected",
+        ),
+        (columns_of(args=with_nulls("upto", pa.string())), OURS, "column args.upto is string, expected int64"),
         (columns_of(args=pa.array([1, 2, 3])), OURS, "column args is int64, expected a struct"),
         (columns_of(payload=pa.array(["a", "b", "c"])), OURS, "there is a column payload, expected"),
         (

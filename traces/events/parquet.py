@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -85,10 +86,12 @@ def read(
     high: int | None,
     sound: Callable[[pa.RecordBatch], Events],
     columns: list[str] | None = None,
+    spared: frozenset[str] = frozenset(),
 ) -> Iterator[Events]:
     """The rows of the row groups `low:high`, each batch as `sound` has it, and all that the groups promise.
 
-    Texts stay what they are in the file: indices into a dictionary. `columns`: which are read, default: all.
+    Texts stay what they are in the file: indices into a dictionary. `columns`: which are read, default: all, but for
+    those of `spared` that are nulls throughout these groups: a field that is missing means the same.
 
     Raises Unreadable; NoEvent with the number of the row in the file.
     """
@@ -99,6 +102,8 @@ def read(
             raise ValueError(f"it should have {source.metadata.num_rows} rows, and its row groups have {sum(rows)}")
         before, behind = sum(rows[:low]), sum(rows[:high])
         groups = list(range(len(rows)))[low:high]
+        if columns is None and spared:
+            columns = _not_all_null(source, groups, spared)
         for batch in source.iter_batches(ROWS, row_groups=groups, columns=columns, use_threads=False):
             try:
                 yield sound(batch)
@@ -107,6 +112,45 @@ def read(
             before += batch.num_rows
         if before != behind:
             raise ValueError(f"it should have {behind} rows up to here, and {before} could be read")
+
+
+def _not_all_null(source: parquet.ParquetFile, groups: Sequence[int], spared: frozenset[str]) -> list[str] | None:
+    """The columns without those integers among `spared` that are null in every row of these groups; None for all.
+
+    Every recorder writes the arguments of all specs, and a stretch has those of one or two: to make eighty columns of
+    nulls takes thrice as long as to read what is there.
+    """
+    paths = [source.schema.column(number).path for number in range(len(source.schema))]
+    if len(set(paths)) < len(paths) or not groups:
+        return None
+    may_be = spared & _integers(source.schema_arrow)
+    idle = {number for number, path in enumerate(paths) if path in may_be}
+    for at in groups:
+        _look_at(source, at, [paths[number] for number in idle])
+        group = source.metadata.row_group(at)
+        idle -= {number for number in idle if not _is_null(group.column(number), group.num_rows)}
+    return [path for number, path in enumerate(paths) if number not in idle] if idle else None
+
+
+def _look_at(source: parquet.ParquetFile, group: int, columns: list[str]) -> None:
+    """Read one row of some columns: a footer that is damaged raises here, and would end the process in `column`."""
+    if columns:
+        next(source.iter_batches(1, row_groups=[group], columns=columns, use_threads=False), None)
+
+
+def _integers(schema: pa.Schema) -> frozenset[str]:
+    """The fields of structs that are integers, as Parquet calls them."""
+    structs = [field for field in schema if pa.types.is_struct(field.type)]
+    leaves = [(f"{field.name}.{inner.name}", inner.type) for field in structs for inner in field.type]
+    return frozenset(name for name, kind in leaves if pa.types.is_integer(kind))
+
+
+def _is_null(chunk: parquet.ColumnChunkMetaData, rows: int) -> bool:
+    """Whether a file says in every way it has that no row of a group has a value in this column."""
+    said = chunk.statistics
+    if said is None or said.has_min_max or said.num_values:
+        return False
+    return said.null_count == chunk.num_values == rows
 
 
 def _in_dictionaries(path: Path, file: BinaryIO, source: parquet.ParquetFile) -> parquet.ParquetFile:
@@ -140,9 +184,24 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _opened(path: Path, file: BinaryIO) -> parquet.ParquetFile:
-    source = parquet.ParquetFile(file, page_checksum_verification=True)
+    """The file, if it is of our version. Raises Unreadable.
+
+    With hundreds of row groups a footer takes longer to read than some of them: a process reads it once.
+    """
+    if isinstance(path, RemotePath):  # to ask whether it is still the same takes as long
+        source = parquet.ParquetFile(file, page_checksum_verification=True)
+    else:
+        found = path.stat()
+        footer = _footer(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        source = parquet.ParquetFile(file, metadata=footer, page_checksum_verification=True)
     check_version(path, (source.schema_arrow.metadata or {}).get(NAME.encode(), b"").decode(errors="replace"))
     return source
+
+
+@lru_cache(maxsize=4)
+def _footer(path: Path, *_same: int) -> parquet.FileMetaData:
+    """The footer of a file, as long as that is the same one."""
+    return parquet.read_metadata(path)
 
 
 def check_version(path: Path, version: str) -> None:

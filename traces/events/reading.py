@@ -66,7 +66,7 @@ def read(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS
 
     One batch is held at a time. Raises Unreadable.
     """
-    return _read(path, stretch, of.sound, of.from_block)
+    return _read(path, stretch, of.sound, of.from_block, spared=of.leaves)
 
 
 def selected(
@@ -102,7 +102,7 @@ def coded(path: Path, stretch: EventStretch | None = None, of: EventSchema = OUR
     """As `read`, the events in the form in which they are judged. Raises Unreadable."""
     size = path.stat().st_size if path.exists() else 0
     plain = PlainLines.pays(size * PACKED if codec_of(path) else size)
-    return _read(path, stretch, of.coded, of.coded_lines if plain else of.coded_one_by_one)
+    return _read(path, stretch, of.coded, of.coded_lines if plain else of.coded_one_by_one, spared=of.leaves)
 
 
 def _read(
@@ -111,6 +111,7 @@ def _read(
     of_rows: Callable[[pa.RecordBatch], Events],
     of_lines: Callable[[bytes, int], Events],
     columns: list[str] | None = None,
+    spared: frozenset[str] = frozenset(),
 ) -> Iterator[Events]:
     """The events of a file, or of a stretch of it, in the form that these two make of them."""
     low, high = (stretch.low, stretch.high) if stretch else (0, None)
@@ -118,7 +119,7 @@ def _read(
     with _opened(path) as file:
         try:
             if columnar:
-                yield from parquet.read(path, file, low, high, of_rows, columns)
+                yield from parquet.read(path, file, low, high, of_rows, columns, spared)
             else:
                 yield from ndjson.read(path, file, low, high, of_lines)
         except NoEvent as wrong:

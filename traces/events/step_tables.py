@@ -54,7 +54,8 @@ NOWHERE = Given(np.zeros(0, np.int64), None)
 class StepTables:
     """The steps of some specs, and what each of them takes.
 
-    `steps`: every step as (spec, action) · `arguments`: of all steps, a column each · `columns`: of a batch.
+    `steps`: every step as (spec, action) · `arguments`: of all steps, a column each · `leaves`: what Parquet
+    calls these · `columns`: of a batch.
     """
 
     def __init__(self, specs: Mapping[str, Spec]) -> None:
@@ -63,6 +64,7 @@ class StepTables:
         known = self.vocabulary.specs
         self.steps = tuple((spec, action) for spec, actions in known.items() for action in actions)
         self.arguments = self.vocabulary.arguments
+        self.leaves = frozenset(f"args.{name}" for name in self.arguments)
         self.columns = self.vocabulary.schema
         self.names = frozenset(self.columns.names)
         self.plain = PlainLines(LINE, {"args": self.arguments})

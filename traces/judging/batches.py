@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -21,7 +22,7 @@ from gapless.traces.replay.event_rules import REFUSED, SEEN
 from gapless.traces.replay.kernel_source import LIMIT
 from gapless.traces.replay.kernels import Cells, Ints, Kernel, Replayed
 
-SLICE = 1 << 20  # events that are replayed at once, or one trace if it has more
+SLICE = 1 << 16  # events that are replayed at once, or one trace if it has more: memory of that size is used again
 
 
 def slices(starts: Ints) -> Iterator[tuple[int, int]]:
@@ -181,6 +182,7 @@ def count_all(traces: Traces, chosen: npt.NDArray[np.bool_], tally: Tally) -> No
         tally.held.add(SEEN)
 
 
+@cache
 def _keys(spec: Spec) -> npt.NDArray[np.bool_]:
     """Which arguments of which action have the type of a Map's key."""
     found = np.zeros((len(spec.actions), len(spec.arguments)), np.bool_)

@@ -28,7 +28,7 @@ import platformdirs
 from gapless.spec.catalog import SPECS, AnySpec, Spec, the, waiving
 from gapless.spec.language import ASSUMED
 from gapless.spec.reading.checking import checked
-from gapless.traces.native import expected
+from gapless.traces.native import expected, handed
 from gapless.traces.replay.kernel_source import Reason, Writer
 
 Ints = npt.NDArray[np.int64]
@@ -57,6 +57,10 @@ class Cells:
     def widths(self) -> Ints:
         """How many keys are in each window."""
         return np.diff(self.starts)
+
+    def handed(self) -> Cells:
+        """The same, as native code is given it."""
+        return Cells(handed(self.origins), handed(self.starts), handed(self.values), handed(self.cut))
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> Cells:
         """Those of some traces."""
@@ -126,8 +130,8 @@ class Kernel:
         """
         traces = len(starts) - 1
         none = np.zeros(traces, np.int64)
-        origins = none if origins is None else origins
-        widths = none if widths is None else widths
+        origins = none if origins is None else handed(origins)
+        widths = none if widths is None else handed(widths)
         now = np.empty(len(self.spec.scalars), np.int64)  # the state of the trace that is being replayed
         windows = np.empty((1 + int(widths.max(initial=0)), max(1, len(self.spec.maps))), np.int64)
         deviations = self.spec.deviations
@@ -141,13 +145,13 @@ class Kernel:
             deviant=np.empty(traces, np.int64),
             cells=_room(origins, widths, len(self.spec.maps)) if going_on else None,
         )
-        begin, end = cells or NO_CELLS, found.cells or NO_CELLS
+        begin, end = (cells or NO_CELLS).handed(), found.cells or NO_CELLS
         allowed = np.array([profile in d.profiles for d in deviations] + [False], np.bool_)
         self.loop(
-            starts, action, args, found.state, now, origins, widths, windows, allowed,
+            handed(starts), handed(action), handed(args), found.state, now, origins, widths, windows, allowed,
             found.bad_at, found.bad_why, found.covered, found.deviated, found.deviated_at, found.deviant,
             begin.origins, begin.starts, begin.values, begin.cut, end.starts, end.values,
-            np.zeros(0, np.int64) if rows is None else rows,
+            np.zeros(0, np.int64) if rows is None else handed(rows),
         )  # fmt: skip
         return found
 

@@ -23,6 +23,7 @@ from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, other_e
 from gapless.traces.sources.rocketmq.segments import splits, tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
+from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import (
     CLIENT_LOG,
     StoreDirectory,
@@ -187,3 +188,4 @@ def warm() -> None:
         trace_bodies.load_kernels()
         check = opened(Path(folder), log.parent, Options(), Beside())
         check.whole(Local())
+        file_access.load_kernels(log / f"{0:020d}")

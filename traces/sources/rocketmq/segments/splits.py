@@ -126,7 +126,7 @@ class Columns:
         """Add the steps of transactions among the records from number `begin` on, whose bytes are in `data`."""
         places = self.log[scan.POSITION, begin:] - base
         if self.all_keys is not None:
-            records.find_keys(data, places, self.all_keys[:, begin : self.count])
+            records.find_keys(data, places, self.all_keys, begin)
         if self.of_index:
             self._find_index_keys(data, places, begin)
         while True:

@@ -217,17 +217,20 @@ def _unique_key(b: Bytes, p: int) -> tuple[int, int, int, int, int, int]:
     return begin, end, np.int64(u32(b, p + 8)), np.int64(i32(b, r.body - 4)), first, first_end
 
 
-@native(lambda _b, places, _keys: len(places))
-def find_keys(b: Bytes, places: Ints, keys: Ints) -> None:
-    """Of each record at `places` of `b`: digest of UNIQ_KEY, CRC and length of the body, into `keys` [4, records].
+@native(lambda _b, places, *_: len(places))
+def find_keys(b: Bytes, places: Ints, keys: Ints, first_record: int) -> None:
+    """Of each record at `places` of `b`: digest of UNIQ_KEY, CRC and length of the body.
+
+    They go into `keys` [4, records], those of the first place into column `first_record`.
 
     Last comes the digest of the first UNIQ_KEY, the message's own, where a broker has put that of its batch behind it
     (docs/rocketmq.md#client-batches).
     """
     for i in range(len(places)):
         low, high, crc, length, first, first_end = _unique_key(b, places[i])
-        keys[0, i], keys[1, i], keys[2, i] = digest(b, low, high), crc, length
-        keys[3, i] = keys[0, i] if first == low else digest(b, first, first_end)
+        k = first_record + i
+        keys[0, k], keys[1, k], keys[2, k] = digest(b, low, high), crc, length
+        keys[3, k] = keys[0, k] if first == low else digest(b, first, first_end)
 
 
 @native(lambda _b, places, _spans: len(places))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
-from gapless.traces.native import native
+from gapless.traces.native import handed, native
 from gapless.traces.replay.exact import Event
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -117,7 +117,7 @@ def pass_halves(totals: Totals, rows: Ints, halves: Ints, resolved: Ints, terms:
     of = kernel("checkpoint", terms.ignored)
     events, starts = Events.room(of.spec, 4 * len(chosen)), np.zeros(len(chosen) + 1, np.int64)
     names = building.codes(of.spec, CursorCodes), building.rows(of.spec, CursorArguments)
-    _half_events(rows, chosen, resolved, *names, starts, events.action, events.args)
+    _half_events(handed(rows), handed(chosen), handed(resolved), *names, starts, events.action, events.args)
     numbers = rows[NUMBER, chosen]
     replayed = _replay_cursors(of, events, starts, numbers, numbers, numbers, terms)
     totals.covered["checkpoint"] = covered(of, replayed)
@@ -245,7 +245,7 @@ def judge_ops(rows: Ints, terms: Terms) -> Judgement:
     events = Events.room(of.spec, int(counts.sum()) + len(ops))
     starts, reach = np.zeros(len(ops) + 1, np.int64), np.zeros(len(ops), np.int64)
     names = building.codes(of.spec, OpCodes), building.rows(of.spec, OpArguments)
-    _op_events(rows, ops, *names, starts, events.action, events.args, reach)
+    _op_events(handed(rows), ops, *names, starts, events.action, events.args, reach)
     state = building.states(of.spec, len(ops), opened=1, max_size=terms.max_size, restarted=int(terms.restarted))
     replayed = of.replay(starts, events.action, events.args, state, widths=counts, profile=terms.profile)
     totals.covered["op_batch"] = covered(of, replayed)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from gapless.spec.transaction import Phase
 from gapless.traces.judging import building
 from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.native import handed
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import Kernel, Replayed, kernel
@@ -273,7 +274,7 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
     columns = Events.room(of.spec, room)
     halves, decided, marked = np.empty((3, len(order) + 1), np.int64)
     work = lineage.LineageWork(
-        rows, order, bounds, given.client, given.start, given.aged_ms,
+        handed(rows), order, bounds, given.client, given.start, given.aged_ms,
         starts=np.zeros(count + 1, np.int64),
         action=columns.action,
         args=columns.args,
