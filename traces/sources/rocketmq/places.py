@@ -418,7 +418,11 @@ def _record_at(store: StoreDirectory, split: Split, position: int) -> str:
         if record < 0:
             continue
         if position >= starts[record] + columns.log[scan.SIZE, record]:
-            return "the blank at a file's end"
+            return (
+                "the header of an entry, or the blank at a file's end"
+                if split.file.wrapped
+                else "the blank at a file's end"
+            )
         rows = columns.rows
         mine = [r for r in range(rows.shape[1]) if rows[scan.PLACE, r] == starts[record]]
         whose = ", ".join(

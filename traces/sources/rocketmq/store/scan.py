@@ -26,6 +26,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     place_of,
     u32,
 )
+from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, is_wrapping
 from gapless.traces.sources.rocketmq.store.names import MULTI_OFFSET, SCHEDULE_TOPIC, as_bytes
 from gapless.traces.sources.rocketmq.store.records import (
     BLANK,
@@ -70,6 +71,7 @@ class View(NamedTuple):
     stop: int  # no record that begins here or later is read
     limit: int  # the file's end
     have: int  # bytes that are read
+    wrapped: int  # bytes of the header before each record; a place is that of the header
 
 
 class Forced(NamedTuple):
@@ -149,14 +151,16 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
     are taken out of their tuples once: to do so for every record would cost half as much again.
     """
     b, log, rows, filled, counters = view.data, room.log, room.rows, room.filled, room.counters
+    base, limit, have, wrapped = view.base, view.limit, view.have, view.wrapped
     subjects, table, names, used = room.topics
     delays, tables = habits.delays, habits.crc_tables
-    n, q, p = filled[0], filled[1], view.begin
+    n, q, at = filled[0], filled[1], view.begin
     why, size = STOPPED, np.int64(0)
-    while p < view.stop:
-        why, size, v2, known, fits = _claim(b, view.limit, view.have, forced, p)
+    while at < view.stop:
+        why, size, v2, known, fits = _claim(b, base, limit, have, wrapped, forced, at)
         if why != TAKEN:
             break
+        p = at + wrapped
         r = parts(b, p, v2)
         named = _properties(b, r)
         tag = _tag_of(b, r, named, delays)
@@ -192,29 +196,40 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
         log[TIME, n] = i64(b, r.time)
         n += 1
         q = after
-        p += size
+        at = p + size
         why, size = STOPPED, np.int64(0)
     filled[0], filled[1] = n, q
-    return why, p, size
+    return why, at, size
 
 
 @njit(inline="always")
-def _claim(b: Bytes, limit: int, have: int, forced: Forced, p: int) -> tuple[int, int, bool, bool, bool]:
-    """What the header at `p` claims: TAKEN for a record, its size, V2, a magic number that is known, parts that fit."""
-    if p + BLANK > have:
-        return (SHORT if have < limit else INVALID), BLANK, False, False, False
-    if p == forced.at:
+def _claim(
+    b: Bytes, base: int, limit: int, have: int, wrapped: int, forced: Forced, at: int
+) -> tuple[int, int, bool, bool, bool]:  # fmt: skip
+    """What the header at `at` claims: TAKEN for a record, its size, V2, a magic number that is known, parts that fit.
+
+    Where a record is SHORT, it is the number of bytes that are needed from `at` on.
+    """
+    p = at + wrapped
+    if at == forced.at:
         why = TAKEN if p + forced.size <= have else SHORT
-        return why, forced.size, forced.v2, forced.known != 0, forced.fits != 0
+        return why, forced.size + (0 if why == TAKEN else wrapped), forced.v2, forced.known != 0, forced.fits != 0
+    if wrapped and at + BLANK <= have and u32(b, at) == DLEDGER_BLANK:
+        size = i32(b, at + 4)
+        return (ROLLED if size == limit - at else INVALID), size, False, False, False
+    if p + BLANK > have:
+        return (SHORT if have < limit else INVALID), wrapped + BLANK, False, False, False
     size = i32(b, p)
     magic = u32(b, p + 4)
     v2 = magic == MAGIC_V2
-    if magic == MAGIC_BLANK and size == limit - p:
+    if magic == MAGIC_BLANK and size == limit - p and not wrapped:
         return ROLLED, size, v2, False, False
     if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > limit:
         return INVALID, size, v2, False, False
+    if wrapped and not is_wrapping(b, at, base + at, size):
+        return INVALID, size, v2, True, True
     if p + size > have:
-        return SHORT, size, v2, True, True
+        return SHORT, wrapped + size, v2, True, True
     return (TAKEN if measure(b, p, p + size, v2) == size else INVALID), size, v2, True, True
 
 
@@ -386,16 +401,24 @@ def find_start(view: View) -> int:
     A record names its own position: that, its magic number and a size that its parts add up to (as far as they are
     in `data`) are asked for. A forgery inside a body would still be found out, where the piece before it ends.
     """
-    b, base, p, stop, limit, have = view
-    while p < stop and p + BLANK <= have:
-        if b[p + 4] == 0xDA and b[p + 5] == 0xA3 and b[p + 6] == 0x20 and p + SMALLEST <= have:
+    b, base, at, stop, limit, have, wrapped = view
+    while at < stop and at + BLANK <= have:
+        p = at + wrapped
+        if p + BLANK > have:
+            if u32(b, at) == DLEDGER_BLANK and i32(b, at + 4) == limit - at:
+                return np.int64(at)
+        elif b[p + 4] == 0xDA and b[p + 5] == 0xA3 and b[p + 6] == 0x20 and p + SMALLEST <= have:
             size = i32(b, p)
             magic = u32(b, p + 4)
             ours = magic in (MAGIC_V1, MAGIC_V2) and i64(b, p + 28) == base + p
             whole = ours and SMALLEST <= size <= limit - p
+            whole = whole and (wrapped == 0 or is_wrapping(b, at, base + at, size))
             if whole and (p + size > have or measure(b, p, p + size, magic == MAGIC_V2) == size):
-                return np.int64(p)
+                return np.int64(at)
+        elif wrapped:
+            if u32(b, at) == DLEDGER_BLANK and i32(b, at + 4) == limit - at:
+                return np.int64(at)
         elif b[p + 4] == 0xCB and u32(b, p + 4) == MAGIC_BLANK and i32(b, p) == limit - p:
             return np.int64(p)
-        p += 1
+        at += 1
     return np.int64(-1)
