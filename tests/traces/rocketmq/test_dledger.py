@@ -167,6 +167,9 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "another size of the entry": (of_header(SIZE, 4), PARTS),
     "another position": (of_header(POSITION, 8), PARTS),
     "another size of the record": (of_header(BODY, -1), PARTS),
+    "another index": (of_header(INDEX, 7), PARTS),
+    "an index that comes twice": (of_header(INDEX, -1), PARTS),
+    "a term that falls": (of_header(TERM, -1), PARTS),
     "another magic number of the record": (of_record(7), KNOWN),
     "a byte of the body": (of_record(100), CHECKSUM),
     "an entry of zeros": (zeroed, KNOWN),
@@ -184,6 +187,8 @@ def test_a_fault_is_found_at_its_place(fault: str, tmp_path: Path) -> None:
     found = next(finding for finding in report.findings if finding.severity == "violation")
     assert found.rule == rule, rules(report)
     assert (found.where.file, found.where.offset) == (str(file.relative_to(store)), offset)
+    assert ("the entry's header has magic" in found.message) == (rule in (PARTS, KNOWN))
+    assert len(rules(report)) == 1
 
 
 # -- which log it is, and what is refused ------------------------------------------------------------------------------

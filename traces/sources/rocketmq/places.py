@@ -329,9 +329,20 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
         return [found.detail]
     if found.action == "acknowledge" and found.spec == "queue":
         return [f"at {found.position} is {_at(judged, found.position)}"]
+    if found.spec == "log" and found.arguments.get("fits") == 0:
+        return _entry(judged.store, found.position)
     if found.spec != "queue":
         return []
     return [*_what_an_entry_names(judged, found), *_made_anew(judged, found)]
+
+
+def _entry(store: StoreDirectory, position: int) -> list[str]:
+    """What the header of a DLedger entry says, if it is one: some of it is wrong (docs/rocketmq.md#dledger)."""
+    header = file_access.entry_at(store, position)
+    if header is None:
+        return []
+    told = f"index {header.number}, term {header.term}, position {header.position} and a record of {header.body} bytes"
+    return [f"the entry's header has magic {header.magic}, size {header.size}, {told}"]
 
 
 def _what_an_entry_names(judged: JudgedStore, found: Breach) -> list[str]:

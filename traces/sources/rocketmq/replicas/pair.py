@@ -11,7 +11,7 @@ from gapless.traces.sources.rocketmq.replicas.logs import Compared, compare_logs
 from gapless.traces.sources.rocketmq.replicas.queues import ComparedQueues, compare_queues
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import PairRow
-from gapless.traces.sources.rocketmq.store.file_access import index_at
+from gapless.traces.sources.rocketmq.store.file_access import entry_at
 
 
 class _Epochs(NamedTuple):
@@ -66,10 +66,10 @@ def _uncommitted(master: Side, slave: Side, position: int) -> str:
     """
     for side in (master, slave):
         dledger = side.store.dledger
-        entry = index_at(side.store, position)
-        if dledger and entry is not None and (dledger.last_committed is None or dledger.last_committed < entry):
+        entry = entry_at(side.store, position)
+        if dledger and entry and (dledger.last_committed is None or dledger.last_committed < entry.number):
             return (
-                f"the logs part at entry {entry:,}, which the {side.role} is not known to have committed "
+                f"the logs part at entry {entry.number:,}, which the {side.role} is not known to have committed "
                 f"({dledger.committed}): what a leader wrote alone, the next one replaces"
             )
     return ""

@@ -64,7 +64,7 @@ class Columns:
         self.room = scan.Room(
             log=self.space.array("log", (scan.LOG_ROWS, count), np.int64),
             rows=self.space.array("rows", (scan.QUEUE_ROWS, count), np.int64),
-            filled=np.zeros(2, np.int64),
+            filled=np.array([0, 0, -1, -1, -1], np.int64),
             topics=scan.Topics(
                 subjects=np.empty((scan.SUBJECT_ROWS, 1024), np.int64),
                 table=np.full(4096, -1, np.int64),

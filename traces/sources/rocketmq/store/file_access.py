@@ -16,7 +16,7 @@ from gapless.traces.problems import Gone
 from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK
+from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, EntryHeader, entry_header
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
@@ -90,13 +90,13 @@ def header_at(file: LogFile, at: int) -> records.Header:
     return inner._replace(size=inner.size + file.wrapped, claimed=inner.claimed - file.wrapped)
 
 
-def index_at(store: StoreDirectory, position: int) -> int | None:
-    """The index of the DLedger entry at a log position; None where no such log has a file."""
+def entry_at(store: StoreDirectory, position: int) -> EntryHeader | None:
+    """The header of the DLedger entry at a log position; None where no such log has a file."""
     for file in store.files:
         if file.wrapped and file.base <= position < file.base + file.length:
             window = FileWindow(file)
             window.read(position - file.base, position - file.base + file.wrapped)
-            return int.from_bytes(window.data[8:16].tobytes(), "big")
+            return entry_header(window.data.tobytes())
     return None
 
 

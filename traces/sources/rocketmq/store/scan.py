@@ -97,7 +97,10 @@ class Topics(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where a scan writes. `filled`: records in `log`, and rows in `rows`."""
+    """Where a scan writes. `filled`: records in `log`, rows in `rows`, and what is known of the last DLedger entry.
+
+    That is the index that the next one is to have, the index that it has itself, and its term; -1 where there is none.
+    """
 
     log: Ints
     rows: Ints
@@ -155,6 +158,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
     subjects, table, names, used = room.topics
     delays, tables = habits.delays, habits.crc_tables
     n, q, at = filled[0], filled[1], view.begin
+    following, last, newest = filled[2], filled[3], filled[4]
     why, size = STOPPED, np.int64(0)
     while at < view.stop:
         why, size, v2, known, fits = _claim(b, base, limit, have, wrapped, forced, at)
@@ -189,6 +193,11 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
         log[SIZE, n] = size
         log[CLAIMED, n] = i64(b, p + 28)
         log[KNOWN, n] = np.int64(known)
+        if wrapped:
+            index, term = i64(b, at + 8), i64(b, at + 16)
+            follows = following < 0 or ((index in (following, last + 1)) and newest <= term)
+            following = index + 1 if follows or index == last + 1 else following + 1
+            last, newest, fits = index, term, fits and follows
         # A list of properties ends in no zero.
         log[FITS, n] = np.int64(fits and (r.low == r.high or b[r.high - 1] != 0))
         log[INTACT, n] = np.int64(crc31(b, r.body, i32(b, r.body - 4), tables) == np.int64(u32(b, p + 8)))
@@ -199,6 +208,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
         at = p + size
         why, size = STOPPED, np.int64(0)
     filled[0], filled[1] = n, q
+    filled[2], filled[3], filled[4] = following, last, newest
     return why, at, size
 
 
