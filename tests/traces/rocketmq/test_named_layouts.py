@@ -6,6 +6,7 @@ from gapless import check
 from tests.support.rocketmq.recordings import recording_as_left
 
 NAMED = {  # records, and words of the note
+    "compacted_5.5.0": (537, "compaction/ is not judged: compacted topics"),
     "transrocks_5.5.0": (350, "rocksdbstore/ is not judged: half messages, timers and the index"),
     "timerrocks_5.5.0": (278, "timers may be in rocksdbstore/ too (timerRocksDBEnable), where they are not judged"),
 }

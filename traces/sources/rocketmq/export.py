@@ -58,7 +58,7 @@ def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
             ready = [joint for joint in waiting if joint[0] <= scanned.start]
             waiting = waiting[len(ready) :]
             yield from _joints(ready, source)
-            log = log_events(scanned)
+            log = log_events(scanned, split.file.wrapped)
             yield schema.from_columns(
                 "log", source=source, traces=[COMMIT_LOG], position=log.column("position"),
                 action=log.action, args=log.args,

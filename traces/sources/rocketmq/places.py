@@ -333,9 +333,20 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
         return of_tiered.what_is_lost(found)
     if found.action == "acknowledge" and found.spec == "queue":
         return [f"at {found.position} is {_at(judged, found.position)}"]
+    if found.spec == "log" and found.arguments.get("fits") == 0:
+        return _entry(judged.store, found.position)
     if found.spec != "queue":
         return []
     return [*_what_an_entry_names(judged, found), *_made_anew(judged, found)]
+
+
+def _entry(store: StoreDirectory, position: int) -> list[str]:
+    """What the header of a DLedger entry says, if it is one: some of it is wrong (docs/rocketmq.md#dledger)."""
+    header = file_access.entry_at(store, position)
+    if header is None:
+        return []
+    told = f"index {header.number}, term {header.term}, position {header.position} and a record of {header.body} bytes"
+    return [f"the entry's header has magic {header.magic}, size {header.size}, {told}"]
 
 
 def _what_an_entry_names(judged: JudgedStore, found: Breach) -> list[str]:
@@ -422,7 +433,11 @@ def _record_at(store: StoreDirectory, split: Split, position: int) -> str:
         if record < 0:
             continue
         if position >= starts[record] + columns.log[scan.SIZE, record]:
-            return "the blank at a file's end"
+            return (
+                "the header of an entry, or the blank at a file's end"
+                if split.file.wrapped
+                else "the blank at a file's end"
+            )
         rows = columns.rows
         mine = [r for r in range(rows.shape[1]) if rows[scan.PLACE, r] == starts[record]]
         whose = ", ".join(

@@ -38,7 +38,7 @@ class RocketMQ:
         from gapless.traces.sources.rocketmq.segments import tasks  # noqa: PLC0415 - see above
         from gapless.traces.sources.rocketmq.store.files import work_in  # noqa: PLC0415 - see above
 
-        with expecting(work_in((found / "commitlog").glob("*"))):
+        with expecting(work_in(path for log in ("commitlog", "dledger-*/data") for path in found.glob(f"{log}/*"))):
             tasks.load_kernels(options)
 
     def open(self, path: Path, found: Path, options: Options, beside: Beside, table: TableRows | None) -> Recording:

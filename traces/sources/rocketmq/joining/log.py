@@ -240,9 +240,6 @@ class StoreJudge:
         truncated, they accuse.
         """
         judged, known = self.judged, self.store.checkpoint
-        if self.store.goes_on:
-            judged.doubt(f"the log goes on in {self.store.goes_on} behind {judged.end:,}: what is there was not judged")
-            return
         newer = known is not None and known.log > self.log.newest
         if known and (beyond or not newer):
             judged.cover("log", {"checkpoint": int(self._take(LOG.checkpoint(time=known.log), judged.end))})

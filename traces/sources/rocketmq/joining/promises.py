@@ -88,7 +88,7 @@ class Promises:
         accuses = (position >= self.judged.store.start) & (not foreign or self.said.sends[WITNESS] >= 0)
         for at in np.flatnonzero((self.lost | ~self.looked_up) & accuses).tolist():
             self._lost(self.said.sends[:, at], self.said.topics)
-        if self.beyond and not self.judged.store.live and not self.judged.store.goes_on:
+        if self.beyond and not self.judged.store.live:
             messages = plural(self.beyond, "acknowledged message lies", "acknowledged messages lie")
             self.judged.lost_or_later(f"{messages} beyond the log's end at {self.judged.end:,}")
         if self.said.summary:
@@ -151,8 +151,7 @@ class Promises:
         """A message was acknowledged, and no record lies where the answer said."""
         if not send[LINE] and send[WITNESS] >= self.judged.end:
             return  # the trace message itself is not in the log that is judged
-        elsewhere = not self.judged.store.clean or bool(self.judged.store.goes_on)
-        if elsewhere and send[POSITION] >= self.judged.end:
+        if not self.judged.store.clean and send[POSITION] >= self.judged.end:
             self.beyond += 1
             return
         topic, queue = topics[int(send[TOPIC])], int(send[QUEUE])

@@ -334,7 +334,7 @@ class QueueEnds:
             self.judged.joint(self.judged.end, "queue", name_of(subject), [entry])
             if outcome.departure:
                 run.breach = self.judged.find(name_of(subject), run.last, outcome.departure)
-        elif outcome.departure and not self.store.goes_on:
+        elif outcome.departure:
             breach = Breach(name_of(subject), run.last, outcome.departure)
             self.judged.hazards.append(Hazard(breach, self._taken_next(subject, run.end)))
 

@@ -103,7 +103,7 @@ def _record_start(store: StoreDirectory, position: int) -> int:
     while found < 0 and low >= 0:
         split = Split(file, low, min(low + SPLIT, file.length), exact=low == 0)
         for columns, begin, end, *_ in SplitReader(store, split).segments():
-            starts = columns.log[scan.POSITION]
+            starts = columns.log[scan.POSITION] - file.wrapped
             before = int(starts.searchsorted(position, side="right")) - 1
             candidates = [at for at in (begin, end, int(starts[before]) if before >= 0 else -1) if at <= position]
             found = max([found, *candidates])
@@ -143,9 +143,9 @@ class _There(NamedTuple):
         if file is None:
             return cls(RecordThere(role=side.role, file=name, offset=offset, what="no file"), b"")
         header = header_at(file, offset)
-        whole = records.SMALLEST <= header.size <= min(LARGEST, file.length - offset)
+        whole = records.SMALLEST <= header.size - file.wrapped <= min(LARGEST, file.length - offset)
         window = FileWindow(file)
-        window.read(offset, offset + (header.size if whole else records.HEADER))
+        window.read(offset + file.wrapped, offset + (header.size if whole else file.wrapped + records.HEADER))
         data = window.data.tobytes()
         record = records.plain(data) if header.known and whole else None
         if record is None:

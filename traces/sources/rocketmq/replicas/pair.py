@@ -11,6 +11,7 @@ from gapless.traces.sources.rocketmq.replicas.logs import Compared, compare_logs
 from gapless.traces.sources.rocketmq.replicas.queues import ComparedQueues, compare_queues
 from gapless.traces.sources.rocketmq.replicas.side import Side
 from gapless.traces.sources.rocketmq.replicas.values import PairRow
+from gapless.traces.sources.rocketmq.store.file_access import entry_at
 
 
 class _Epochs(NamedTuple):
@@ -37,11 +38,9 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
         for side in (master, slave)
         if side.store.no_queues
     ]
-    reasons += [
-        f"the {side.role}'s log goes on in {side.store.goes_on} behind {side.end:,}: that was not compared"
-        for side in (master, slave)
-        if side.store.goes_on
-    ]
+    uncommitted = _uncommitted(master, slave, logs.fork.position) if logs.fork else ""
+    reasons += [uncommitted] if uncommitted else []
+    lawful = lawful or bool(uncommitted)
     verdict: VerdictName = "inconclusive" if reasons else "conforms"
     if (logs.fork is not None and not lawful) or queues.apart:
         verdict = "departs"
@@ -58,6 +57,22 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
         reasons=reasons,
         notes=_notes(master, slave, logs, queues),
     )
+
+
+def _uncommitted(master: Side, slave: Side, position: int) -> str:
+    """Why logs that part at `position` need not break a promise: not both are known to have had that committed.
+
+    What a DLedger leader wrote alone, the next one replaces.
+    """
+    for side in (master, slave):
+        dledger = side.store.dledger
+        entry = entry_at(side.store, position)
+        if dledger and entry and (dledger.last_committed is None or dledger.last_committed < entry.number):
+            return (
+                f"the logs part at entry {entry.number:,}, which the {side.role} is not known to have committed "
+                f"({dledger.committed}): what a leader wrote alone, the next one replaces"
+            )
+    return ""
 
 
 def _queues_up_to(high: int, master: Side, slave: Side) -> ComparedQueues:

@@ -64,7 +64,7 @@ class Columns:
         self.room = scan.Room(
             log=self.space.array("log", (scan.LOG_ROWS, count), np.int64),
             rows=self.space.array("rows", (scan.QUEUE_ROWS, count), np.int64),
-            filled=np.zeros(2, np.int64),
+            filled=np.array([0, 0, -1, -1, -1], np.int64),
             topics=scan.Topics(
                 subjects=np.empty((scan.SUBJECT_ROWS, 1024), np.int64),
                 table=np.full(4096, -1, np.int64),
@@ -261,19 +261,22 @@ class SplitReader:
                 return window.low + int(place)
             if window.low + window.have >= self.split.high:
                 return -1
-            at = window.low + window.have - records.BLANK
+            at = window.low + window.have - records.BLANK - self.file.wrapped
             window.read(at, self.split.high + SLACK)
 
     def diagnose(self, at: int) -> scan.Forced | None:
         """A record whose magic number or size alone is wrong. None where it cannot be told."""
         header = header_at(self.file, at)
-        if not header.known and header.claimed != self.file.base + at:
+        of_this_place = header.claimed == self.file.base + at
+        if not of_this_place and (self.file.wrapped or not header.known):
             return None
         self.window.read(at, at + min(max(header.body, 0), LARGEST) + 2 * SLACK)
         for v2 in (header.magic == records.MAGIC_V2,) if header.known else (False, True):
-            size = int(records.length_of(self.window.data, 0, self.window.have, v2))
-            fits = size == header.size
-            if size >= records.SMALLEST and (fits or begins(self.file, at + size)):
+            size = int(records.length_of(self.window.data, self.file.wrapped, self.window.have, v2))
+            whole = size + self.file.wrapped
+            fits = whole == header.size
+            if size >= records.SMALLEST and (fits or begins(self.file, at + whole)):
+                fits = fits and not self.file.wrapped  # a record that is whole, behind a header that is not
                 return scan.Forced(at, size, int(header.known), int(fits), v2)
         return None
 

@@ -190,7 +190,7 @@ def load_kernels(options: Options) -> None:
         state = np.zeros((len(of.spec.scalars), 0), np.int64)
         of.replay(np.zeros(1, np.int64), nothing.action, nothing.args, state, profile=options.profile)
     columns, no = Columns(1), False
-    view = scan.View(np.zeros(records.BLANK, np.uint8), 0, 0, 0, 0, 0)
+    view = scan.View(np.zeros(records.BLANK, np.uint8), 0, 0, 0, 0, 0, 0)
     habits = scan.Habits(np.zeros(1, np.int64), CRC_TABLES, no, no, no)
     scan.scan(view, scan.NOT_FORCED, columns.room, habits)
     scan.find_start(view)
@@ -233,7 +233,7 @@ def _segment(
     store: StoreDirectory, split: Split, scanned: Scanned, options: Options, evidence: Evidence | None
 ) -> Segment:
     columns, end = scanned.columns, scanned.end
-    events = log_events(scanned)
+    events = log_events(scanned, split.file.wrapped)
     refused, log_covered, log_anomalies = _replay_log(store, split.file.base, events, options)
     pieces, queue_covered, queue_anomalies, units = _queue_pieces(store, columns, options)
     bad_units, units_covered = _replay_units(units, options)
@@ -272,14 +272,20 @@ def _segment(
 # -- the log -------------------------------------------------------------------------------------------------------
 
 
-def log_events(scanned: Scanned) -> Events:
-    """The `log` events of a segment: its records, and the blank behind them if it was reached."""
+def log_events(scanned: Scanned, wrapped: int) -> Events:
+    """The `log` events of a segment: its records, and the blank behind them if it was reached.
+
+    Where records have a header of `wrapped` bytes before them, each is one with its header, and the place that it names
+    as its own is that of the header.
+    """
     spec, columns = SPECS["log"], scanned.columns
     count = columns.count + (scanned.blank is not None)
     args: Ints = columns.space.array("log events", (len(spec.arguments), count), np.int64)
     events = Events(spec, np.full(count, spec.codes["append"], np.int8), args)
     for row, name in enumerate(spec.parameters["append"]):
         events.column(name)[: columns.count] = columns.log[row]
+    for name, more in (("position", -wrapped), ("size", wrapped), ("claimed", -wrapped)):
+        events.column(name)[: columns.count] += more
     if scanned.blank is not None:
         events.put(columns.count, scanned.blank)
     return events

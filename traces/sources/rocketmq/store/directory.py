@@ -17,6 +17,8 @@ from pathlib import Path
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues, batch_queues
+from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, has_dledger
+from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
     FARTHEST,
@@ -97,7 +99,7 @@ class StoreDirectory:
     database: QueueDatabase | None = None  # where the queues come from, if not from files
     twin: QueueDatabase | None = None  # what is written beside the files, and holds the same
     cursors: Cursors | None = None  # None where no file tells of them
-    goes_on: str = ""  # the folder of another log, which this one goes on in
+    dledger: Dledger | None = None  # the DLedger log that the log is, or goes on in
     notes: tuple[str, ...] = field(default=())
     moment: Moment | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
@@ -121,7 +123,7 @@ class StoreDirectory:
     @property
     def first_life(self) -> bool:
         """Whether no broker ever started on these files again, so that nothing of them was ever truncated."""
-        return self.modern and self.checkpoint is not None and self.checkpoint.recovered == 0
+        return self.modern and self.dledger is None and self.checkpoint is not None and self.checkpoint.recovered == 0
 
     @property
     def settings_held(self) -> bool:
@@ -154,7 +156,7 @@ class StoreDirectory:
         base = position - (position - self.start) % self.file_size
         path = next((file.path for file in self.files if file.base == base), None)
         folder = Path(path or self.files[0].path).parent
-        name = "commitlog" if folder == Path(self.path) / "commitlog" else str(folder)
+        name = str(folder.relative_to(self.path)) if folder.is_relative_to(self.path) else str(folder)
         return f"{name}/{base:020d}", position - base
 
 
@@ -165,7 +167,11 @@ def store_folder(path: Path) -> Path | None:
     where nothing was ever appended.
     """
     for folder in (path, path / "store"):
-        if (folder / "commitlog").is_dir() or all((folder / name).is_dir() for name in ("consumequeue", "config")):
+        if (
+            (folder / "commitlog").is_dir()
+            or has_dledger(folder)
+            or all((folder / name).is_dir() for name in ("consumequeue", "config"))
+        ):
             return folder
         if all((folder / name).is_file() for name in ("lock", "checkpoint")):
             return folder
@@ -193,12 +199,17 @@ def open_store(path: Path, config: Path | None = None, *, copied: bool = False) 
             config = beside
             notes.append("settings from broker.conf beside the store")
     settings = read_settings(config) if config else {}
+    dledger = dledger_of(path, settings)
     folders = log_folders(path, settings, notes)
+    folders += [dledger.data] if dledger else []
     if not any(folder.is_dir() for folder in folders) and not (path / "consumequeue").exists():
         raise NothingThere(f"{path}: no log file in it, and no queue: nothing was ever appended")
     if not any(folder.is_dir() for folder in folders):
-        raise Unreadable(f"{path}: {_where_the_log_is(path)}")
-    files = log_files(folders, settings, notes)
+        raise Unreadable(
+            f"{path}: there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog "
+            "says where (--config)"
+        )
+    files = log_files(folders, settings, notes, {dledger.data: ENTRY_HEADER} if dledger else {})
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
     database, twin, no_queues = _databases(path, settings, notes)
@@ -206,6 +217,9 @@ def open_store(path: Path, config: Path | None = None, *, copied: bool = False) 
     batches = batch_queues(path, settings.get("mapperFileSizeBatchConsumeQueue", ""))
     live = is_locked(path / "lock")
     clean = not ((path / "abort").exists() or live or copied)
+    if clean and dledger and not dledger.settled:
+        clean = False
+        notes.append(f"the DLedger log's last entries were not known to be committed ({dledger.committed})")
     plain_size = 0 if database else queue_file_size(queues, settings.get("mappedFileSizeConsumeQueue", ""))
     queues = {**queues, **batches.queues} if batches else queues
     moment = now(queues, _opener(str(path), database, batches), files) if live else None
@@ -213,12 +227,9 @@ def open_store(path: Path, config: Path | None = None, *, copied: bool = False) 
         notes.append(f"a broker is running on this store: judged is what it had written at {moment}")
     if moment and batches:
         notes.append("batchconsumequeue/ is not judged: a broker is running on this store")
-    elif not clean and not live and not copied:
+    elif (path / "abort").exists() and not live and not copied:
         notes.append("the broker did not stop in order (there is an abort file)")
     notes.extend(_other_layouts(path))
-    goes_on = _dledger(path)
-    if goes_on:
-        notes.append(f"the log goes on in {goes_on}, a DLedger log, which gapless does not read")
     topics = _topics(path / "config", notes)
     index = index_of(path, settings, files)
     notes.extend(index.unread if index else ())
@@ -243,7 +254,7 @@ def open_store(path: Path, config: Path | None = None, *, copied: bool = False) 
         database=database,
         twin=twin,
         cursors=_cursors(path, settings, notes),
-        goes_on=goes_on,
+        dledger=dledger,
         notes=tuple(notes),
         moment=moment,
         limit=moment.end if moment else FARTHEST,
@@ -340,27 +351,6 @@ def _copied(folder: Path) -> QueueDatabase:
 def _in_database(settings: Mapping[str, str]) -> bool:
     """Whether the settings say that the broker reads its queues from the database."""
     return settings.get("storeType", "").strip().lower() == "defaultrocksdb"
-
-
-def _where_the_log_is(path: Path) -> str:
-    """Why there is no log in the store."""
-    if replicated := _dledger(path):
-        return (
-            f"the log lies in {replicated}, a DLedger log (enableDLegerCommitLog), which gapless does not read, and "
-            "there is no commitlog/: nothing of this store can be judged"
-        )
-    return (
-        "there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog says where "
-        "(--config)"
-    )
-
-
-def _dledger(path: Path) -> str:
-    """The folder in which a DLedger log goes on where the store's own log ends, or nothing."""
-    for folder in sorted(path.glob("dledger-*/data")):
-        if any(file.stat().st_size > 0 for file in folder.iterdir()):
-            return f"{folder.parent.name}/{folder.name}"
-    return ""
 
 
 def is_locked(path: Path) -> bool:

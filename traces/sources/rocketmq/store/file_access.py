@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gapless.traces.problems import Gone
 from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, EntryHeader, entry_header
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
@@ -58,17 +60,45 @@ class FileWindow:
     def view(self, begin: int, stop: int) -> View:
         """What is held, as a scan takes it, to find records from file offset `begin` on that begin before `stop`."""
         low = self.low
-        return View(self.data, self.file.base + low, begin - low, stop - low, self.file.length - low, self.have)
+        return View(
+            self.data,
+            self.file.base + low,
+            begin - low,
+            stop - low,
+            self.file.length - low,
+            self.have,
+            self.file.wrapped,
+        )
 
 
 # -- single records ------------------------------------------------------------------------------------------------
 
 
 def header_at(file: LogFile, at: int) -> records.Header:
-    """The header of the record at offset `at` of a log file."""
+    """The header of the record that begins at offset `at` of a log file; all zeros where the file ends before it.
+
+    Where records have headers before them, a record begins with its own, which counts in its size, and the blank is
+    told as one of a plain log.
+    """
     window = FileWindow(file)
-    window.read(at, at + records.HEADER)
-    return records.header(window.data.tobytes())
+    window.read(at, at + file.wrapped + records.HEADER)
+    data = window.data.tobytes()
+    if not file.wrapped:
+        return records.header(data)
+    if int.from_bytes(data[:4], "big") == DLEDGER_BLANK:
+        return records.header(data[4:8] + records.MAGIC_BLANK.to_bytes(4, "big"))
+    inner = records.header(data[file.wrapped :])
+    return inner._replace(size=inner.size + file.wrapped, claimed=inner.claimed - file.wrapped)
+
+
+def entry_at(store: StoreDirectory, position: int) -> EntryHeader | None:
+    """The header of the DLedger entry at a log position; None where no such log has a file."""
+    for file in store.files:
+        if file.wrapped and file.base <= position < file.base + file.length:
+            window = FileWindow(file)
+            window.read(position - file.base, position - file.base + file.wrapped)
+            return entry_header(window.data.tobytes())
+    return None
 
 
 def header_of(store: StoreDirectory, position: int) -> records.Header:
@@ -93,7 +123,7 @@ def record_at(store: StoreDirectory, position: int) -> records.Plain | None:
     for file in store.files:
         if file.base <= position < file.base + file.length:
             at = position - file.base
-            size = header_at(file, at).size
+            size = header_at(replace(file, wrapped=0), at).size
             if not records.SMALLEST <= size <= min(LARGEST, file.length - at):
                 return None
             window = FileWindow(file)

@@ -34,6 +34,7 @@ class LogFile:
     base: int
     length: int
     at: int = 0  # where in the file it begins: entries out of a database lie in one file together
+    wrapped: int = 0  # bytes of the header before each record: those of a DLedger log's entries
 
 
 class QueueFile(NamedTuple):
@@ -151,14 +152,20 @@ def work_in(paths: Iterable[Path]) -> int:
     return found >> 8
 
 
-def log_files(folders: Sequence[Path], settings: Mapping[str, str], notes: list[str]) -> tuple[LogFile, ...]:
-    """The commit log's files by position. Raises Unreadable on a length that no broker gives, NothingThere."""
+def log_files(
+    folders: Sequence[Path], settings: Mapping[str, str], notes: list[str], wrapped: Mapping[Path, int]
+) -> tuple[LogFile, ...]:
+    """The commit log's files by position. Raises Unreadable on a length that no broker gives, NothingThere.
+
+    `wrapped`: bytes of the header before each record, in folders where there is one.
+    """
     found = []
     for path in sorted(path for folder in folders if folder.is_dir() for path in folder.iterdir()):
         if TWENTY_DIGITS.fullmatch(path.name) and int(path.name) >= FARTHEST:
             raise Unreadable(f"{path}: no log reaches that position; remove the file, or check a copy without it")
         if TWENTY_DIGITS.fullmatch(path.name) and path.is_file():
-            found.append(LogFile(str(path), int(path.name), path.stat().st_size))
+            length = path.stat().st_size
+            found.append(LogFile(str(path), int(path.name), length, wrapped=wrapped.get(path.parent, 0)))
         else:
             notes.append(f"{path.parent.name}/{path.name} is not a log file and was left out")
     found.sort(key=lambda file: file.base)

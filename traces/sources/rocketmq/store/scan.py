@@ -26,6 +26,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     place_of,
     u32,
 )
+from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, is_wrapping
 from gapless.traces.sources.rocketmq.store.names import MULTI_OFFSET, SCHEDULE_TOPIC, as_bytes
 from gapless.traces.sources.rocketmq.store.records import (
     BLANK,
@@ -70,6 +71,7 @@ class View(NamedTuple):
     stop: int  # no record that begins here or later is read
     limit: int  # the file's end
     have: int  # bytes that are read
+    wrapped: int  # bytes of the header before each record; a place is that of the header
 
 
 class Forced(NamedTuple):
@@ -95,7 +97,10 @@ class Topics(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where a scan writes. `filled`: records in `log`, and rows in `rows`."""
+    """Where a scan writes. `filled`: records in `log`, rows in `rows`, and what is known of the last DLedger entry.
+
+    That is the index that the next one is to have, the index that it has itself, and its term; -1 where there is none.
+    """
 
     log: Ints
     rows: Ints
@@ -149,14 +154,17 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
     are taken out of their tuples once: to do so for every record would cost half as much again.
     """
     b, log, rows, filled, counters = view.data, room.log, room.rows, room.filled, room.counters
+    base, limit, have, wrapped = view.base, view.limit, view.have, view.wrapped
     subjects, table, names, used = room.topics
     delays, tables = habits.delays, habits.crc_tables
-    n, q, p = filled[0], filled[1], view.begin
+    n, q, at = filled[0], filled[1], view.begin
+    following, last, newest = filled[2], filled[3], filled[4]
     why, size = STOPPED, np.int64(0)
-    while p < view.stop:
-        why, size, v2, known, fits = _claim(b, view.limit, view.have, forced, p)
+    while at < view.stop:
+        why, size, v2, known, fits = _claim(b, base, limit, have, wrapped, forced, at)
         if why != TAKEN:
             break
+        p = at + wrapped
         r = parts(b, p, v2)
         named = _properties(b, r)
         tag = _tag_of(b, r, named, delays)
@@ -185,6 +193,11 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
         log[SIZE, n] = size
         log[CLAIMED, n] = i64(b, p + 28)
         log[KNOWN, n] = np.int64(known)
+        if wrapped:
+            index, term = i64(b, at + 8), i64(b, at + 16)
+            follows = following < 0 or ((index in (following, last + 1)) and newest <= term)
+            following = index + 1 if follows or index == last + 1 else following + 1
+            last, newest, fits = index, term, fits and follows
         # A list of properties ends in no zero.
         log[FITS, n] = np.int64(fits and (r.low == r.high or b[r.high - 1] != 0))
         log[INTACT, n] = np.int64(crc31(b, r.body, i32(b, r.body - 4), tables) == np.int64(u32(b, p + 8)))
@@ -192,29 +205,41 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
         log[TIME, n] = i64(b, r.time)
         n += 1
         q = after
-        p += size
+        at = p + size
         why, size = STOPPED, np.int64(0)
     filled[0], filled[1] = n, q
-    return why, p, size
+    filled[2], filled[3], filled[4] = following, last, newest
+    return why, at, size
 
 
 @njit(inline="always")
-def _claim(b: Bytes, limit: int, have: int, forced: Forced, p: int) -> tuple[int, int, bool, bool, bool]:
-    """What the header at `p` claims: TAKEN for a record, its size, V2, a magic number that is known, parts that fit."""
-    if p + BLANK > have:
-        return (SHORT if have < limit else INVALID), BLANK, False, False, False
-    if p == forced.at:
+def _claim(
+    b: Bytes, base: int, limit: int, have: int, wrapped: int, forced: Forced, at: int
+) -> tuple[int, int, bool, bool, bool]:  # fmt: skip
+    """What the header at `at` claims: TAKEN for a record, its size, V2, a magic number that is known, parts that fit.
+
+    Where a record is SHORT, it is the number of bytes that are needed from `at` on.
+    """
+    p = at + wrapped
+    if at == forced.at:
         why = TAKEN if p + forced.size <= have else SHORT
-        return why, forced.size, forced.v2, forced.known != 0, forced.fits != 0
+        return why, forced.size + (0 if why == TAKEN else wrapped), forced.v2, forced.known != 0, forced.fits != 0
+    if wrapped and at + BLANK <= have and u32(b, at) == DLEDGER_BLANK:
+        size = i32(b, at + 4)
+        return (ROLLED if size == limit - at else INVALID), size, False, False, False
+    if p + BLANK > have:
+        return (SHORT if have < limit else INVALID), wrapped + BLANK, False, False, False
     size = i32(b, p)
     magic = u32(b, p + 4)
     v2 = magic == MAGIC_V2
-    if magic == MAGIC_BLANK and size == limit - p:
+    if magic == MAGIC_BLANK and size == limit - p and not wrapped:
         return ROLLED, size, v2, False, False
     if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > limit:
         return INVALID, size, v2, False, False
+    if wrapped and not is_wrapping(b, at, base + at, size):
+        return INVALID, size, v2, True, True
     if p + size > have:
-        return SHORT, size, v2, True, True
+        return SHORT, wrapped + size, v2, True, True
     return (TAKEN if measure(b, p, p + size, v2) == size else INVALID), size, v2, True, True
 
 
@@ -386,16 +411,24 @@ def find_start(view: View) -> int:
     A record names its own position: that, its magic number and a size that its parts add up to (as far as they are
     in `data`) are asked for. A forgery inside a body would still be found out, where the piece before it ends.
     """
-    b, base, p, stop, limit, have = view
-    while p < stop and p + BLANK <= have:
-        if b[p + 4] == 0xDA and b[p + 5] == 0xA3 and b[p + 6] == 0x20 and p + SMALLEST <= have:
+    b, base, at, stop, limit, have, wrapped = view
+    while at < stop and at + BLANK <= have:
+        p = at + wrapped
+        if p + BLANK > have:
+            if u32(b, at) == DLEDGER_BLANK and i32(b, at + 4) == limit - at:
+                return np.int64(at)
+        elif b[p + 4] == 0xDA and b[p + 5] == 0xA3 and b[p + 6] == 0x20 and p + SMALLEST <= have:
             size = i32(b, p)
             magic = u32(b, p + 4)
             ours = magic in (MAGIC_V1, MAGIC_V2) and i64(b, p + 28) == base + p
             whole = ours and SMALLEST <= size <= limit - p
+            whole = whole and (wrapped == 0 or is_wrapping(b, at, base + at, size))
             if whole and (p + size > have or measure(b, p, p + size, magic == MAGIC_V2) == size):
-                return np.int64(p)
+                return np.int64(at)
+        elif wrapped:
+            if u32(b, at) == DLEDGER_BLANK and i32(b, at + 4) == limit - at:
+                return np.int64(at)
         elif b[p + 4] == 0xCB and u32(b, p + 4) == MAGIC_BLANK and i32(b, p) == limit - p:
             return np.int64(p)
-        p += 1
+        at += 1
     return np.int64(-1)

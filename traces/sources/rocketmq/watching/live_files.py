@@ -62,7 +62,9 @@ def going_on(store: StoreDirectory) -> StoreDirectory:
 def refuse_what_is_not_followed(store: StoreDirectory) -> None:
     """Raise Unreadable where queues are not read from files of theirs alone: such stores can be checked."""
     what = ""
-    if store.database or store.twin:
+    if store.dledger:
+        what = f"its log lies in {store.dledger.name}, a DLedger log, whose last entries another leader may take back,"
+    elif store.database or store.twin:
         what = "its queues are in a RocksDB database, which is read as a copy"
     elif Path(store.path, "consumequeue_ext").is_dir():
         what = "entries of its queues have units in consumequeue_ext/, which are read as they are once"
@@ -82,5 +84,5 @@ def without_index(store: StoreDirectory) -> StoreDirectory:
 def with_log_files(store: StoreDirectory) -> StoreDirectory:
     """The store with the files that its log has now. Raises Unreadable, NothingThere."""
     folders = log_folders(Path(store.path), store.settings, [])
-    files = log_files(folders, store.settings, [])
+    files = log_files(folders, store.settings, [], {})
     return store if files == store.files else replace(store, files=files)

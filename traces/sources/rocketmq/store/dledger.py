@@ -1,0 +1,75 @@
+"""Which DLedger log a store has, and how far it was known to be committed (docs/rocketmq.md#dledger)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gapless.traces.problems import Unreadable
+from gapless.traces.sources.rocketmq.store.files import TWENTY_DIGITS
+
+
+@dataclass(frozen=True)
+class Dledger:
+    """A DLedger log: `data/` has its entries, `index/` a unit for each of them."""
+
+    data: Path
+    index: Path
+    last: int | None  # the index of the last entry, as its checkpoint says; None where it does not
+    last_committed: int | None  # likewise, of the last entry that was known to be committed
+
+    @property
+    def name(self) -> str:
+        """Its folder in the store."""
+        return self.data.parent.name
+
+    @property
+    def settled(self) -> bool:
+        """Whether all entries were known to be committed when the broker stopped: then all of them are in queues."""
+        return self.last is not None and self.last == self.last_committed
+
+    @property
+    def committed(self) -> str:
+        """How far it was committed, in words."""
+        if self.last is None or self.last_committed is None:
+            return "its checkpoint does not say how far it was"
+        return f"its checkpoint has entry {self.last:,} as the last one, and {self.last_committed:,} as committed"
+
+
+def has_dledger(store: Path) -> bool:
+    """Whether a DLedger log lies in a store."""
+    return bool(_folders(store))
+
+
+def dledger_of(store: Path, settings: Mapping[str, str]) -> Dledger | None:
+    """The DLedger log in a store. Raises Unreadable where there are several, and settings do not tell which it is."""
+    folders = _folders(store)
+    named = [folder for folder in folders if folder.name == f"dledger-{settings.get('dLegerSelfId', '')}"]
+    if not folders:
+        return None
+    if len(folders) > 1 and not named:
+        raise Unreadable(
+            f"{store}: DLedger logs of {len(folders)} brokers lie in it ({', '.join(f.name for f in folders)}); a "
+            "broker.conf whose dLegerSelfId names one of them says which is to be read (--config)"
+        )
+    folder = (named or folders)[0]
+    known = _properties(folder / "checkpoint")
+    return Dledger(folder / "data", folder / "index", known.get("endIndex"), known.get("committedIndex"))
+
+
+def _folders(store: Path) -> list[Path]:
+    """The folders of DLedger logs that have a file with something in it."""
+    return [
+        data.parent
+        for data in sorted(store.glob("dledger-*/data"))
+        if data.is_dir() and any(TWENTY_DIGITS.fullmatch(file.name) and file.stat().st_size for file in data.iterdir())
+    ]
+
+
+def _properties(file: Path) -> dict[str, int]:
+    """The numbers in a properties file; none where it is missing."""
+    if not file.is_file():
+        return {}
+    pairs = (line.partition("=") for line in file.read_text(errors="replace").splitlines())
+    return {name.strip(): int(value) for name, _, value in pairs if value.strip().isdecimal()}
