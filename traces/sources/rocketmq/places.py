@@ -325,18 +325,24 @@ OF_TRANSACTIONS: Mapping[str, Callable[[Breach, str, Mapping[str, int]], str]] =
 
 def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
     """For an entry that points elsewhere, what it points at; for a copy, in what it differs; or nothing."""
+    if found.spec == "queue":
+        return _what_lies_in_a_queue(judged, found)
     if found.spec == "transaction":
         return _differences(judged.store, found)
-    if found.detail and (found.spec == "op_batch" or found.action == "settle"):
+    if found.spec == "op_batch" and found.detail:
         return [found.detail]
     if found.spec == "tiered":
         return of_tiered.what_is_lost(found)
-    if found.action == "acknowledge" and found.spec == "queue":
-        return [f"at {found.position} is {_at(judged, found.position)}"]
     if found.spec == "log" and found.arguments.get("fits") == 0:
         return _entry(judged.store, found.position)
-    if found.spec != "queue":
-        return []
+    return []
+
+
+def _what_lies_in_a_queue(judged: JudgedStore, found: Breach) -> list[str]:
+    if found.action == "settle" and found.detail:
+        return [found.detail]
+    if found.action == "acknowledge":
+        return [f"at {found.position} is {_at(judged, found.position)}"]
     return [*_what_an_entry_names(judged, found), *_made_anew(judged, found)]
 
 
