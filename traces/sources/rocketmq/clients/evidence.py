@@ -28,7 +28,7 @@ from gapless.traces.sources.rocketmq.report import ClientRow, WitnessRow
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
-from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPIC
+from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def judge_messages(
 def _senders(evidence: Evidence, messages: SegmentMessages, options: Options) -> tuple[Ints, Ints]:
     """Queue rows of the messages that somebody must have sent, and whether anybody did."""
     known = messages.of_subject(
-        lambda topic, queue: wants(options, topic, queue) and (topic in evidence.sent_to or topic == HALF_TOPIC)
+        lambda topic, queue: wants(options, topic, queue) and (topic in evidence.sent_to or topic in HALF_TOPICS)
     )
     records = np.flatnonzero(messages.row >= 0)
     records = records[known[messages.row[records]] == 1]
@@ -279,7 +279,7 @@ def _answers(evidence: Evidence, messages: SegmentMessages, low: int, high: int)
     topic = messages.of_subject(lambda topic, _: codes.get(topic, -1))[row]
     queue = messages.of_subject(lambda _, queue: queue)[row]
     elsewhere = messages.of_subject(lambda topic, _: topic in DELAYING)[row] == 1
-    half = messages.of_subject(lambda topic, _: topic == HALF_TOPIC)[row] == 1
+    half = messages.of_subject(lambda topic, _: topic in HALF_TOPICS)[row] == 1
     named = topic == sends[TOPIC]
     if (sends[LINE] == 0).any():
         tail = messages.of_subject(lambda topic, _: evidence.tail_code(topic))[row]
