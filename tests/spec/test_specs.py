@@ -176,6 +176,7 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "slot-is-free",
         [("open", (1,)), ("admit", (0,)), ("admit", (1,)), ("begin", (0, 0, 0, 9)), ("begin", (1, 1, 0, 9))],
     ),
+    "half_table": ("half-has-one-row", [("prepare", (0, 9)), *2 * [("find_row", (9, 0, 0, 1, 1))]]),
     "timer": ("unit-is-delivered-once", [("open", (0,)), ("deliver", (1, 0))]),
     "permits": ("permit-is-free", [("open", (1, 0)), ("acquire", (0,)), ("acquire", (1,))]),
 }
