@@ -7,8 +7,8 @@ from tests.support.rocketmq.recordings import recording_as_left
 
 NAMED = {  # records, and words of the note
     "compacted_5.5.0": (537, "compaction/ is not judged: compacted topics"),
-    "transrocks_5.5.0": (350, "rocksdbstore/ is not judged: half messages, timers and the index"),
-    "timerrocks_5.5.0": (278, "timers may be in rocksdbstore/ too (timerRocksDBEnable), where they are not judged"),
+    "timerrocks_5.5.0": (278, "wait for their time, in RocksDB (timerRocksDBEnable), are not judged"),
+    "indexdb_lives_5.5.0": (381, "the index of messages by their keys, in RocksDB (indexRocksDBEnable), is not judged"),
 }
 
 
@@ -20,3 +20,12 @@ def test_what_is_not_judged_is_named_and_all_else_conforms(name: str) -> None:
     (source,) = report.sources
     assert source.records == records
     assert any(words in note for note in source.notes)
+
+
+def test_a_table_of_halves_that_is_empty_needs_no_word() -> None:
+    """With `transRocksDBEnable` alone, halves go where they always went."""
+    report = check([recording_as_left("layouts/transrocks_5.5.0")])
+    assert report.verdict == "conforms", report.model_dump_json(indent=1)
+    (source,) = report.sources
+    assert source.records == 350
+    assert not any("rocksdbstore" in note for note in source.notes)

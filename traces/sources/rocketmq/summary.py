@@ -160,8 +160,9 @@ def _absent(judged: JudgedStore, options: Options) -> str:
         return f"no message of topic {options.topic} in the log"
     if (one := wanted_transaction(options)) is not None:
         return "" if judged.transactions.numbers.get("transactions") else f"no transaction {one} in the log"
-    timed = judged.covered.get("timer.open")
-    if options.trace in (None, COMMIT_LOG) or judged.queues or timed or _is_of_index(judged, options):
+    beside = judged.covered.get("timer.open") or judged.covered.get("half_table.find_row")
+    beside = beside or any(found.trace == options.trace for found in judged.breaches)
+    if options.trace in (None, COMMIT_LOG) or judged.queues or beside or _is_of_index(judged, options):
         return ""
     if not wants_transactions(options):
         return f"no message of {options.trace} in the log"

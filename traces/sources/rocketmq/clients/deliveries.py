@@ -14,7 +14,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import Evidence, SegmentMe
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct
-from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS
 
 NOTHING = np.zeros(0, np.int64)
 
@@ -37,7 +37,7 @@ def look_for_deliveries(evidence: Evidence, messages: SegmentMessages) -> Delive
     known = evidence.handed[0]
     if not len(known) or not messages.log.shape[1]:
         return Delivered(NOTHING, NOTHING, NOTHING)
-    half = messages.of_subject(lambda topic, _: topic == HALF_TOPIC) == 1
+    half = messages.of_subject(lambda topic, _: topic in HALF_TOPICS) == 1
     is_half = (messages.row >= 0) & half[messages.row] if len(half) else messages.row >= 0
     seen, halves, places = [], NOTHING, NOTHING
     for keys in (messages.keys[0], messages.keys[3]):

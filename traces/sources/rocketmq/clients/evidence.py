@@ -47,7 +47,7 @@ from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
-from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPIC
+from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 if TYPE_CHECKING:
@@ -271,10 +271,10 @@ def _matched(
     codes = {topic: code for code, topic in enumerate(evidence.topics)}
     facts = np.zeros((SUBJECT_FACTS, max(1, len(messages.subjects))), np.int64)
     for at, (topic, queue) in enumerate(messages.subjects):
-        of_clients = topic in evidence.sent_to or topic == HALF_TOPIC
+        of_clients = topic in evidence.sent_to or topic in HALF_TOPICS
         facts[OF_TOPIC, at], facts[OF_TAIL, at] = codes.get(topic, -1), evidence.tail_code(topic)
         facts[OF_QUEUE, at] = queue
-        facts[DELAYS, at], facts[OF_HALVES, at] = topic in DELAYING, topic == HALF_TOPIC
+        facts[DELAYS, at], facts[OF_HALVES, at] = topic in DELAYING, topic in HALF_TOPICS
         facts[KNOWN, at] = asked and of_clients and wants(options, topic, queue)
     records, sends = messages.log.shape[1], evidence.sends[:, low:high]
     of_records, of_sends = np.empty((2, records), np.int64), np.empty((4, high - low), np.int64)

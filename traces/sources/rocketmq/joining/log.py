@@ -20,6 +20,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.joining.copies import moments_of
 from gapless.traces.sources.rocketmq.joining.extensions import Extensions
 from gapless.traces.sources.rocketmq.joining.group_cursors import JudgedCursors
+from gapless.traces.sources.rocketmq.joining.half_table import JoinedHalfTable
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndex
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import Promises
@@ -209,6 +210,7 @@ class StoreJudge:
             self.index.finish()
             JudgedCursors(judged, self.options).finish()
             JoinedTimers(judged, self.options).hold()
+            JoinedHalfTable(judged, self.options).hold()
         JoinedTiered(judged, self.options).hold()
         return judged
 

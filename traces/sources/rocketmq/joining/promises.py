@@ -25,7 +25,7 @@ from gapless.traces.sources.rocketmq.joining.deliveries import Deliveries
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, Subject, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.names import HALVES, is_of_clients
+from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES, is_of_clients
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 ENOUGH = 10  # answers of which one at least lies where it said, if the client log is this store's
@@ -155,7 +155,8 @@ class Promises:
             self.beyond += 1
             return
         topic, queue = topics[int(send[TOPIC])], int(send[QUEUE])
-        subject = HALVES if send[IS_HALF] else (topic, queue)
+        halves = HALVES if HALVES in self.judged.queues or TABLE_HALVES not in self.judged.queues else TABLE_HALVES
+        subject = halves if send[IS_HALF] else (topic, queue)
         if wants(self.options, *subject):
             answer = STEPS["queue"].acknowledge(number=send[NUMBER], position=send[POSITION], same=0)
             self._tell(subject, [answer], int(send[LINE]), int(send[WITNESS]))

@@ -26,12 +26,12 @@ from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT, can_be_a_folder, read_exactly
-from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS, OP_TOPIC, SCHEDULE_TOPIC, TABLE_OP_TOPIC
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 QUEUE = STEPS["queue"]
 LIGHT = "%LMQ%"  # light queues share their records with other queues
-NEVER_DELETED = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})  # topics that no operator can delete
+NEVER_DELETED = frozenset({*HALF_TOPICS, OP_TOPIC, TABLE_OP_TOPIC, SCHEDULE_TOPIC})  # no operator can delete them
 SLOTS = 512  # that are read at once, of those behind a queue's end
 NAMED = 5  # queues that one note names
 

@@ -10,21 +10,15 @@ Source: docs/rocketmq.md#timers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gapless.spec.catalog import SPECS
-from gapless.traces.judging import building
-from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import replay
-from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.told import Column, OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
 from gapless.traces.sources.rocketmq.store.timer_files import (
@@ -43,30 +37,11 @@ from gapless.traces.sources.rocketmq.store.timer_files import (
 from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
 from gapless.traces.sources.rocketmq.store.wanted import TIMERS, wants_timers
 
-SPEC = SPECS["timer"]
 FIRST, LATER, LAST = -1, 1 << 60, 1 << 61  # where events stand among the units of their time
 DURING = 60_000  # ms: what was to be delivered just before a crash may not have been on disk
 SETTLED = 5_000  # ms, and several rounds of flushing: after that, all is on disk
 ROUNDS = 3
 Truths = npt.NDArray[np.bool_]
-Column = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class OfStep:
-    """Events of one step: the time that each belongs to, where it stands there, the log position that it is about."""
-
-    step: str
-    times: Ints
-    ranks: Ints
-    about: Ints
-    args: Mapping[str, Column]
-
-    def only(self, times: Ints) -> OfStep:
-        """The events of these times."""
-        mine = np.isin(self.times, times)
-        args = {name: values[mine] for name, values in self.args.items()}
-        return OfStep(self.step, self.times[mine], self.ranks[mine], self.about[mine], args)
 
 
 class JoinedTimers:
@@ -113,7 +88,7 @@ class Wheel:
     def hold(self) -> None:
         """Judge every time of the wheel."""
         told = [self._scheduled(), *self._turns(), self._delivered(), self._sought()]
-        times = np.unique(np.concatenate([some.times for some in told]))
+        times = np.unique(np.concatenate([some.traces for some in told]))
         if self.options.trace is not None:
             times = times[[self._name(time) == self.options.trace for time in times]]
             told = [some.only(times) for some in told]
@@ -121,7 +96,7 @@ class Wheel:
             "open", times, np.full(len(times), FIRST), np.full(len(times), self.judged.end),
             {"start": np.full(len(times), self.files.start)},
         )  # fmt: skip
-        self._judge([opened, *told], times)
+        judge_told(self.judged, self.options, "timer", [opened, *told], times, self._name)
         count = len(self.places)
         self.judged.note(f"the timer log has {count:,} unit{'s' * (count != 1)}, of {len(times):,} times in all")
 
@@ -332,46 +307,6 @@ class Wheel:
         (at,) = np.nonzero(done)
         args = {"number": rows.number[at], "there": there[at]}
         return OfStep("seek", rows.due[at] // self.precision, LAST + at, rows.position[at], args)
-
-    # -- judging ---------------------------------------------------------------------------------------------------
-
-    def _judge(self, told: list[OfStep], times: Ints) -> None:
-        """Replay what is told of every time; what a kernel refuses is told by the plain functions."""
-        count = sum(len(some.times) for some in told)
-        events = Events.room(SPEC, count)
-        every = np.concatenate([some.times for some in told])
-        order = np.lexsort((np.concatenate([some.ranks for some in told]), every))
-        place = np.empty(count, np.int64)
-        place[order] = np.arange(count)
-        about, begin = np.empty(count, np.int64), 0
-        for some in told:
-            mine = place[begin : begin + len(some.times)]
-            events.action[mine] = SPEC.codes[some.step]
-            about[mine] = some.about
-            for name, values in some.args.items():
-                events.column(name)[mine] = values
-            begin += len(some.times)
-        starts = np.append(every[order].searchsorted(times), count).astype(np.int64)
-        replayed = kernel("timer", self.options.ignored).replay(
-            starts, events.action, events.args, building.states(SPEC, len(times)),
-            origins=np.zeros(len(times), np.int64), widths=np.zeros(len(times), np.int64), profile=self.options.profile,
-        )  # fmt: skip
-        self.judged.cover("timer", dict(zip(SPEC.actions, replayed.covered.tolist(), strict=True)))
-        for n, deviation in enumerate(SPEC.deviations):
-            if replayed.deviated[n]:
-                first = int(replayed.deviated_at[n])
-                trace = self._name(times[int(starts.searchsorted(first, side="right")) - 1])
-                self.judged.anomaly(deviation.step.__name__, int(replayed.deviated[n]), int(about[first]), trace)
-        for bad in np.flatnonzero(replayed.bad_at >= 0).tolist():
-            of_it = [events.at(n) for n in range(int(starts[bad]), int(starts[bad + 1]))]
-            outcome = replay("timer", SPEC.initial, of_it, profile=self.options.profile, ignored=self.options.ignored)
-            if outcome.departure:
-                position = int(about[int(replayed.bad_at[bad])])
-                self.judged.tell(self._name(times[bad]), position, outcome.departure)
-        if self.judged.exported:
-            for time, low, high in zip(times.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-                of_it = [events.at(n) for n in range(low, high)]
-                self.judged.joint(self.judged.end, "timer", self._name(time), of_it)
 
     def _name(self, turn: int) -> str:
         return f"{TIMERS}/{int(turn) * self.precision}"

@@ -30,7 +30,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
-from gapless.traces.sources.rocketmq.store.names import HALVES, OPS
+from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS, TABLE_OP_TOPIC
 from gapless.traces.sources.rocketmq.store.wanted import wants_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import (
@@ -41,7 +41,17 @@ from gapless.traces.sources.rocketmq.transactions.ops import (
     pass_ops_later,
     strays,
 )
-from gapless.traces.sources.rocketmq.transactions.rows import COUNT, HALF, KEY, KIND, MARK, NAMES, NUMBER, PLACE
+from gapless.traces.sources.rocketmq.transactions.rows import (
+    BY_PLACE,
+    COUNT,
+    HALF,
+    KEY,
+    KIND,
+    MARK,
+    NAMES,
+    NUMBER,
+    PLACE,
+)
 from gapless.traces.sources.rocketmq.transactions.settling import OUTCOMES, judge, lineages
 from gapless.traces.sources.rocketmq.transactions.terms import (
     NO_ROWS,
@@ -313,14 +323,15 @@ class JoinedTransactions:
         low, _end = self._half_numbers()
         expired = elsewhere = 0
         for position, op, queue, number in strays(rows):
+            start, by_place = self.judged.store.start, number >= BY_PLACE
             if queue != 0:
                 elsewhere += 1
-            elif (number < low or low < 0) and self.judged.store.start > 0:
+            elif number - BY_PLACE < start if by_place else (number < low or low < 0) and start > 0:
                 expired += 1
             elif self.totals.numbers.get("finals of finals"):
                 elsewhere += 1
             else:
-                self._stray(position, op, number)
+                self._stray(position, op, number % BY_PLACE, by_place=by_place)
         if expired:
             self.judged.note(f"{expired:,} marks name halves that have expired with the log's first files")
         if elsewhere:
@@ -329,16 +340,16 @@ class JoinedTransactions:
                 "(docs/rocketmq-transactions.md#n6)"
             )
 
-    def _stray(self, position: int, op: int, number: int) -> None:
+    def _stray(self, position: int, op: int, number: int, *, by_place: bool) -> None:
         steps = STEPS["op_batch"]
         entry = steps.enqueue(number=number, length=len(f"{number},"), known=0)
         events = [steps.open(max_size=0, interval=0), entry]
         departure = self._replay("op_batch", events).departure
         if departure:
             end = self._half_numbers()[1]
-            self.judged.tell(
-                op_trace(op), position, departure, f"the halves of the log end at {end}" if end >= 0 else ""
-            )
+            detail = f"the halves of the log end at {end}" if end >= 0 and not by_place else ""
+            topic = TABLE_OP_TOPIC if by_place else OP_TOPIC
+            self.judged.tell(op_trace(op, topic=topic), position, departure, detail)
 
     def _half_numbers(self) -> tuple[int, int]:
         """The first number of a half in the log and the end of them, as the queue of halves has it; or -1."""

@@ -34,7 +34,7 @@ from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
-from gapless.traces.sources.rocketmq.store.names import HALVES
+from gapless.traces.sources.rocketmq.store.names import HALVES, TABLE_HALVES
 from gapless.traces.sources.rocketmq.store.wanted import (
     COMMIT_LOG,
     name_of_queue,
@@ -203,7 +203,7 @@ def load_more_kernels(store: StoreDirectory, options: Options) -> None:
     if wants_index(store, options):
         load_index_kernels()
         kernel("hash_index", options.ignored)
-    if wants_transactions(options) and (HALVES in store.queues or store.no_queues):
+    if wants_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
         load_transaction_kernels(options)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
+from gapless.traces.sources.rocketmq.store import message_database
 from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues, batch_queues
 from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, has_dledger
 from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
@@ -51,7 +52,6 @@ READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else look
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 OTHER_LAYOUTS = {
     "compaction": "compacted topics",
-    "rocksdbstore": "half messages, timers and the index, where they are kept in RocksDB",
     "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
 }
 
@@ -445,3 +445,4 @@ def _other_layouts(path: Path) -> Iterator[str]:
         folder = path / name
         if folder.is_dir() and any(e.is_file() and e.stat().st_size > 0 for e in folder.rglob("*")):
             yield f"{name}/ is not judged: {what}"
+    yield from message_database.not_judged(path)

@@ -8,6 +8,9 @@ from gapless.traces.sources.rocketmq.store.bytes import Bytes
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TABLE_HALF_TOPIC = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"  # of halves that a table in RocksDB tells of, and of their ops
+TABLE_OP_TOPIC = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
+HALF_TOPICS = (HALF_TOPIC, TABLE_HALF_TOPIC)
 PARKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 TIMER_TOPIC = "rmq_sys_wheel_timer"
@@ -15,6 +18,7 @@ DELAYING = (SCHEDULE_TOPIC, TIMER_TOPIC)  # where a delayed message waits, under
 
 HALVES = (HALF_TOPIC, 0)  # the queue of halves, and that of ops
 OPS = (OP_TOPIC, 0)
+TABLE_HALVES = (TABLE_HALF_TOPIC, 0)
 
 UNIQ_KEY = "UNIQ_KEY"
 WAIT = "WAIT"

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from io import BufferedWriter
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -66,15 +66,31 @@ def _unreadable(folder: Path, linked: Path, error: Exception) -> Unreadable:
 
 def pairs(folder: Path, linked: Path) -> list[tuple[bytes, bytes]]:
     """Keys and values of a small database that holds no queues, read from links in `linked`. Raises Unreadable."""
+    return families(folder, linked, ("default",))["default"]
+
+
+def families(
+    folder: Path, linked: Path, wanted: tuple[str, ...], most: int | None = None
+) -> dict[str, list[tuple[bytes, bytes]]]:
+    """Keys and values of the wanted column families, those that are there, as `pairs`. Raises Unreadable.
+
+    `most`: how many of each are enough.
+    """
     try:
         _link(folder, linked)
-        families = Rdict.list_cf(str(linked))
-        options = {name: Options(raw_mode=True) for name in families}
+        there = Rdict.list_cf(str(linked))
+        options = {name: Options(raw_mode=True) for name in there}
         database = Rdict(
             str(linked), Options(raw_mode=True), options, AccessType.read_only(error_if_log_file_exist=False)
         )
         try:
-            return list(_items(database, b""))
+            return {
+                name: list(
+                    islice(_items(database if name == "default" else database.get_column_family(name), b""), most)
+                )
+                for name in wanted
+                if name in there
+            }
         finally:
             database.close()
     except OSError as error:

@@ -7,6 +7,7 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.index_files import FOLDER
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
+HALF_TABLE = "rocksdbstore"  # begins the names of rows of the table of halves, as traces: their position follows
 TIMERS = "timerwheel"  # begins the names of the times of the timer wheel, as traces
 TRANSACTIONS = "RMQ_SYS_TRANS_"  # begins the topics of halves and ops, and so the names of what is no one transaction
 
@@ -41,6 +42,14 @@ def wants_transactions(options: Options) -> bool:
 def wanted_transaction(options: Options) -> str | None:
     """The key of the one transaction to be judged, if it is one: the names of other traces have a slash."""
     return None if options.trace in (None, COMMIT_LOG) or "/" in str(options.trace) else options.trace
+
+
+def wants_half_table(options: Options) -> bool:
+    """Whether the table of halves is to be judged: it is of no one topic."""
+    if options.topic is not None:
+        return False
+    one = wanted_transaction(options) is not None
+    return options.trace is None or one or options.trace.startswith(f"{HALF_TABLE}/")
 
 
 def wants_timers(options: Options) -> bool:

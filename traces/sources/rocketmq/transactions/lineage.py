@@ -29,6 +29,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.transactions.rows import (
     BORN,
+    BY_PLACE,
     CONTENT,
     EXTRA,
     FINAL,
@@ -418,6 +419,8 @@ def _answers(
         if what <= ROLL_BACK or position < w.start:
             continue
         version = _version(rows, w.halves, count, PLACE, position)
+        if what != COMMIT_TOLD and version >= 0 and rows[NUMBER, w.halves[version]] >= BY_PLACE:
+            continue  # a table counts its checks, and nothing is put back
         if what == COMMIT_TOLD:
             a_final = False
             if version < 0:

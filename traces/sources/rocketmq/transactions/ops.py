@@ -45,9 +45,9 @@ BAD_OPS = 64  # refused ops of one split that are told one by one
 CURSORS = f"{HALF_TOPIC}/0"  # the trace of the check service's cursors
 
 
-def op_trace(number: int, queue: int = 0) -> str:
+def op_trace(number: int, queue: int = 0, topic: str = OP_TOPIC) -> str:
     """The trace of one op: its batcher is not seen, so nothing is known of what else waited."""
-    return f"{OP_TOPIC}/{queue}+{number}"
+    return f"{topic}/{queue}+{number}"
 
 
 def op_with_marks(rows: Ints, op: int) -> Ints:

@@ -40,8 +40,14 @@ HALF, FINAL, PARKED, OP, MARK = range(5)
     COLUMNS,
 ) = range(17)  # fmt: skip
 
+BY_PLACE = 1 << 60
+"""Where a table in RocksDB tells of halves, ops name them by position (docs/rocketmq-transactions.md#half-table).
+The number of such a half is this more than its position: no half of the other kind has such a number."""
+
 _HALF_TOPIC = as_bytes(names.HALF_TOPIC)
 _OP_TOPIC = as_bytes(names.OP_TOPIC)
+_TABLE_HALF_TOPIC = as_bytes(names.TABLE_HALF_TOPIC)
+_TABLE_OP_TOPIC = as_bytes(names.TABLE_OP_TOPIC)
 _PARKED_TOPIC = as_bytes(names.PARKED_TOPIC)
 _SCHEDULE_TOPIC = as_bytes(names.SCHEDULE_TOPIC)
 _TIMER_TOPIC = as_bytes(names.TIMER_TOPIC)
@@ -59,6 +65,7 @@ _GROUP = as_bytes("PGROUP")
 _ID = as_bytes("__transactionId__")
 _IMMUNITY = as_bytes("CHECK_IMMUNITY_TIME_IN_SECONDS")
 _TAGS = as_bytes("TAGS")
+_NAMED = as_bytes("TRANS_OFFSET")
 
 
 _GOLDEN, _HALF_A_WORD, _ONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(32), np.uint64(1)
@@ -90,6 +97,7 @@ class _Given(NamedTuple):
     half: bool  # it carries the marker of a half
     grouped: bool  # it names a group of producers
     tagged: bool  # its tag is that of an op
+    named: int  # the position of the half that the op of a table names, or -1
     total: int  # digest of those that a half keeps for life
 
 
@@ -115,7 +123,9 @@ def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tup
             return np.int64(-1), others
         _put(b, base, p, r, kind, said, names_half, rows, n)
         n += 1
-        if kind == OP:
+        if kind == OP and _is_of_table(b, r):
+            n = _mark_of_table(base + p, i64(b, p + 20), said, rows, n - 1)
+        elif kind == OP:
             n = _marks(b, r, said, rows, n - 1)
             if n < 0:
                 return np.int64(-1), others
@@ -129,13 +139,20 @@ def _kind(b: Bytes, r: RecordParts) -> int:
     if (r.flags & SYS_TRANSACTION) == SYS_COMMITTED:
         kind = np.int64(FINAL)
     elif r.topic < r.topic_end and b[r.topic] == 82:  # R
-        if is_name(b, r.topic, r.topic_end, _HALF_TOPIC):
+        table = _is_of_table(b, r)
+        if is_name(b, r.topic, r.topic_end, _TABLE_HALF_TOPIC if table else _HALF_TOPIC):
             kind = np.int64(HALF)
-        elif is_name(b, r.topic, r.topic_end, _OP_TOPIC):
+        elif is_name(b, r.topic, r.topic_end, _TABLE_OP_TOPIC if table else _OP_TOPIC):
             kind = np.int64(OP)
     elif is_name(b, r.topic, r.topic_end, _PARKED_TOPIC):
         kind = np.int64(PARKED)
     return kind
+
+
+@njit(inline="always")
+def _is_of_table(b: Bytes, r: RecordParts) -> bool:
+    """Whether a half or an op, by its topic, is one of those that a table tells of: RMQ_SYS_R."""
+    return r.topic_end - r.topic > 8 and b[r.topic + 8] == 82
 
 
 @njit(inline="always")
@@ -156,7 +173,7 @@ def _is_final(b: Bytes, r: RecordParts, said: _Given, names_half: int) -> bool:
 @njit(inline="always")
 def _properties(b: Bytes, r: RecordParts) -> _Given:
     key, times, first = np.int64(0), np.int64(-1), np.int64(-1)
-    real_topic, real_queue, immune = np.int64(0), np.int64(-1), np.int64(-1)
+    real_topic, real_queue, immune, named = np.int64(0), np.int64(-1), np.int64(-1), np.int64(-1)
     marked, half, grouped, tagged, total = False, False, False, False, uint64(0)
     k, e = r.low, r.high
     while k < e:
@@ -180,6 +197,9 @@ def _properties(b: Bytes, r: RecordParts) -> _Given:
                 half = is_name(b, v + 1, w, _TRUE)
             elif length == 10 and is_name(b, k, v, _REAL_TOPIC):
                 real_topic = digest(b, v + 1, w)
+            elif length == 12 and is_name(b, k, v, _NAMED):
+                named = number_in(b, v + 1, w)
+                kept = True
             elif length == 17 and is_name(b, k, v, _ID):
                 kept = marked = True
             elif length == 23 and is_name(b, k, v, _TIMES):
@@ -194,7 +214,7 @@ def _properties(b: Bytes, r: RecordParts) -> _Given:
             if kept:  # a sum, for the order of properties is the order of a hash table
                 total += _mixed(uint64(digest(b, k, v)), uint64(digest(b, v + 1, w)))
         k = w + 1
-    return _Given(key, times, first, real_topic, real_queue, immune, marked, half, grouped, tagged, total)
+    return _Given(key, times, first, real_topic, real_queue, immune, marked, half, grouped, tagged, named, total)
 
 
 @njit(inline="always")
@@ -228,6 +248,21 @@ def _put(
     rows[SIZE, n] = body
     rows[COUNT, n] = 0
     rows[LIST, n] = np.int64(kind != HALF or said.half)
+    if kind == HALF and _is_of_table(b, r):
+        rows[NUMBER, n] = BY_PLACE + base + p
+
+
+@njit(inline="always")
+def _mark_of_table(place: int, number: int, said: _Given, rows: Ints, n: int) -> int:
+    """Let row `n` be the mark that the op of a table is; the broker passes over one that names nothing."""
+    if said.named < 0:
+        return np.int64(n)
+    time = rows[TIME, n]
+    for column in range(COLUMNS):
+        rows[column, n] = 0
+    rows[KIND, n], rows[PLACE, n], rows[NUMBER, n], rows[TIME, n] = MARK, place, number, time
+    rows[NAMES, n] = BY_PLACE + said.named
+    return np.int64(n + 1)
 
 
 @njit(inline="always")

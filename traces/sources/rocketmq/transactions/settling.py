@@ -25,6 +25,7 @@ from gapless.traces.sources.rocketmq.store.wanted import wants_transactions
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import by_power_of_two, counted, covered, judge_ops, pass_halves
 from gapless.traces.sources.rocketmq.transactions.rows import (
+    BY_PLACE,
     COLUMNS,
     FINAL,
     HALF,
@@ -242,7 +243,7 @@ class Lineages:
     def events(self, transaction: int, given: Terms) -> tuple[list[Event], list[int]]:
         """One transaction as the exact replay takes it, from its opening on, and where in the log each event lies."""
         steps, rows = STEPS["transaction"], self.of_transaction(transaction)
-        numbers = rows[NUMBER, rows[KIND] == HALF]
+        numbers = rows[NUMBER, rows[KIND] == HALF] % BY_PLACE
         events = [steps.open(start=given.start, max_checks=given.max_checks, witnessed=given.witnessed)]
         positions = [int(rows[PLACE, 0])]
         if given.restarted:

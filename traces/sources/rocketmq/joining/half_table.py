@@ -1,0 +1,239 @@
+"""The table of halves, held against the halves of the log that it was told of: each undecided one has its row.
+
+What the table was told of, it says itself: it was written in the order of the log up to its end. Halves behind that are
+not judged, nor ops that may not have come yet.
+
+Source: docs/rocketmq-transactions.md#half-table.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.options import Options
+from gapless.traces.problems import Unreadable
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.file_access import name_of_record
+from gapless.traces.sources.rocketmq.store.half_records import (
+    IS_FINAL,
+    IS_HALF,
+    HalfRecords,
+    TableOfHalves,
+    half_records,
+    rows_of,
+)
+from gapless.traces.sources.rocketmq.store.message_database import FOLDER, HALVES
+from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
+from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
+from gapless.traces.sources.rocketmq.store.settings import number_set
+from gapless.traces.sources.rocketmq.store.wanted import HALF_TABLE, wanted_transaction, wants_half_table
+
+TIMEOUT = 6_000  # ms: transactionTimeOut, unless settings say otherwise
+END = -1  # the trace of the table's end: all others are positions
+Truths = npt.NDArray[np.bool_]
+
+
+class JoinedHalfTable:
+    """The table of halves of a store whose log was judged."""
+
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+
+    def hold(self) -> None:
+        """Judge the table, if there is one, or halves that it is to tell of."""
+        there = TABLE_HALVES in self.judged.queues or TABLE_HALVES in self.store.queues
+        if not wants_half_table(self.options) or not there:
+            return
+        if self.store.of_moments:
+            self.judged.note(
+                f"the table of halves in {HALF_TABLE}/ is not judged: it is of another moment than the log"
+            )
+            return
+        records, reached = half_records(self.store, self.judged.end)
+        if reached < self.judged.end or self.judged.damage:
+            self.judged.note("the table of halves is not judged: the log that it is of is damaged")
+            return
+        rows = self._rows()
+        if rows is not None:
+            HeldTable(self.judged, self.options, records, rows).hold()
+
+    def _rows(self) -> TableOfHalves | None:
+        """The table, if it can be read."""
+        folder = Path(self.store.path) / FOLDER
+        why = "it is not there" if not (folder / "CURRENT").is_file() else why_unreadable(folder)
+        if not why:
+            from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
+
+            with tempfile.TemporaryDirectory(prefix="gapless-halves-") as room:
+                try:
+                    found = rocksdb.families(folder, Path(room) / "database", (HALVES,))
+                except Unreadable as unreadable:
+                    why = str(unreadable)
+                else:
+                    rows = rows_of(found.get(HALVES, []))
+                    if rows is not None:
+                        return rows
+                    why = "it holds a row that no broker writes"
+        self.judged.doubt(f"the table of halves in {FOLDER}/, which tells of undecided ones, is not judged: {why}")
+        return None
+
+
+class HeldTable:
+    """One table, with the records that it was told of."""
+
+    def __init__(self, judged: JudgedStore, options: Options, records: HalfRecords, rows: TableOfHalves) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+        self.halves = HalfRecords(*np.stack(records)[:, (records.kind == IS_HALF) & (records.owner != 0)])
+        self.others = HalfRecords(*np.stack(records)[:, records.kind != IS_HALF])
+        live = rows.position >= self.store.start  # the halves of others have expired
+        self.rows = TableOfHalves(rows.position[live], rows.owner[live], rows.checks[live], rows.size[live], rows.last)
+        self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_held else 0
+        # Where nobody started on the files again, nothing of the log was cut off, and nothing rows told of was lost.
+        self.surely = self.store.clean and self.store.first_life
+
+    def hold(self) -> None:
+        """Judge every half and every row."""
+        told = list(self._told())
+        traces = np.unique(np.concatenate([some.traces for some in told]))
+        if self.options.trace is not None:
+            traces = self._wanted(traces)
+            told = [some.only(traces) for some in told]
+        if len(traces):
+            judge_told(self.judged, self.options, "half_table", told, traces, self._name)
+        count = len(self.rows.position)
+        self.judged.note(f"the table of halves has {count:,} row{'s' * (count != 1)}, and ends at {self.rows.last:,}")
+
+    def _told(self) -> Iterator[OfStep]:
+        halves, rows = self.halves, self.rows
+        yield _of("prepare", halves.position, 0, {"position": halves.position, "size": halves.size})
+        row_of = _first(rows.position, halves.position)
+        passed = (halves.position <= rows.last) & (rows.last > 0)
+        decided = np.isin(halves.position, self.others.position)
+        ops = self.others.position[(self.others.kind != IS_FINAL) & (self.others.at < rows.last)]
+        told = np.where(row_of >= 0, np.isin(halves.position, ops), passed & decided)
+        yield _of("decide", halves.position[told], 1, {})
+        yield from self._found()
+        yield from self._missing(passed & (row_of < 0), decided)
+        self._behind(~passed & (row_of < 0) & ~decided)
+        yield from self._end()
+
+    def _found(self) -> Iterator[OfStep]:
+        """The rows. One that points nowhere may be of a part of the log that was lost with the power."""
+        rows, half = self.rows, _first(self.halves.position, self.rows.position)
+        nowhere = half < 0
+        unsure = nowhere & (not self.store.first_life or (not self.store.clean))
+        unsure &= (rows.position >= self.judged.end) | (not self.store.first_life)
+        if count := int(unsure.sum()):
+            self.judged.doubt(
+                f"{count:,} row{'s' * (count > 1)} of the table of halves, the first for {rows.position[unsure][0]:,}, "
+                "point at no half: legal if the log lost its end with the power, damage otherwise"
+            )
+        owner = np.zeros(len(half), np.int64)
+        owner[~nowhere] = self.halves.owner[half[~nowhere]]
+        within = rows.position <= rows.last
+        kept = ~unsure
+        args = {
+            "size": rows.size[kept], "checks": rows.checks[kept], "limit": np.full(int(kept.sum()), self.limit),
+            "owned": (nowhere | (owner == rows.owner))[kept], "within": within[kept],
+        }  # fmt: skip
+        yield _of("find_row", rows.position[kept], 2, args)
+
+    def _behind(self, behind: Truths) -> None:
+        """Undecided halves that the table was not told of yet."""
+        if not (count := int(behind.sum())):
+            return
+        halves = (
+            f"{count:,} undecided {'halves lie' if count > 1 else 'half lies'} behind the end of the table of halves"
+        )
+        if self.store.clean:
+            self.judged.doubt(f"{halves}: legal for what comes while a broker stops, damage otherwise")
+        else:
+            self.judged.note(f"{halves}: the next start tells it of them")
+
+    def _missing(self, missing: Truths, decided: Truths) -> Iterator[OfStep]:
+        """Halves without a row, and whether all their checks may be over."""
+        spent = ~self._cannot_be_spent()
+        unsure = missing & ~decided & ~spent & (not self.surely)
+        if count := int(unsure.sum()):
+            first = int(self.halves.position[unsure][0])
+            self.judged.doubt(
+                f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves, the "
+                f"first at {first:,}: legal if the log lost its end with the power, and what decided them; otherwise "
+                "they are forgotten"
+            )
+        given_up = missing & ~decided & spent
+        if count := int(given_up.sum()):
+            self.judged.note(
+                f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves: the "
+                "broker gives a half up after its last check, "
+                "and no record says how often it asked"
+            )
+        kept = missing & ~unsure
+        yield _of("miss_row", self.halves.position[kept], 2, {"spent": spent[kept]})
+
+    def _cannot_be_spent(self) -> Truths:
+        """Halves that were asked about less often than is allowed, as the row of an older one shows.
+
+        A round of checks goes through all rows, oldest first, and leaves out immune ones. So a half that lies behind
+        another, and is immune as long, was asked about once more at most: where a round came in the middle.
+        """
+        halves, timeout = self.halves, number_set(self.store.settings, "transactionTimeOut") or TIMEOUT
+        cannot = np.zeros(len(halves.position), np.bool_)
+        if not self.limit:
+            return cannot
+        due = np.where(halves.due >= 0, halves.due, halves.born + timeout)
+        row = _first(self.rows.position, halves.position)
+        low = (row >= 0) & (self.rows.checks[row] < self.limit if len(self.rows.checks) else False)
+        earliest = np.minimum.accumulate(np.where(low, due, np.iinfo(np.int64).max))
+        cannot[1:] = earliest[:-1] <= due[1:]
+        return cannot
+
+    def _end(self) -> Iterator[OfStep]:
+        last = self.rows.last
+        if not last or last < self.store.start:
+            return
+        there = bool(np.isin(last, self.halves.position))
+        if not there and not (self.store.first_life and (self.store.clean or last < self.judged.end)):
+            self.judged.doubt(
+                f"the table of halves ends at {last:,}, where no half lies: legal if the log lost its end with the "
+                "power, damage otherwise; halves up to there will be left out of it"
+            )
+            return
+        yield _of("find_end", np.array([END]), 0, {"position": np.array([last]), "there": np.array([there])})
+
+    def _wanted(self, traces: Ints) -> Ints:
+        """The traces that were asked for: by the key of a transaction, or by position."""
+        one = wanted_transaction(self.options)
+        named = str(self.options.trace).rpartition("/")[2]
+        if one is None:
+            return traces[traces == int(named)] if named.isdecimal() else traces[:0]
+        return np.array([trace for trace in traces.tolist() if trace >= 0 and self._name(trace) == one], np.int64)
+
+    def _name(self, trace: int) -> str:
+        if trace != END and _first(self.halves.position, np.array([trace]))[0] >= 0:
+            return name_of_record(self.store, int(trace))
+        return f"{HALF_TABLE}/{self.rows.last if trace == END else trace}"
+
+
+def _of(step: str, traces: Ints, rank: int, args: dict[str, npt.NDArray[np.int64] | Truths]) -> OfStep:
+    about = traces
+    return OfStep(step, traces, np.full(len(traces), rank), about, args)
+
+
+def _first(among: Ints, wanted: Ints) -> Ints:
+    """Where each wanted number first stands among rising ones; -1 where it does not."""
+    if not len(among):
+        return np.full(len(wanted), -1)
+    at = np.minimum(among.searchsorted(wanted), len(among) - 1)
+    return np.where(among[at] == wanted, at, -1)

@@ -1,0 +1,183 @@
+"""The records that a table of halves is told of, found in one pass over a log: halves, ops, and finals.
+
+Source: docs/rocketmq-transactions.md#half-table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.traces.native import native
+from gapless.traces.sources.rocketmq.store.bytes import (
+    Bytes,
+    Ints,
+    digest,
+    digests_between,
+    i64,
+    is_name,
+    number_in,
+    place_of,
+    u32,
+)
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TABLE_HALF_TOPIC, TABLE_OP_TOPIC, as_bytes
+from gapless.traces.sources.rocketmq.store.records import (
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    SMALLEST,
+    SYS_COMMITTED,
+    SYS_TRANSACTION,
+    measure,
+    parts,
+)
+
+IS_HALF, IS_OP, IS_FINAL = range(3)
+_HALF, _OP, _REAL = map(as_bytes, (TABLE_HALF_TOPIC, TABLE_OP_TOPIC, REAL_TOPIC))
+_ID, _NAMED, _IMMUNITY = map(as_bytes, ("__transactionId__", "TRANS_OFFSET", "CHECK_IMMUNITY_TIME_IN_SECONDS"))
+AT_ONCE = 1 << 16  # records that are found before there is more room
+LONGEST = 1 << 16  # bytes of a topic and a key together
+
+
+class HalfRecords(NamedTuple):
+    """Halves, and what decides them, a column for each field.
+
+    `kind`: IS_HALF, IS_OP or IS_FINAL · `position`, `size`: of a half itself; of others, of the half that they name, or
+    -1, and 0 · `at`: where the record lies · `owner`: digest of what a row's key has behind the position, or 0 · `due`:
+    from when on producers are asked about a half that gives an immunity of its own, in ms, or -1; `born`, in ms
+    """
+
+    kind: Ints
+    position: Ints
+    size: Ints
+    at: Ints
+    owner: Ints
+    due: Ints
+    born: Ints
+
+
+COLUMNS = len(HalfRecords._fields)
+
+
+def _work(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> int:  # noqa: ARG001 - as `_find` is called
+    """About how many records there are."""
+    return min(len(b), int(bounds[1] - bounds[0])) >> 8
+
+
+@native(_work)
+def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912, PLR0915 - of each, all
+    """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
+
+    The first of them is where the next call begins, then, and the fourth, how many records there are.
+    """
+    p, stop, base, count = bounds
+    while p + 8 <= stop and count < room.shape[1]:
+        size, magic = np.int64(u32(b, p)), np.int64(u32(b, p + 4))
+        if magic == MAGIC_BLANK:
+            p = np.int64(len(b))
+            break
+        v2 = magic == MAGIC_V2
+        if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
+            break
+        r = parts(b, p, v2)
+        kind = np.int64(-1)
+        if is_name(b, r.topic, r.topic_end, _HALF):
+            kind = np.int64(IS_HALF)
+        elif is_name(b, r.topic, r.topic_end, _OP):
+            kind = np.int64(IS_OP)
+        elif (r.flags & SYS_TRANSACTION) == SYS_COMMITTED:
+            kind = np.int64(IS_FINAL)
+        if kind >= 0:
+            real = real_end = key = key_end = np.int64(0)
+            named, immune = np.int64(-1), np.int64(-1)
+            k = np.int64(r.low)
+            while k < r.high:
+                w = place_of(b, k, r.high, 2)
+                m = place_of(b, k, w, 1)
+                if is_name(b, k, m, _REAL):
+                    real, real_end = m + 1, w
+                elif is_name(b, k, m, _ID):
+                    key, key_end = m + 1, w
+                elif is_name(b, k, m, _NAMED):
+                    named = number_in(b, m + 1, w)
+                elif is_name(b, k, m, _IMMUNITY):
+                    immune = number_in(b, m + 1, w)
+                k = w + 1
+            owner, born = np.int64(0), i64(b, p + 40)
+            if real < real_end and key < key_end and real_end - real + key_end - key < LONGEST - 2:
+                length = np.int64(0)
+                scratch[length] = 64  # @
+                length += 1
+                for i in range(real, real_end):
+                    scratch[length] = b[i]
+                    length += 1
+                scratch[length] = 64
+                length += 1
+                for i in range(key, key_end):
+                    scratch[length] = b[i]
+                    length += 1
+                owner = digest(scratch, np.int64(0), length)
+            room[0, count], room[3, count], room[4, count] = kind, base + p, owner
+            room[1, count], room[2, count] = base + p, size
+            if kind != IS_HALF:
+                room[1, count] = named if kind == IS_OP else i64(b, r.body - 12)
+                room[2, count] = 0
+            room[5, count] = born + immune * 1000 if 0 <= immune < 1 << 31 else -1
+            room[6, count] = born
+            count += 1
+        p += size
+    bounds[0], bounds[3] = p, count
+
+
+def half_records(store: StoreDirectory, end: int) -> tuple[HalfRecords, int]:
+    """Halves and what decides them up to log position `end`; and how far records could be followed."""
+    found: list[Ints] = [np.zeros((COLUMNS, 0), np.int64)]
+    reached, scratch = store.start, np.zeros(LONGEST, np.uint8)
+    for file in store.files:
+        if file.base != reached or reached >= end:
+            break
+        data, at = np.memmap(file.path, np.uint8, "r"), 0
+        stop = min(file.length, end - file.base)
+        while True:
+            room = np.zeros((COLUMNS, AT_ONCE), np.int64)
+            bounds = np.array([at, stop, file.base, 0], np.int64)
+            _find(data, bounds, room, scratch)
+            at, _, _, count = bounds.tolist()
+            found.append(room[:, :count].copy())
+            if count < AT_ONCE:
+                break
+        reached = file.base + at
+    return HalfRecords(*np.concatenate(found, axis=1)), reached
+
+
+class TableOfHalves(NamedTuple):
+    """The table of halves, a column for each field; `owner` as in `HalfRecords`. `last`: position of its end, or 0."""
+
+    position: Ints
+    owner: Ints
+    checks: Ints
+    size: Ints
+    last: int
+
+
+KEY_OF_END = b"lastOffsetPy"
+
+
+def rows_of(pairs: list[tuple[bytes, bytes]]) -> TableOfHalves | None:
+    """The rows in a table of keys and values, in the order of positions; None where one is none."""
+    ends = [value for key, value in pairs if key == KEY_OF_END]
+    rows = [pair for pair in pairs if pair[0] != KEY_OF_END]
+    if any(len(end) != 8 for end in ends) or any(len(key) < 9 or len(value) != 8 for key, value in rows):
+        return None
+    lengths = np.array([len(key) for key, _ in rows], np.int64)
+    data = np.frombuffer(b"".join(key for key, _ in rows), np.uint8)
+    stops = np.cumsum(lengths)
+    begins = stops - lengths
+    heads = np.frombuffer(b"".join(key[:8] for key, _ in rows), ">i8").astype(np.int64)
+    values = np.frombuffer(b"".join(value for _, value in rows), ">i4").astype(np.int64).reshape(-1, 2)
+    owner = digests_between(data, begins + 8, stops)
+    order = np.argsort(heads, kind="stable")
+    last = int.from_bytes(ends[0], "big", signed=True) if ends else 0
+    return TableOfHalves(heads[order], owner[order], values[order, 0], values[order, 1], last)
