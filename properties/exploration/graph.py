@@ -69,6 +69,13 @@ class StateGraph:
         return state in self.beyond or state >= self.explored
 
     @property
+    def transitions(self) -> int:
+        """How many accepted steps join states within the bound."""
+        inside = np.ones(len(self.states), np.bool_)
+        inside[list(self.beyond)] = False
+        return int(inside[np.array(self.targets, np.int64)].sum())
+
+    @property
     def deadlocks(self) -> list[int]:
         """States in which no step was accepted, but for the claim that all has come to rest."""
         ranges = enumerate(pairwise(self.starts))

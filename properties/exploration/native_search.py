@@ -1,13 +1,15 @@
 """The search as native code: the same states in the same order as `search.py` finds, some fifty times as fast.
 
-A state is a row of integers in one array, and a table says by its hash whether it was met before. What is found to be
-broken is judged once more by the plain functions, on the states that the row stands for. A spec or a bound that cannot
+A state is packed into a few words, mostly one (`packing.py`), and a table says by its hash whether it was met before.
+What steps make of a block of states is looked up all together, so that memory is waited for once. What is found to be
+broken is judged once more by the plain functions, on the states that the words stand for. A spec or a bound that cannot
 be read without being called, and numbers beyond 2**60, are left to the plain search.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -21,20 +23,27 @@ import numpy.typing as npt
 from gapless.properties.exploration.bounds import Bound
 from gapless.properties.exploration.graph import Call, StateGraph
 from gapless.properties.exploration.native_source import Property, SearchWriter
-from gapless.spec.catalog import Spec, State
+from gapless.properties.exploration.packing import Field, Packing
+from gapless.spec.catalog import END, Spec, State
 from gapless.spec.language import Map
+from gapless.traces.replay.kernel_source import LIMIT
 from gapless.traces.replay.kernels import compiled_at, imported, is_compiled
 
 Ints = npt.NDArray[np.int64]
 
-DONE, MORE, FULL, WIDE_VALUES, WIDE_KEYS, EXACT, BROKEN_STATE, BROKEN_STEP, TOO_MANY = range(9)
-"""How a stretch of the search ended: all states are explored; its share is; there is no room for more; a value or a key
-does not fit; a number leaves 64 bits; a property does not hold; there are more states than are wanted."""
+DONE, MORE, FULL, WIDE_KEYS, WIDE_VALUES, EXACT, BROKEN_STATE, BROKEN_STEP, TOO_MANY, JOINED = range(10)
+"""How a stretch of the search ended: all states are explored; its share is; there is no room for more; a key or a value
+does not fit; a number leaves 64 bits; a property does not hold; there are more states than are wanted; so many steps as
+are wanted are kept."""
 
-ROWS = np.int16, np.int32, np.int64  # what a value of a state is kept as: the first that takes all
 WIDEST = 4096  # keys that a Map may have
 BUDGET = 20_000  # states between two looks at the clock, and at Ctrl-C
 FIRST = 1 << 12  # states for which there is room in the beginning
+BLOCK = 512  # states that steps make before they are looked up, all together: so memory is waited for once
+ALL = 1 << 62
+
+OnProgress = Callable[[int, int], None]
+"""Called now and then with the number of states that are explored, and of those that were met."""
 
 
 class CannotBeCompiled(Exception):  # noqa: N818 - its message says all.
@@ -60,55 +69,67 @@ class Ended(NamedTuple):
 
 @dataclass
 class Tables:
-    """What a search has found. Rows of `states` stand for states; `calls` counts calls, and ways to take each.
+    """What a search has found: states by number, and which of them lie where in a table, by their hash.
 
-    `states`: uint64 [n, words], which are small integers side by side.
+    `states`: uint64 [n, words], packed · `ahead`: the farthest state that a step leads to; -1 where there is none ·
+    `accepted`: how often each call was, in each way.
     """
 
     states: npt.NDArray[np.uint64]
-    hashes: npt.NDArray[np.uint64]
-    slots: npt.NDArray[np.int32]
+    slots: npt.NDArray[np.uint64]
     met_source: npt.NDArray[np.int32]
     met_call: npt.NDArray[np.int32]
     beyond: npt.NDArray[np.bool_]
-    starts: Ints
-    targets: npt.NDArray[np.int32]
-    calls: npt.NDArray[np.int32]
-    counts: Ints = field(default_factory=lambda: np.array([0, 1, 0, 0], np.int64))
-    """How many states are explored and met, how many calls were accepted; and the state where something is broken."""
+    ahead: npt.NDArray[np.int32]
+    accepted: Ints
+    refused: Ints
+    counts: Ints = field(default_factory=lambda: np.array([0, 1, 0, 0, 0], np.int64))
+    """How many states are explored and met, how many calls were accepted; the state where something is broken; how
+    many calls lead to states within the bound."""
 
     @classmethod
-    def new(cls, words: int) -> Tables:
+    def new(cls, words: int, codes: int, reasons: int) -> Tables:
         """Room for the first states."""
         return cls(
-            states=np.empty((FIRST, words), np.uint64),
-            hashes=np.zeros(FIRST, np.uint64),
-            slots=np.full(4 * FIRST, -1, np.int32),
+            states=np.zeros((FIRST, words), np.uint64),
+            slots=np.zeros(4 * FIRST, np.uint64),
             met_source=np.full(FIRST, -1, np.int32),
             met_call=np.full(FIRST, -1, np.int32),
             beyond=np.zeros(FIRST, np.bool_),
-            starts=np.zeros(FIRST + 1, np.int64),
-            targets=np.empty(FIRST, np.int32),
-            calls=np.empty(FIRST, np.int32),
+            ahead=np.full(FIRST, -1, np.int32),
+            accepted=np.zeros(codes, np.int64),
+            refused=np.zeros(reasons + 1, np.int64),
         )
 
-    def make_room(self, calls: int, fill: Callable[..., None]) -> None:
-        """For what one more state can lead to."""
-        met, joined = int(self.counts[1]), int(self.counts[2])
-        if met + calls > len(self.states):
-            room = max(2 * len(self.states), met + calls)
-            for name in ("states", "hashes", "met_source", "met_call", "beyond"):
-                setattr(self, name, _longer(getattr(self, name), room))
-            self.starts = _longer(self.starts, room + 1)
-        if 2 * (met + calls) > len(self.slots):
-            self.slots = np.full(_power(4 * (met + calls)), -1, np.int32)
-            fill(self.hashes, met, self.slots)
-        if joined + calls > len(self.targets):
-            room = max(2 * len(self.targets), joined + calls)
-            self.targets, self.calls = _longer(self.targets, room), _longer(self.calls, room)
+    def make_room(self, more: int, fill: Callable[..., None]) -> None:
+        """For so many more states."""
+        met = int(self.counts[1])
+        if met + more > len(self.states):
+            room = max(2 * len(self.states), met + more)
+            for name in ("states", "met_source", "met_call", "beyond", "ahead"):
+                setattr(self, name, longer(getattr(self, name), room))
+        if 4 * (met + more) > 3 * len(self.slots):
+            self.slots = np.empty(_power(3 * (met + more)), np.uint64)  # which asks for large pages, as zeros does not
+            self.slots[:] = 0
+            fill(self.states, met, self.beyond, self.slots)
 
 
-def _longer(column: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+@dataclass
+class Steps:
+    """The accepted calls, where they are kept: what leaves state *n* is `starts[n]:starts[n + 1]`."""
+
+    starts: Ints
+    targets: npt.NDArray[np.int32]
+    calls: npt.NDArray[np.int32]
+
+    @classmethod
+    def room(cls, sources: int, joined: int) -> Steps:
+        """Room for so many."""
+        return cls(np.zeros(sources + 1, np.int64), np.empty(joined, np.int32), np.empty(joined, np.int32))
+
+
+def longer(column: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+    """A column with room for more."""
     made = np.empty((length, *column.shape[1:]), column.dtype)
     made[: len(column)] = column
     return made
@@ -123,16 +144,19 @@ class NativeSearch:
 
     def __init__(self, spec: Spec, bound: Bound, allowed: Sequence[bool], asked: SearchTask) -> None:
         self.spec, self.bound, self.asked = spec, bound, asked
-        self.allowed = np.array([*allowed, False], np.bool_)
+        self.allowed = tuple(allowed)
         alone: list[Property] = [one[:2] for one in asked.alone]
         pairs: list[Property] = [one[:2] for one in asked.pairs]
         try:
-            writer = SearchWriter(spec, alone, pairs, bound.within)
+            writer = SearchWriter(spec, alone, pairs, bound.within, allowed)
             self._source = writer.source()
         except Exception as error:  # what a user's functions raise on what are no numbers, nobody knows
             raise CannotBeCompiled(f"{type(error).__name__}: {error}") from error
         self.reasons = tuple(writer.reasons)
+        self._spoken_of = writer.spoken_of
         self._path: Path = compiled_at(f"explore_{spec.name}", self._source)
+        if any(not -LIMIT < value < LIMIT for every in asked.calls.values() for args in every for value in args):
+            raise CannotBeCompiled("a number leaves 64 bits")
 
     @property
     def is_compiled(self) -> bool:
@@ -140,87 +164,90 @@ class NativeSearch:
         return is_compiled(self._path, "search")
 
     @cached_property
+    def module(self) -> Any:
+        """The compiled functions."""
+        return imported(self._path, self._source)
+
+    @cached_property
     def flat_calls(self) -> list[tuple[str, tuple[int, ...]]]:
         """Every action with its arguments, in the order in which they are tried."""
         return [(name, args) for name, every in self.asked.calls.items() for args in every]
 
-    def run(self, limit: int, progress: Callable[[int, int], None] | None) -> NativeFound:
+    def run(self, limit: int, progress: OnProgress | None) -> NativeFound:
         """Explore all states, at most so many. Raises CannotBeCompiled."""
-        module = imported(self._path, self._source)
-        kinds = iter(ROWS)
-        kind, (origin, width) = next(kinds), self._keys()
-        while True:
-            found = self._within(module, kind, origin, width, limit, progress)
-            if found.ended.status == WIDE_VALUES:
-                kind = next(kinds)
-            elif found.ended.status == WIDE_KEYS and width < WIDEST:
-                origin, width = origin - width // 2, 2 * width
-            elif found.ended.status in {WIDE_KEYS, EXACT}:
-                raise CannotBeCompiled("a number leaves 64 bits, or a Map has keys that lie far from one another")
+        packing: Packing | None = self._packing
+        while packing is not None:
+            tables = Tables.new(packing.words, len(self.flat_calls) * self.ways, len(self.reasons))
+            run = NativeRun(self, packing, tables)
+            status = run.run(limit=limit, progress=progress)
+            if status == WIDE_KEYS:
+                packing = packing.with_keys(packing.origin - packing.width // 2, 2 * packing.width)
+                packing = packing if packing.width <= WIDEST else None
+            elif status == WIDE_VALUES:
+                packing = packing.widened(*run.wide)
             else:
-                return found
-
-    def _keys(self) -> tuple[int, int]:
-        """The least key that Maps may have, as far as calls tell, and how many there are from there on."""
-        hints = get_type_hints(type(self.spec.initial))
-        kinds = [get_args(hints[name])[0] for name in self.spec.maps if get_args(hints[name])]
-        keys = {0}
-        for name, step in self.spec.actions.items():
-            of = get_type_hints(step)
-            for at, parameter in enumerate(self.spec.parameters[name]):
-                if of.get(parameter) in kinds:
-                    keys.update(args[at] for args in self.asked.calls[name])
-        return min(keys), min(max(keys) + 2 - min(keys), 64)
-
-    def _within(
-        self, module: Any, kind: type, origin: int, width: int, limit: int, progress: Callable[[int, int], None] | None
-    ) -> NativeFound:
-        """Explore with values of one kind, and windows of one width."""
-        now, windows, first = self._begin(origin, width)
-        words = -(-(len(first) if first is not None else 0) * np.dtype(kind).itemsize // 8)
-        tables = Tables.new(words)
-        refused = np.zeros(len(self.reasons) + 1, np.int64)
-        found = NativeFound(self, origin, width, kind, tables, Ended(WIDE_KEYS, 0, 0), refused)
-        if first is None:
-            return found
-        if (first.astype(kind) != first).any():
-            return replace(found, ended=Ended(WIDE_VALUES, 0, 0))
-        row: npt.NDArray[Any] = np.zeros(8 * words // np.dtype(kind).itemsize, kind)
-        row[: len(first)] = first
-        tables.states[0], tables.hashes[0] = row.view(np.uint64), module.hash_of(row.view(np.uint64))
-        tables.beyond[0] = not self.bound.within(self.spec.initial)
-        module.fill(tables.hashes, 1, tables.slots)
-        action = np.repeat(np.arange(len(self.spec.actions)), [len(every) for every in self.asked.calls.values()])
-        args, (numbers, lows) = self._arguments, self._numbers
-        escape = np.zeros(1, np.int64)
-        status, t = MORE, tables
-        while status in {MORE, FULL}:
-            if status == FULL:
-                t.make_room(len(self.flat_calls), module.fill)
-            status = module.search(
-                action, args, numbers, lows, self.allowed, limit, BUDGET, origin, width, now, windows, escape, t.counts,
-                row, row.view(np.uint64), t.states, t.states.view(kind), t.hashes, t.slots, t.met_source, t.met_call,
-                t.beyond, t.starts, t.targets, t.calls, refused,
-            )  # fmt: skip
-            if progress:
-                progress(int(t.counts[0]), int(t.counts[1]))
-        return replace(found, ended=Ended(status, int(t.counts[0]), int(t.counts[3])))
-
-    def _begin(self, origin: int, width: int) -> tuple[Ints, Ints, Ints | None]:
-        """Room for a state and the one before it, and the row of the initial one; None where its keys do not fit."""
-        spec, scalars, maps = self.spec, len(self.spec.scalars), len(self.spec.maps)
-        now, windows = np.zeros(2 * scalars, np.int64), np.zeros((width, 2 * maps), np.int64)
-        windows[:] = [int(getattr(spec.initial, name).default) for name in spec.maps] * 2
-        now[:scalars] = [int(getattr(spec.initial, name)) for name in spec.scalars]
-        for column, name in enumerate(spec.maps):
-            for key, value in getattr(spec.initial, name).entries.items():
-                if not 0 <= key - origin < width:
-                    return now, windows, None
-                windows[key - origin, column] = int(value)
-        return now, windows, np.concatenate([now[:scalars], windows[:, :maps].ravel()])
+                counts = tables.counts
+                return NativeFound(self, packing, tables, Ended(status, int(counts[0]), int(counts[3])))
+        raise CannotBeCompiled("a number leaves 64 bits, or a Map has keys that lie far from one another")
 
     @cached_property
-    def _arguments(self) -> Ints:
+    def _packing(self) -> Packing | None:
+        """The least that the initial state fits into, with the keys that calls tell of."""
+        spec, initial = self.spec, self.spec.initial
+        hints = get_type_hints(type(initial))
+        kinds = [get_args(hints[name])[0] for name in spec.maps if get_args(hints[name])]
+        keys = {0}
+        for name, step in spec.actions.items():
+            of = get_type_hints(step)
+            for at, parameter in enumerate(spec.parameters[name]):
+                if of.get(parameter) in kinds:
+                    keys.update(args[at] for args in self.asked.calls[name])
+        begun = [key for name in spec.maps for key in getattr(initial, name).entries]
+        origin = min(*keys, *begun, 0)
+        width = max(min(max(keys) + 2 - origin, 64), *(key + 1 - origin for key in begun), 1)
+        packing = Packing(
+            tuple(Field.holding(int(getattr(initial, name))) for name in spec.scalars),
+            tuple(Field.holding(int(getattr(initial, name).default)) for name in spec.maps),
+            origin,
+            width,
+            tuple(hints[name] for name in spec.scalars) + tuple(get_args(hints[name])[1] for name in spec.maps),
+        )
+        for row, name in enumerate(spec.maps, len(spec.scalars)):
+            for value in getattr(initial, name).entries.values():
+                packing = packing.widened(row, int(value)) or packing
+        return packing if width <= WIDEST else None
+
+    @property
+    def ways(self) -> int:
+        """In how many ways a call may be accepted: as it is, or by a deviation."""
+        return len(self.spec.deviations) + 1
+
+    @cached_property
+    def runs(self) -> tuple[Ints, Ints]:
+        """Calls whose last argument grows by one each time, and the first run of each action.
+
+        [runs, 3]: from which call to which, and what the last argument of the first one is.
+        """
+        runs: list[tuple[int, int, int]] = []
+        begins = [0]
+        at = 0
+        for every in self.asked.calls.values():
+            for before, args in zip([None, *every], every, strict=False):
+                if before is None or not args or before[:-1] != args[:-1] or before[-1] + 1 != args[-1]:
+                    runs.append((at, at, args[-1] if args else 0))
+                at += 1
+                runs[-1] = runs[-1][0], at, runs[-1][2]
+            begins.append(len(runs))
+        return np.array(runs, np.int64).reshape(-1, 3), np.array(begins, np.int64)
+
+    @cached_property
+    def rest(self) -> int:
+        """From which code on calls but claim that all is at rest."""
+        return self.ways * next((at for at, (name, _) in enumerate(self.flat_calls) if name == END), ALL)
+
+    @cached_property
+    def arguments(self) -> Ints:
+        """What each call gives for every argument of the spec: [arguments, calls]."""
         args = np.zeros((len(self.spec.arguments), len(self.flat_calls)), np.int64)
         rows = {name: row for row, name in enumerate(self.spec.arguments)}
         for at, (action, given) in enumerate(self.flat_calls):
@@ -229,15 +256,67 @@ class NativeSearch:
         return args
 
     @cached_property
-    def _numbers(self) -> tuple[Ints, Ints]:
-        """The rows of numbers for which each property is asked, one after the other, and where those of each begin."""
-        every = [*self.asked.alone, *self.asked.pairs]
-        lows = np.cumsum([0, *(len(rows) for _, _, rows in every)])
-        numbers = np.zeros((max(1, int(lows[-1])), max([1, *(len(names) for _, names, _ in every)])), np.int64)
-        for low, (_, _, rows) in zip(lows.tolist(), every, strict=False):
+    def numbers(self) -> tuple[Ints, Ints]:
+        """The rows of numbers that properties are asked of, one after the other, and where those of each kind begin."""
+        rows_of = {tuple(names): rows for _, names, rows in (*self.asked.alone, *self.asked.pairs)}
+        every = [rows_of[names] for names in self._spoken_of]
+        lows = np.cumsum([0, *map(len, every)])
+        numbers = np.zeros((max(1, int(lows[-1])), max([1, *map(len, self._spoken_of)])), np.int64)
+        for low, rows in zip(lows.tolist(), every, strict=False):
             for at, row in enumerate(rows):
                 numbers[low + at, : len(row)] = row
         return numbers, lows
+
+
+class NativeRun:
+    """A search with one packing, from the state on that its tables tell."""
+
+    def __init__(self, search: NativeSearch, packing: Packing, tables: Tables) -> None:
+        self.search, self.packing, self.tables = search, packing, tables
+        self._escape = np.zeros(3, np.int64)
+
+    @property
+    def wide(self) -> tuple[int, int]:
+        """The field that has no room for a value, and the value."""
+        return int(self._escape[1]), int(self._escape[2])
+
+    def run(
+        self, *, limit: int = ALL, until: int = ALL, joins: int = ALL, kept: Steps | None = None,
+        progress: OnProgress | None = None,
+    ) -> int:  # fmt: skip
+        """Explore, at most up to state `until`, and up to so many accepted calls; how that ended."""
+        search, packing, tables, spec = self.search, self.packing, self.tables, self.search.spec
+        module, most, (runs, begins) = search.module, len(search.flat_calls), search.runs
+        (numbers, lows), layout = search.numbers, packing.rows
+        rows, words = BLOCK + most, packing.words
+        numbered = [int(getattr(spec.initial, name)) for name in spec.scalars]
+        maps = [getattr(spec.initial, name) for name in spec.maps]
+        initial = np.array(packing.packed(numbered, [one.__getitem__ for one in maps]), np.uint64)
+        blank = np.array(packing.packed(numbered, [one.cleared().__getitem__ for one in maps]), np.uint64)
+        steps = kept or Steps.room(0, 0)
+        now, windows = (
+            np.zeros(len(spec.scalars) + 1, np.int64),
+            np.zeros((packing.width, 2 * len(spec.maps)), np.int64),
+        )
+        if not kept:
+            tables.states[0], tables.beyond[0] = initial, not search.bound.within(spec.initial)
+            module.fill_slots(tables.states, 1, tables.beyond, tables.slots)
+        row, after, ends = np.zeros(words, np.uint64), np.zeros((rows, words), np.uint64), np.zeros(BLOCK, np.int64)
+        codes, hashes, fill = np.zeros(rows, np.int64), np.zeros(rows, np.uint64), np.zeros(2, np.int64)
+        status = MORE
+        while status in {MORE, FULL}:
+            if status == FULL:
+                tables.make_room(rows, module.fill_slots)
+            status = module.search(
+                begins, runs, most, search.rest, search.arguments, numbers, lows, limit, BUDGET, until, joins,
+                packing.origin, packing.width, layout, blank, now, windows, self._escape, tables.counts, row, after,
+                codes, hashes, fill, ends, tables.states, tables.slots, tables.met_source, tables.met_call,
+                tables.beyond, tables.ahead, tables.accepted, kept is not None, steps.starts, steps.targets,
+                steps.calls, tables.refused,
+            )  # fmt: skip
+            if progress:
+                progress(int(tables.counts[0]), int(tables.counts[1]))
+        return int(status)
 
 
 # -- what was found ------------------------------------------------------------------------------------------------
@@ -245,15 +324,12 @@ class NativeSearch:
 
 @dataclass
 class NativeFound:
-    """What a native search has found. `refused`: by number of the reason."""
+    """What a native search has found."""
 
     search: NativeSearch
-    origin: int
-    width: int
-    kind: type
+    packing: Packing
     tables: Tables
     ended: Ended
-    refused: Ints
 
     def graph(self) -> NativeGraph:
         """The states, and what joins them."""
@@ -261,45 +337,65 @@ class NativeFound:
 
     def state(self, number: int) -> State:
         """The state that a row stands for."""
-        spec, row = self.search.spec, self.tables.states[number].view(self.kind).tolist()
-        scalars, maps = len(spec.scalars), len(spec.maps)
+        spec = self.search.spec
+        numbers, maps = self.packing.unpacked(self.tables.states[number].tolist())
         fields: dict[str, Any] = {
-            name: type(getattr(spec.initial, name))(value) for name, value in zip(spec.scalars, row, strict=False)
+            name: type(getattr(spec.initial, name))(value) for name, value in zip(spec.scalars, numbers, strict=True)
         }
-        for column, name in enumerate(spec.maps):
+        for name, values in zip(spec.maps, maps, strict=True):
             default = getattr(spec.initial, name).default
-            values = row[scalars + column : scalars + maps * self.width : maps]
-            entries = {key: value for key, value in enumerate(values, self.origin) if value != default}
+            entries = {key: value for key, value in enumerate(values, self.packing.origin) if value != default}
             fields[name] = Map(default, immutables.Map(entries))
         return type(spec.initial)(**fields)
 
     def call(self, code: int) -> Call:
         """A call that was accepted, by the number of the call and of the way to take it."""
-        spec = self.search.spec
-        at, way = divmod(code, len(spec.deviations) + 1)
-        return Call(*self.search.flat_calls[at], spec.deviations[way - 1].step.__name__ if way else None)
+        at, way = divmod(code, self.search.ways)
+        deviations = self.search.spec.deviations
+        return Call(*self.search.flat_calls[at], deviations[way - 1].step.__name__ if way else None)
+
+    @cached_property
+    def again(self) -> tuple[Steps, Ints]:
+        """The accepted calls, and how often each reason refused in the states that every call was tried in.
+
+        Every explored state is left once more. So a search keeps states only, of which there are ten times fewer than
+        calls. They are wanted where a graph is drawn, or where a search ended early.
+        """
+        counts = self.tables.counts
+        explored, met, joined = (int(count) for count in counts[:3])
+        steps = Steps.room(explored + 1, joined + BLOCK + 2 * len(self.search.flat_calls))
+        again = replace(
+            self.tables,
+            accepted=np.zeros_like(self.tables.accepted),
+            refused=np.zeros_like(self.tables.refused),
+            counts=np.array([0, met, 0, 0, 0], np.int64),
+        )
+        run = NativeRun(self.search, self.packing, again)
+        run.run(until=explored, kept=steps)
+        refused = again.refused.copy()
+        if joined > again.counts[2]:
+            run.run(until=explored + 1, joins=joined, kept=steps)
+        return Steps(steps.starts[: explored + 1], steps.targets[:joined], steps.calls[:joined]), refused
 
     def accepted(self) -> dict[str, int]:
         """How often each action was taken as it is, and each deviation."""
-        spec = self.search.spec
-        ways = len(spec.deviations) + 1
-        taken = np.bincount(self.tables.calls[: self.tables.counts[2]], minlength=ways * len(self.search.flat_calls))
+        spec, ways = self.search.spec, self.search.ways
         counted = dict.fromkeys(spec.actions, 0)
         counted |= {d.step.__name__: 0 for d, on in zip(spec.deviations, self.search.allowed, strict=False) if on}
-        for at, some in enumerate(taken.reshape(-1, ways)):
-            for way in np.flatnonzero(some):
-                name = spec.deviations[way - 1].step.__name__ if way else self.search.flat_calls[at][0]
-                counted[name] += int(some[way])
+        taken = self.tables.accepted.reshape(-1, ways)
+        for (action, _), some in zip(self.search.flat_calls, taken.tolist(), strict=True):
+            for way, count in enumerate(some):
+                if count:
+                    counted[spec.deviations[way - 1].step.__name__ if way else action] += count
         return counted
 
-    def refusals(self) -> dict[tuple[str, str], int]:
-        """How often each step refused for each rule."""
-        counted: dict[tuple[str, str], int] = {}
-        for reason, count in zip(self.search.reasons, self.refused[1:].tolist(), strict=True):
-            if count:
-                key = reason.step, reason.rule.partition("/")[2]
-                counted[key] = counted.get(key, 0) + count
-        return counted
+    def refusals(self) -> Counter[tuple[str, str]]:
+        """How often each step refused for each rule, in all states that were left by every call."""
+        counted = Counter[tuple[str, str]]()
+        refused = self.tables.refused if self.ended.status == DONE else self.again[1]
+        for reason, count in zip(self.search.reasons, refused[1:].tolist(), strict=True):
+            counted[reason.step, reason.rule.partition("/")[2]] += count
+        return +counted
 
 
 class _Decoded(Sequence[Any]):
@@ -331,18 +427,50 @@ class NativeGraph(StateGraph):
     """The graph of a native search: states and calls are made where somebody looks at them."""
 
     def __init__(self, found: NativeFound) -> None:
-        tables = found.tables
-        explored, met, joined = (int(count) for count in tables.counts[:3])
+        self._found, self._tables = found, found.tables
+        self._explored, met, self._joined = (int(count) for count in found.tables.counts[:3])
 
         def origin(n: int) -> tuple[int, Call] | None:
-            source = int(tables.met_source[n])
-            return (source, found.call(int(tables.met_call[n]))) if source >= 0 else None
+            source = int(self._tables.met_source[n])
+            return (source, found.call(int(self._tables.met_call[n]))) if source >= 0 else None
 
-        super().__init__(
-            states=_Decoded(met, found.state),  # type: ignore[arg-type]
-            beyond=set(np.flatnonzero(tables.beyond[:met]).tolist()),
-            met=_Decoded(met, origin),  # type: ignore[arg-type]
-            starts=array("q", tables.starts[: explored + 1].tobytes()),
-            targets=array("q", tables.targets[:joined].astype(np.int64).tobytes()),
-            calls=_Decoded(joined, lambda at: found.call(int(tables.calls[at]))),  # type: ignore[arg-type]
-        )
+        self.states = _Decoded(met, found.state)  # type: ignore[assignment]
+        self.met = _Decoded(met, origin)  # type: ignore[assignment]
+        self.beyond = set(np.flatnonzero(self._tables.beyond[:met]).tolist())
+
+    @property
+    def explored(self) -> int:
+        """How many states were explored or cut off."""
+        return self._explored
+
+    @property
+    def transitions(self) -> int:
+        """How many accepted steps join states within the bound."""
+        return int(self._tables.counts[4])
+
+    @property
+    def deadlocks(self) -> list[int]:
+        """States in which no step was accepted, but for the claim that all has come to rest."""
+        stuck = (self._tables.ahead < 0) & ~self._tables.beyond
+        return np.flatnonzero(stuck[: self._explored]).tolist()
+
+    def _enclosed(self) -> list[int]:
+        """The states from which no path leads to an open-ended one: most have one, by way of the farthest each time."""
+        escapes = self._tables.beyond[: len(self.states)].copy()
+        escapes[self._explored :] = True
+        ahead = self._tables.ahead[: len(self.states)]
+        ahead = np.where(ahead < 0, np.arange(len(ahead)), ahead)
+        for _ in range(len(ahead).bit_length()):
+            escapes |= escapes[ahead]
+            ahead = ahead[ahead]
+        return [] if escapes.all() else super()._enclosed()
+
+    def __getattr__(self, name: str) -> Any:
+        """The accepted calls, which are found again for who wants them."""
+        if name not in {"starts", "targets", "calls"}:
+            raise AttributeError(name)
+        steps, _ = self._found.again
+        self.starts = array("q", steps.starts.tobytes())
+        self.targets = array("q", steps.targets.astype(np.int64).tobytes())
+        self.calls = _Decoded(self._joined, lambda at: self._found.call(int(steps.calls[at])))  # type: ignore[assignment]
+        return self.__dict__[name]

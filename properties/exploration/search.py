@@ -21,8 +21,6 @@ from itertools import starmap
 from operator import attrgetter
 from typing import Any, Literal
 
-import numpy as np
-
 from gapless.properties.exploration.bounds import Bound, arguments, universal
 from gapless.properties.exploration.graph import Call, StateGraph
 from gapless.properties.exploration.native_search import (
@@ -96,12 +94,10 @@ class Explored:
         """How many states lie within the bound."""
         return len(self.graph.states) - len(self.graph.beyond)
 
-    @cached_property
+    @property
     def transitions(self) -> int:
         """How many accepted steps join states within the bound."""
-        inside = np.ones(len(self.graph.states), np.bool_)
-        inside[list(self.graph.beyond)] = False
-        return int(inside[np.array(self.graph.targets, np.int64)].sum())
+        return self.graph.transitions
 
     @cached_property
     def never(self) -> tuple[str, ...]:
@@ -189,6 +185,7 @@ class _Search:
         self.complete = False
         self.graph = StateGraph()
         self.found: NativeFound | None = None  # by native code
+        self.recounted = False  # whether plain functions counted what the last state refused
         self.numbers: dict[Any, int] = {}  # the number of every state that was met, by its contents
         self.read = _contents(spec.initial)
         self.refused: dict[str, Counter[str]] = defaultdict(Counter)
@@ -225,16 +222,33 @@ class _Search:
     def _told(self, graph: StateGraph, end: Ended) -> BrokenProperty:
         """What native code found to be broken, by the plain functions. Raises CannotBeCompiled where they say no."""
         self.graph, kept = graph, self.graph
-        after, origin = graph.states[end.target], graph.met[end.target]
+        before, after, origin = graph.states[end.source], graph.states[end.target], graph.met[end.target]
         if end.status == BROKEN_STATE:
             broken = self.judge(self.invariants, (after,), origin, end.target)
         else:
-            step = (end.source, graph.calls[-1])
-            broken = self.judge(self.step_properties, (graph.states[end.source], after), step, end.target)
+            origin = end.source, graph.calls[-1]
+            broken = self.judge(self.step_properties, (before, after), origin, end.target)
         if broken is None:
             self.graph = kept
             raise CannotBeCompiled("native code calls broken what the plain functions do not")
+        if origin:
+            self.recount(before, origin[1])
         return broken
+
+    def recount(self, before: State, last: Call) -> None:
+        """Count what steps refuse in a state, up to a call: with it native code stopped, and counted nothing there."""
+        self.recounted = True
+        for needs in self.refused.values():
+            needs.clear()
+        for action, calls, needs, _ in self.moves:
+            for call, args in calls:
+                try:
+                    action(before, *args)
+                except Refused as refusal:
+                    needs[refusal.rule] += 1
+                    self.stand_in(before, call)
+                if call[:2] == last[:2]:
+                    return
 
     def native(self) -> NativeSearch:
         """The same as native code. Raises CannotBeCompiled."""
@@ -250,8 +264,12 @@ class _Search:
     def refusals(self) -> dict[tuple[str, str], int]:
         """How often each action or deviation refused for each rule."""
         if self.found is not None:
-            return self.found.refusals()
-        return {(step, rule): count for step, needs in self.refused.items() for rule, count in needs.items()}
+            return self.found.refusals() + (self.counted() if self.recounted else Counter())
+        return self.counted()
+
+    def counted(self) -> Counter[tuple[str, str]]:
+        """How often plain functions refused."""
+        return Counter({(step, rule): count for step, needs in self.refused.items() for rule, count in needs.items()})
 
     def accepted(self) -> dict[str, int]:
         """How often each action was taken, and each deviation that may stand in for one."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gapless.properties.exploration import native_search, summary
+from gapless.properties.exploration import native_search, search, summary
 from gapless.properties.exploration.bounds import Bound, bound_of, has_wide, held, most, untouched
 from gapless.properties.exploration.native_source import SearchWriter
 from gapless.properties.exploration.search import Explored, explore
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("native search")]  # eac
 
 REACHED = {
     "log": (10_369, 26_088_404),
-    "queue": (39_551, 14_001_054),
+    "queue": (48_365, 29_019_000),
     "dispatch": (230_359, 15_664_412),
     "ring": (8_725, 410_075),
     "transaction": (51_328, 17_246_208),
@@ -199,12 +199,18 @@ def test_native_code_that_is_wrong_accuses_nobody(flight: Spec, monkeypatch: pyt
     written = SearchWriter.source
 
     def wrong(writer: SearchWriter) -> str:
-        first = r"(def is_0\(.*\n(?: .*\n)*?)    return True\n"
+        first = r"(def is_right\(.*\n(?: .*\n)*?)    return True\n"
         return re.sub(first, r"\1    return False\n", written(writer), count=1)
 
     monkeypatch.setattr(SearchWriter, "source", wrong)
     found = explore(flight, SEATS, how="native")
     assert (found.native, found.result) == (False, "holds")
+
+
+def test_what_plain_functions_began_is_not_counted_twice(flight: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
+    explore(flight, SEATS, how="native")  # compiles
+    monkeypatch.setattr(search, "SHORT", 20)
+    assert_alike(explore(flight, SEATS), explore(flight, SEATS, how="plain"))
 
 
 def test_a_short_search_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,11 +141,11 @@ def {name}({called}):
 {loads}{body}"""
 
 
-class _Functions:
-    """Subtrees as functions, none written twice."""
+class Functions:
+    """Subtrees as functions, none written twice. `called`: what each is given."""
 
-    def __init__(self, loads: Callable[[str], str]) -> None:
-        self.loads = loads
+    def __init__(self, loads: Callable[[str], str], called: str) -> None:
+        self.loads, self.called = loads, called
         self.met: dict[tuple[str, int, int], Subtree] = {}
         self.parts = count()
         self.written: list[str] = []
@@ -168,7 +168,7 @@ class _Functions:
                     seen.add(child)
         bodies: dict[Subtree, str] = {}
         for name, root in roots.items():
-            self._write(name, self._body(root, shared, bodies))
+            self.write(name, self._body(root, shared, bodies))
         return "".join(self.written)
 
     def _body(self, part: Subtree, shared: Counter[Subtree], bodies: dict[Subtree, str]) -> str:
@@ -176,8 +176,8 @@ class _Functions:
             bodies[part] = body = self._inside(part, shared, bodies)
             if part.yes is not None and (len(body) > LONG or (shared[part] > 1 and len(body) > SHARED)):
                 name = f"part_{next(self.parts)}"
-                self._write(name, body)
-                bodies[part] = f"    return {name}({CALLED})\n"
+                self.write(name, body)
+                bodies[part] = f"    return {name}({self.called})\n"
         return bodies[part]
 
     def _inside(self, part: Subtree, shared: Counter[Subtree], bodies: dict[Subtree, str]) -> str:
@@ -186,8 +186,9 @@ class _Functions:
         yes, no = (self._body(child, shared, bodies) for child in (part.yes, part.no))
         return f"    if {part.text}:\n{deeper(yes)}{no}"
 
-    def _write(self, name: str, body: str) -> None:
-        self.written.append(FUNCTION.format(name=name, called=CALLED, loads=self.loads(body), body=body))
+    def write(self, name: str, body: str) -> None:
+        """One more function."""
+        self.written.append(FUNCTION.format(name=name, called=self.called, loads=self.loads(body), body=body))
 
 
 def deeper(lines: str) -> str:
@@ -199,13 +200,15 @@ def deeper(lines: str) -> str:
 
 
 class Writer:
-    """Writes one spec's replay loop."""
+    """Writes one spec's replay loop. `called`: what its functions are given."""
+
+    called = CALLED
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.reasons: dict[Reason, int] = {}  # each with its number, from 1
         self.quantifiers = _Quantifiers()
-        self.functions = _Functions(self.loads)
+        self.functions = Functions(self.loads, self.called)
         fields: dict[str, Any] = {name: Code(f"s_{name}", frozenset({(name, "")})) for name in spec.scalars}
         for column, name in enumerate(spec.maps):
             fields[name] = Window(column, name, int(getattr(spec.initial, name).default))
@@ -244,30 +247,39 @@ class Writer:
 
     def step(self, function: Callable[..., Any], action: str, *, bounded: bool = False) -> Subtree:
         """A step's decision tree, where the arguments are `bounded` behind a look at them."""
-        parameters = self.spec.parameters[action]
-        args = [Code(f"a_{name}", frozenset({(name, ARGUMENT)})) for name in parameters]
+        grown = self.grown(self.tree(function, action), action, function.__name__)
+        large = _large([f"a_{name}" for name in self.spec.parameters[action]])
+        subtree = self.functions.subtree
+        return subtree(large, subtree("    return -1\n"), grown) if bounded and large else grown
+
+    def tree(self, function: Callable[..., Any], action: str) -> Any:
+        """All ways through a step, as a tree of questions."""
+        args = [Code(f"a_{name}", frozenset({(name, ARGUMENT)})) for name in self.spec.parameters[action]]
         token = reader.set(self.quantifiers)
         try:
-            tree = tree_of(function, self.state, *args)
+            return tree_of(function, self.state, *args)
         finally:
             reader.reset(token)
+
+    def grown(self, node: Any, action: str, step: str) -> Subtree:
+        """The same as source."""
         subtree = self.functions.subtree
-
-        def grown(node: Any) -> Subtree:
-            if not isinstance(node, forking.Leaf):
-                return subtree(text_of(node.question), grown(node.yes), grown(node.no))
-            if isinstance(node.outcome, Refused):
-                return subtree(self.refusal(action, function.__name__, node))
-            return subtree(self.effect(node))
-
-        large = _large([f"a_{name}" for name in parameters])
-        return subtree(large, subtree("    return -1\n"), grown(tree)) if bounded and large else grown(tree)
+        if not isinstance(node, forking.Leaf):
+            yes, no = (self.grown(child, action, step) for child in (node.yes, node.no))
+            return subtree(text_of(node.question), yes, no)
+        if isinstance(node.outcome, Refused):
+            return subtree(self.refusal(action, step, node))
+        return subtree(self.effect(node))
 
     def refusal(self, action: str, step: str, leaf: Any) -> str:
         """The lines of a refusal: its reason's number."""
+        return f"    return {self.reason(action, step, leaf)}\n"
+
+    def reason(self, action: str, step: str, leaf: Any) -> int:
+        """The number of why a step is refused."""
         refused, rule = leaf.outcome, f"{self.spec.name}/{leaf.outcome.rule}"
         reason = Reason(action, step, rule, refused.because, refused.otherwise, reads_of(leaf.asked))
-        return f"    return {self.reasons.setdefault(reason, len(self.reasons) + 1)}\n"
+        return self.reasons.setdefault(reason, len(self.reasons) + 1)
 
     def effect(self, leaf: Any) -> str:
         """Every new value is computed before any is stored, for each may read what another replaces.

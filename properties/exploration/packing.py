@@ -1,0 +1,119 @@
+"""How a native search packs a state into 64-bit words: each number into as few bits as its values have needed so far.
+
+The values of a Map lie side by side, each in a power of two of bits, so that none lies in two words. Where a value does
+not fit, there is another packing with room for it, and the search begins anew: that happens early, while it is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.replay.kernel_source import LIMIT
+
+WORD = 64  # bits
+
+
+@dataclass(frozen=True)
+class Field:
+    """The values that a number may have, or those of a Map: from `least` on, as many as fit into `bits`."""
+
+    least: int
+    bits: int
+
+    @classmethod
+    def holding(cls, value: int) -> Field:
+        """One for a value, and the next few."""
+        return cls(value, 1)
+
+    @property
+    def mask(self) -> int:
+        """The greatest value, less the least."""
+        return (1 << self.bits) - 1
+
+    def widened(self, value: int) -> Field:
+        """One that holds a value more."""
+        least, greatest = min(self.least, value), max(self.least + self.mask, value)
+        return Field(least, max(self.bits, (greatest - least).bit_length()))
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where each number and each Map of a state lies, the Maps with so many keys from `origin` on."""
+
+    numbers: tuple[Field, ...]
+    maps: tuple[Field, ...]
+    origin: int
+    width: int
+    kinds: tuple[Any, ...]
+    """The type of each: what a number of a kind needs, all of its kind will, but for plain integers."""
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """What native code knows of it: [fields, 4], as `loop_text` says."""
+        return self._placed[0]
+
+    @property
+    def words(self) -> int:
+        """How many words a state takes."""
+        return self._placed[1]
+
+    @cached_property
+    def _placed(self) -> tuple[npt.NDArray[np.int64], int]:
+        rows = np.zeros((len(self.numbers) + len(self.maps), 4), np.int64)
+        end = 0
+        for m in sorted(range(len(self.maps)), key=lambda m: -self.maps[m].bits):  # so that each begins at its multiple
+            each, shift = self.maps[m], (self.maps[m].bits - 1).bit_length()
+            rows[len(self.numbers) + m] = end, shift, each.least, each.mask
+            end += self.width << shift
+        free = [0] * (end // WORD) + ([WORD - end % WORD] if end % WORD else [])
+        for n in sorted(range(len(self.numbers)), key=lambda n: -self.numbers[n].bits):
+            each = self.numbers[n]
+            word = next((w for w, room in enumerate(free) if room >= each.bits), len(free))
+            free += [WORD] * (word == len(free))
+            rows[n] = word, WORD - free[word], each.least, each.mask
+            free[word] -= each.bits
+        return rows, max(len(free), 1)
+
+    def widened(self, field: int, value: int) -> Packing | None:
+        """One with room for a value, in all fields of a kind; none where it is too large to be computed with."""
+        if not -LIMIT < value < LIMIT:
+            return None
+        every = [*self.numbers, *self.maps]
+        every = [
+            one.widened(value)
+            if n == field or (self.kinds[n] is not int and self.kinds[n] is self.kinds[field])
+            else one
+            for n, one in enumerate(every)
+        ]
+        return replace(self, numbers=tuple(every[: len(self.numbers)]), maps=tuple(every[len(self.numbers) :]))
+
+    def with_keys(self, origin: int, width: int) -> Packing:
+        """One with other keys."""
+        return replace(self, origin=origin, width=width)
+
+    def packed(self, numbers: Sequence[int], maps: Sequence[Callable[[int], int]]) -> list[int]:
+        """The words of a state, its Maps given by the value at each key."""
+        rows, made = self.rows.tolist(), [0] * self.words
+        for (word, shift, least, _), value in zip(rows, numbers, strict=False):
+            made[word] |= (value - least) << shift
+        for (bit, shift, least, _), value_at in zip(rows[len(self.numbers) :], maps, strict=True):
+            for place in range(self.width):
+                at = bit + (place << shift)
+                made[at // WORD] |= (value_at(self.origin + place) - least) << at % WORD
+        return made
+
+    def unpacked(self, words: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+        """The numbers of a state, and the values of its Maps, key by key."""
+        rows = self.rows.tolist()
+        numbers = [(words[word] >> shift & mask) + least for word, shift, least, mask in rows[: len(self.numbers)]]
+        maps = []
+        for bit, shift, least, mask in rows[len(self.numbers) :]:
+            places = (bit + (place << shift) for place in range(self.width))
+            maps.append([(words[at // WORD] >> at % WORD & mask) + least for at in places])
+        return numbers, maps
