@@ -51,10 +51,9 @@ def _overloaded(sign: str) -> Iterator[Callable[[Any, Any], Code]]:
     yield lambda a, b: Code(f"({text_of(b)} {sign} {text_of(a)})", reads_of(a, b))
 
 
-def _comparison(sign: str, *, alike: bool) -> Callable[[Any, Any], Code | bool]:
+def _equal(a: Code, b: Any) -> Code | bool:
     """What is written alike is equal: no question, and no answer that can never be given."""
-    ask = next(_overloaded(sign))
-    return lambda a, b: alike if text_of(a) == text_of(b) else ask(a, b)
+    return True if text_of(a) == text_of(b) else Code(f"({text_of(a)} == {text_of(b)})", reads_of(a, b))
 
 
 for _name, _sign in SIGNS.items():
@@ -62,8 +61,7 @@ for _name, _sign in SIGNS.items():
     setattr(Code, f"__{_name}__", _forward)
     if hasattr(operator, f"i{_name}"):
         setattr(Code, f"__r{_name}__", _reflected)
-    elif _name != "ne":
-        setattr(Code, f"__{_name}__", _comparison(_sign, alike="=" in _sign))
+Code.__eq__ = _equal  # type: ignore[assignment,method-assign]
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,14 @@ def test_entries_of_what_another_leader_replaced_are_found() -> None:
     assert "in the middle of the record" in found[0].message
 
 
+def test_a_half_that_was_sent_with_a_delay_accuses_nobody() -> None:
+    """The broker diverts it to the schedule topic, where its final finds it: no half is there (#n26)."""
+    report = check([recording_as_left(f"layouts/{TRUNCATED}")])
+    assert not [f for f in report.violations if f.spec == "transaction"]
+    assert report.transactions[0].outcomes["not judged"] == 2
+    assert any("sent with a delay cannot be judged" in reason for reason in report.sources[0].reasons)
+
+
 def test_entries_of_queues_point_to_the_record_behind_its_header() -> None:
     store = recording(f"layouts/{WHOLE}")
     places = {int(file.name) + at + HEADER.size: header[BODY] for file, at, header in entries(store)}

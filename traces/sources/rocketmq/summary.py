@@ -130,7 +130,7 @@ def _transactions(judged: JudgedStore, source: str) -> list[TransactionsRow]:
     ]
 
 
-BECAME = ("committed", "rolled back", "parked", "undecided", "departing", "with an expired half")
+BECAME = ("committed", "rolled back", "parked", "undecided", "departing", "not judged", "with an expired half")
 NUMBERS = ("transactions", "halves", "renewals", "finals", "ops", "marks", "parked")
 
 

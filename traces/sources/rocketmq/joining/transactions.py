@@ -22,8 +22,13 @@ from gapless.traces.judging.pictures import Axis, lived, swimlane_of
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
 from gapless.traces.report.values import Picture
-from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.undecided import (
+    UNDECIDED,
+    may_lie_beyond,
+    names_a_delayed_half,
+    tell_undecided,
+)
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
@@ -79,6 +84,7 @@ class JoinedTransactions:
         self.options = options
         self.terms = terms(judged.store, options, judged.evidence)
         self.totals = Totals()
+        self.delayed = 0  # transactions whose halves were sent with a delay
         self.held: list[Ints] = []
         self.rows = 0
         self.limit = HELD
@@ -263,7 +269,7 @@ class JoinedTransactions:
             events, positions = lineages(rows, self.terms).events(0, self.terms)
             outcome = self._replay("transaction", events)
             unheard = None
-            while outcome.departure and self._may_lie_beyond(outcome.departure.event):
+            while outcome.departure and may_lie_beyond(self.judged, outcome.departure.event):
                 unheard, refused = outcome, outcome.departure.number - 1
                 unsure[outcome.departure.event[0]] += 1
                 del events[refused], positions[refused]
@@ -272,6 +278,11 @@ class JoinedTransactions:
                 if unheard:
                     add_counts(self.totals.outcomes, {"departing": -1, OUTCOMES[outcome.state.phase]: 1})
                     self._list(rows, None, unheard)
+                continue
+            if names_a_delayed_half(self.judged.store, outcome.departure):
+                self.delayed += 1
+                add_counts(self.totals.outcomes, {"departing": -1, UNDECIDED: 1})
+                self._list(rows, None, outcome)
                 continue
             broken = outcome.departure.rule
             self._list(rows, broken, outcome, positions)
@@ -286,20 +297,7 @@ class JoinedTransactions:
                     outcome.departure,
                     picture=self._life_of(outcome.departure, events, positions),
                 )
-        if told := unsure["acknowledge"]:
-            what = plural(told, "acknowledged commit has no final", "acknowledged commits have no final")
-            self.judged.lost_or_later(what)
-        if told := unsure["ask_back"]:
-            what = plural(told, "back-check names a half", "back-checks name halves")
-            self.judged.lost_or_later(f"{what} beyond the log's end at {self.judged.end:,}")
-
-    def _may_lie_beyond(self, event: Event) -> bool:
-        """Whether a producer tells of what the log may have had beyond its end, had the broker stopped in order."""
-        if self.judged.store.clean:
-            return False
-        return event[0] == "acknowledge" or (
-            event[0] == "ask_back" and named("transaction", event)["half"] >= self.judged.end
-        )
+        tell_undecided(self.judged, unsure, self.delayed)
 
     def _life_of(self, departure: Departure, events: Sequence[Event], positions: Sequence[int]) -> Picture | None:
         """The transaction's life as a swimlane, on an axis of bytes of the log."""
@@ -328,7 +326,7 @@ class JoinedTransactions:
                 elsewhere += 1
             elif number - BY_PLACE < start if by_place else (number < low or low < 0) and start > 0:
                 expired += 1
-            elif self.totals.numbers.get("finals of finals"):
+            elif self.totals.numbers.get("finals of finals") or self.delayed:
                 elsewhere += 1
             else:
                 self._stray(position, op, number % BY_PLACE, by_place=by_place)
@@ -336,8 +334,8 @@ class JoinedTransactions:
             self.judged.note(f"{expired:,} marks name halves that have expired with the log's first files")
         if elsewhere:
             self.judged.note(
-                f"{elsewhere:,} marks may belong to finals that a producer ended once more "
-                "(docs/rocketmq-transactions.md#n6)"
+                f"{elsewhere:,} marks may belong to finals that a producer ended once more, or to delayed halves "
+                "(docs/rocketmq-transactions.md#n6, #n26)"
             )
 
     def _stray(self, position: int, op: int, number: int, *, by_place: bool) -> None:
