@@ -63,7 +63,7 @@ def refuse_what_is_not_followed(store: StoreDirectory) -> None:
     """Raise Unreadable where queues are not read from files of theirs alone: such stores can be checked."""
     what = ""
     if store.database or store.twin:
-        what = "its queues are in a RocksDB database, which is read as a copy"
+        what = "its queues are in a RocksDB database, of which a running broker keeps the newest entries in memory"
     elif Path(store.path, "consumequeue_ext").is_dir():
         what = "entries of its queues have units in consumequeue_ext/, which are read as they are once"
     if what:
