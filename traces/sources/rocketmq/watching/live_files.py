@@ -63,13 +63,13 @@ def refuse_what_is_not_followed(store: StoreDirectory) -> None:
     """Raise Unreadable where queues are not read from files of theirs alone: such stores can be checked."""
     what = ""
     if store.dledger:
-        what = f"its log lies in {store.dledger.name}, a DLedger log, whose last entries another leader may take back,"
+        what = f"its log lies in {store.dledger.name}, a DLedger log, whose last entries another leader may take back"
     elif store.database or store.twin:
-        what = "its queues are in a RocksDB database, which is read as a copy"
+        what = "its queues are in a RocksDB database, of which a running broker keeps the newest entries in memory"
     elif Path(store.path, "consumequeue_ext").is_dir():
         what = "entries of its queues have units in consumequeue_ext/, which are read as they are once"
     if what:
-        raise Unreadable(f"{store.path}: {what} and cannot be followed; check it now and then (gapless check)")
+        raise Unreadable(f"{store.path}: {what}, and cannot be followed; check it now and then (gapless check)")
 
 
 def without_index(store: StoreDirectory) -> StoreDirectory:
