@@ -13,17 +13,17 @@ from gapless.traces.native import expecting
 from gapless.traces.options import Options
 from gapless.traces.problems import NothingThere, shown
 from gapless.traces.report.parts import Parts
-from gapless.traces.sources.rocketmq.clients import evidence, trace_bodies
+from gapless.traces.sources.rocketmq.clients import evidence, matching_sends, trace_bodies
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
 from gapless.traces.sources.rocketmq.clients.testimony import with_testimony
 from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, resume
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, other_ends
-from gapless.traces.sources.rocketmq.segments import splits, tasks
+from gapless.traces.sources.rocketmq.segments import matching, splits, tasks, tiered_records
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
-from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store import file_access, half_records, timer_records
 from gapless.traces.sources.rocketmq.store.directory import (
     CLIENT_LOG,
     StoreDirectory,
@@ -185,7 +185,8 @@ def warm() -> None:
         asked = Path(folder) / CLIENT_LOG
         asked.write_text('{"op":"end","uniq":"A","half":0,"phys":0,"decision":"commit","result":"ok"}\n')
         tasks.load_kernels(Options())
-        trace_bodies.load_kernels()
+        for used_by_some in (trace_bodies, matching_sends, matching, tiered_records, half_records, timer_records):
+            used_by_some.load_kernels()
         check = opened(Path(folder), log.parent, Options(), Beside())
         check.whole(Local())
         file_access.load_kernels(log / f"{0:020d}")

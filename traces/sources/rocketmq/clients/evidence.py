@@ -19,6 +19,7 @@ import numpy as np
 from gapless.spec.catalog import Spec
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
+from gapless.traces.native import handed
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
@@ -276,7 +277,7 @@ def _matched(
         facts[OF_QUEUE, at] = queue
         facts[DELAYS, at], facts[OF_HALVES, at] = topic in DELAYING, topic in HALF_TOPICS
         facts[KNOWN, at] = asked and of_clients and wants(options, topic, queue)
-    records, sends = messages.log.shape[1], evidence.sends[:, low:high]
+    records, sends = messages.log.shape[1], handed(evidence.sends[:, low:high])
     of_records, of_sends = np.empty((2, records), np.int64), np.empty((4, high - low), np.int64)
     found = Matches._make((*of_records, *of_sends, np.zeros(3, np.int64)))
     match_sends(

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, RECORD, UNSURE
+from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, RECORD, UNSURE, find_index_keys
 
 Bits = npt.NDArray[np.int8]
 
@@ -19,10 +19,13 @@ LONGEST = 2**31 - 1  # seconds, the most that an item holds
 
 
 def load_kernels() -> None:
-    """Compile the kernel below, or load it, by running it on nothing."""
+    """Compile what finds keys and matches them, or load it, by running it on nothing."""
     nothing = np.zeros(0, np.int64)
     none: Bits = np.zeros(0, np.int8)
-    match(nothing, nothing, np.zeros((KEY_ROWS, 0), np.int64), np.zeros((ITEM_ROWS, 0), np.int64), none, none)
+    items, keys = np.zeros((ITEM_ROWS, 0), np.int64), np.zeros((KEY_ROWS, 2), np.int64)
+    for some in (keys[:, :1], keys):  # keys are what was filled of a room, as a rule not all of it
+        match(nothing, nothing, some, items, none, none)
+    find_index_keys(np.zeros(1, np.uint8), nothing, 0, keys, 0)
 
 
 @native(lambda positions, *_: len(positions), arrays=True)

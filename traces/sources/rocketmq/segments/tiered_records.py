@@ -90,6 +90,13 @@ def _difference_by_library(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int
     return at if at < PLACE_OF_RECORD else at + END_OF_PLACE - PLACE_OF_RECORD
 
 
+def load_kernels() -> None:
+    """Compile what compares records, or load it, by running it on nothing."""
+    nothing, none = np.zeros(1, np.uint8), np.zeros(0, np.int64)
+    nothing.flags.writeable = False  # as log files are
+    _differences(nothing, none, nothing, none, none, none)
+
+
 @native(lambda a, places, *_: len(places))  # noqa: ARG005 - as it is called
 def _differences(a: Bytes, places: Ints, b: Bytes, theirs: Ints, sizes: Ints, found: Ints) -> None:
     """The first byte in which each record at `places` of `a` differs from that at `theirs` of `b`, into `found`."""

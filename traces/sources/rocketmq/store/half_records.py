@@ -66,6 +66,13 @@ def _work(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> int:  # noqa: A
     return min(len(b), int(bounds[1] - bounds[0])) >> 8
 
 
+def load_kernels() -> None:
+    """Compile what finds halves, or load it, by running it on nothing."""
+    nothing = np.zeros(1, np.uint8)
+    nothing.flags.writeable = False  # as log files are
+    _find(nothing, np.zeros(4, np.int64), np.zeros((COLUMNS, 0), np.int64), np.zeros(LONGEST, np.uint8))
+
+
 @native(_work)
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912, PLR0915 - of each, all
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
