@@ -18,6 +18,8 @@ from gapless.traces.report.values import Report
 from tests.support import left_by_walks
 from tests.support.night import NIGHT
 
+pytestmark = pytest.mark.xdist_group("transactional")  # one worker, so that every walk is walked once
+
 WALKS = {"quick": 10, "ci": 24, "night": 400}[os.environ.get("HYPOTHESIS_PROFILE", "ci")]
 CHECKED = 8 if NIGHT else 3  # walks whose files are held against the specs by the strict check
 TRIES = 30  # walks until a fault is found

@@ -31,6 +31,8 @@ from tests.support.event_files import ODD, cut, told_of, write
 from tests.support.night import NIGHT
 from tests.support.object_store import KEY, SECRET, environment, object_store
 
+pytestmark = pytest.mark.xdist_group("remote")  # one worker, so that one store is started
+
 NAMES = ("a.ndjson", "b.parquet", "c.ndjson.gz", "d.ndjson.zst")
 
 
