@@ -23,6 +23,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TABLE_HALF_TOPIC, TABLE_OP_TOPIC, as_bytes
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, found_up_to, load, work
 from gapless.traces.sources.rocketmq.store.records import (
     MAGIC_BLANK,
     MAGIC_V1,
@@ -37,8 +38,6 @@ from gapless.traces.sources.rocketmq.store.records import (
 IS_HALF, IS_OP, IS_FINAL = range(3)
 _HALF, _OP, _REAL = map(as_bytes, (TABLE_HALF_TOPIC, TABLE_OP_TOPIC, REAL_TOPIC))
 _ID, _NAMED, _IMMUNITY = map(as_bytes, ("__transactionId__", "TRANS_OFFSET", "CHECK_IMMUNITY_TIME_IN_SECONDS"))
-AT_ONCE = 1 << 16  # records that are found before there is more room
-LONGEST = 1 << 16  # bytes of a topic and a key together
 
 
 class HalfRecords(NamedTuple):
@@ -61,19 +60,12 @@ class HalfRecords(NamedTuple):
 COLUMNS = len(HalfRecords._fields)
 
 
-def _work(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> int:  # noqa: ARG001 - as `_find` is called
-    """About how many records there are."""
-    return min(len(b), int(bounds[1] - bounds[0])) >> 8
-
-
 def load_kernels() -> None:
     """Compile what finds halves, or load it, by running it on nothing."""
-    nothing = np.zeros(1, np.uint8)
-    nothing.flags.writeable = False  # as log files are
-    _find(nothing, np.zeros(4, np.int64), np.zeros((COLUMNS, 0), np.int64), np.zeros(LONGEST, np.uint8))
+    load(_find, COLUMNS)
 
 
-@native(_work)
+@native(work)
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912, PLR0915 - of each, all
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
@@ -140,23 +132,8 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
 
 def half_records(store: StoreDirectory, end: int) -> tuple[HalfRecords, int]:
     """Halves and what decides them up to log position `end`; and how far records could be followed."""
-    found: list[Ints] = [np.zeros((COLUMNS, 0), np.int64)]
-    reached, scratch = store.start, np.zeros(LONGEST, np.uint8)
-    for file in store.files:
-        if file.base != reached or reached >= end:
-            break
-        data, at = np.memmap(file.path, np.uint8, "r"), 0
-        stop = min(file.length, end - file.base)
-        while True:
-            room = np.zeros((COLUMNS, AT_ONCE), np.int64)
-            bounds = np.array([at, stop, file.base, 0], np.int64)
-            _find(data, bounds, room, scratch)
-            at, _, _, count = bounds.tolist()
-            found.append(room[:, :count].copy())
-            if count < AT_ONCE:
-                break
-        reached = file.base + at
-    return HalfRecords(*np.concatenate(found, axis=1)), reached
+    rows, reached = found_up_to(store, end, _find, COLUMNS)
+    return HalfRecords(*rows), reached
 
 
 class TableOfHalves(NamedTuple):

@@ -13,12 +13,11 @@ from gapless.traces.native import native
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i64, is_name, number_in, place_of, u32
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TIMER_TOPIC, UNIQ_KEY, as_bytes
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, found_up_to, load, work
 from gapless.traces.sources.rocketmq.store.records import MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 
 DUE, CANCELLED = "TIMER_OUT_MS", "TIMER_DEL_UNIQKEY"
 _TOPIC, _REAL, _KEY, _DUE, _CANCELLED = map(as_bytes, (TIMER_TOPIC, REAL_TOPIC, UNIQ_KEY, DUE, CANCELLED))
-AT_ONCE = 1 << 16  # messages that are found before there is more room
-LONGEST = 1 << 16  # bytes of a topic and a key together
 
 
 class TimerRows(NamedTuple):
@@ -42,19 +41,12 @@ class TimerRows(NamedTuple):
 COLUMNS = len(TimerRows._fields)
 
 
-def _work(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> int:  # noqa: ARG001 - as `_find` is called
-    """About how many records there are."""
-    return min(len(b), int(bounds[1] - bounds[0])) >> 8
-
-
 def load_kernels() -> None:
     """Compile what finds messages, or load it, by running it on nothing."""
-    nothing = np.zeros(1, np.uint8)
-    nothing.flags.writeable = False  # as log files are
-    _find(nothing, np.zeros(4, np.int64), np.zeros((COLUMNS, 0), np.int64), np.zeros(LONGEST, np.uint8))
+    load(_find, COLUMNS)
 
 
-@native(_work)
+@native(work)
 def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901 - of each record, all properties
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
@@ -108,20 +100,5 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
 
 def timer_rows(store: StoreDirectory, end: int) -> tuple[TimerRows, int]:
     """The messages with a time up to log position `end`; and how far records could be followed."""
-    found: list[Ints] = []
-    reached, scratch = store.start, np.zeros(LONGEST, np.uint8)
-    for file in store.files:
-        if file.base != reached or reached >= end:
-            break
-        data, at = np.memmap(file.path, np.uint8, "r"), 0
-        stop = min(file.length, end - file.base)
-        while True:
-            room = np.zeros((COLUMNS, AT_ONCE), np.int64)
-            bounds = np.array([at, stop, file.base, 0], np.int64)
-            _find(data, bounds, room, scratch)
-            at, _, _, count = bounds.tolist()
-            found.append(room[:, :count].copy())
-            if count < AT_ONCE:
-                break
-        reached = file.base + at
-    return TimerRows(*np.concatenate(found, axis=1)) if found else TimerRows(*np.zeros((COLUMNS, 0), np.int64)), reached
+    rows, reached = found_up_to(store, end, _find, COLUMNS)
+    return TimerRows(*rows), reached

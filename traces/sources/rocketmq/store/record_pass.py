@@ -1,0 +1,53 @@
+"""One more pass over a log, for records that few stores have: a kernel of theirs finds them, file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+
+AT_ONCE = 1 << 16  # records that are found before there is more room
+LONGEST = 1 << 16  # bytes of a topic and a key together: what a kernel has room for to join them
+
+Finds = Callable[[Bytes, Ints, Ints, Bytes], None]
+"""Fills room for columns with what lies within bounds of a file's bytes, which lies at the third of them.
+
+The last argument is room to join texts. Behind a call, the first bound says where the next one begins, and the fourth,
+how many were found.
+"""
+
+
+def work(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> int:  # noqa: ARG001 - as `Finds` is called
+    """About how many records a call looks at."""
+    return min(len(b), int(bounds[1] - bounds[0])) >> 8
+
+
+def load(find: Finds, columns: int) -> None:
+    """Compile a kernel, or load it, by running it on nothing."""
+    nothing = np.zeros(1, np.uint8)
+    nothing.flags.writeable = False  # as log files are
+    find(nothing, np.zeros(4, np.int64), np.zeros((columns, 0), np.int64), np.zeros(LONGEST, np.uint8))
+
+
+def found_up_to(store: StoreDirectory, end: int, find: Finds, columns: int) -> tuple[Ints, int]:
+    """What is found up to log position `end`, int64 [columns, …]; and how far records could be followed."""
+    found: list[Ints] = [np.zeros((columns, 0), np.int64)]
+    reached, scratch = store.start, np.zeros(LONGEST, np.uint8)
+    for file in store.files:
+        if file.base != reached or reached >= end:
+            break
+        data, at = np.memmap(file.path, np.uint8, "r"), 0
+        stop = min(file.length, end - file.base)
+        while True:
+            room = np.zeros((columns, AT_ONCE), np.int64)
+            bounds = np.array([at, stop, file.base, 0], np.int64)
+            find(data, bounds, room, scratch)
+            at, _, _, count = bounds.tolist()
+            found.append(room[:, :count].copy())
+            if count < AT_ONCE:
+                break
+        reached = file.base + at
+    return np.concatenate(found, axis=1), reached
