@@ -115,6 +115,13 @@ def test_entries_of_queues_point_to_the_record_behind_its_header() -> None:
     assert all(places[position] == size for position, size in named)
 
 
+def test_a_checkpoint_with_a_number_of_a_thousand_digits_tells_nothing(tmp_path: Path) -> None:
+    store = damaged(tmp_path)
+    (checkpoint,) = store.glob("dledger-*/checkpoint")
+    checkpoint.write_text(f"endIndex={'9' * 5000}\ncommittedIndex=1\n")
+    assert check([store]).verdict in ("conforms", "inconclusive")
+
+
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 PARTS = "log/parts-of-the-record-add-up-to-its-size"

@@ -9,6 +9,7 @@ import pytest
 from rocksdict import Rdict
 
 from gapless import check
+from tests.support.command_line import gapless
 from tests.support.rocketmq import half_tables
 from tests.support.rocketmq.half_tables import END, position_of, row
 from tests.support.rocketmq.recordings import recording_as_left
@@ -130,6 +131,22 @@ def test_halves_without_their_table_are_not_said_to_be_well(tmp_path: Path) -> N
     report = check([store.parent])
     assert report.verdict == "inconclusive"
     assert "table of halves" in report.model_dump_json()
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_exported_events_conform_as_the_store_does(name: str, tmp_path: Path) -> None:
+    """Cursors pass halves of the half topic alone, and no others are numbered as these are."""
+    gapless("trace", recording_as_left(f"layouts/{name}"), "--out", tmp_path / "events.parquet")
+    assert check([tmp_path / "events.parquet"]).verdict == "conforms"
+
+
+def test_a_row_that_no_broker_writes_is_not_passed_over(tmp_path: Path) -> None:
+    store = _copy(tmp_path)
+    with half_tables.opened(store) as table:
+        table[(-1).to_bytes(8, "big", signed=True) + b"@payments@1"] = row(1, 300)
+    report = check([store.parent])
+    assert report.verdict == "inconclusive"
+    assert "a row that no broker writes" in report.model_dump_json()
 
 
 def _copy(tmp_path: Path) -> Path:

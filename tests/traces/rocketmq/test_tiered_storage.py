@@ -323,6 +323,21 @@ def test_a_broker_that_was_killed_while_it_deleted_accuses_nobody(tmp_path: Path
     assert "1 of its oldest files hold nothing" in notes(report)
 
 
+def test_files_that_all_hold_nothing_are_not_said_to_have_expired(tmp_path: Path) -> None:
+    store = copy_of("layouts/tiered_kill_clean_5.5.0", tmp_path)
+    for file, _, _ in files(store, "CONSUME_QUEUE"):
+        file.write_bytes(b"")
+    report = check([store.parent])
+    assert report.verdict == "inconclusive", report.model_dump_json(indent=1)
+    assert "expired all together, or are lost" in report.sources[0].reasons[0]
+
+
+def test_where_no_message_lies_nothing_is_said_of_its_body() -> None:
+    """Not even where the rule that it does is left out."""
+    report = check([recording_as_left("layouts/tiered_rolled_5.5.0")], only=["tiered/tiered-body-has-its-checksum"])
+    assert not report.violations
+
+
 def test_files_lie_where_the_settings_say(tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     (store / "tieredstore").rename(tmp_path / "elsewhere")

@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.store.file_access import name_of_record
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, op_with_marks
-from gapless.traces.sources.rocketmq.transactions.rows import HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE
+from gapless.traces.sources.rocketmq.transactions.rows import BY_PLACE, HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE
 from gapless.traces.sources.rocketmq.transactions.settling import Flags, Lineages, lineages
 from gapless.traces.sources.rocketmq.transactions.terms import NO_ROWS, Terms, terms
 
@@ -121,7 +121,8 @@ def _ops(judged: JudgedStore, rows: Ints, given: Terms) -> Iterator[Told]:
 def _cursors(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterator[Told]:
     """The halves and ops in the order of the log, what became of each, and at the end how far the cursors came."""
     steps, rows, end = STEPS["checkpoint"], lives.rows, judged.end
-    halves, ops = rows[:, rows[KIND] == HALF], np.flatnonzero((rows[KIND] == OP) & (rows[KEY] == 0))
+    is_half = (rows[KIND] == HALF) & (rows[NUMBER] < BY_PLACE)  # no cursor passes those that a table tells of
+    halves, ops = rows[:, is_half], np.flatnonzero((rows[KIND] == OP) & (rows[KEY] == 0))
     if not halves.shape[1] and not len(ops):
         return
     first_half = int(halves[NUMBER, 0]) if halves.shape[1] else 0
@@ -130,7 +131,7 @@ def _cursors(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterator[Tol
     for op in ops.tolist():
         reach = int(op_with_marks(rows, op)[NAMES, 1:].max(initial=-1)) + 1
         events.append((int(rows[PLACE, op]), steps.op(number=rows[NUMBER, op], reach=reach)))
-    found = np.flatnonzero((rows[KIND] == HALF) & (lives.resolved[0] != 0))
+    found = np.flatnonzero(is_half & (lives.resolved[0] != 0))
     done = np.stack([rows[NUMBER, found], *lives.resolved[:, found]])[:, np.argsort(rows[NUMBER, found])]
     events = [(judged.store.start, steps.open(half=first_half, op=first_op)), *sorted(events)]
     events += [(end, steps.resolve(number=number, how=how, by=by)) for number, how, by in done.T.tolist()]

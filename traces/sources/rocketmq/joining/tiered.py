@@ -107,7 +107,12 @@ class HeldQueue:
             or (files[gone].length == 0 < files[gone].told and not self.store.first_life)
         ):
             gone += 1
-        if gone:
+        if gone and gone == len(files):
+            self.judged.doubt(
+                f"{self.name} in tiered storage: not one of its files holds what its metadata says is committed: they "
+                "expired all together, or are lost"
+            )
+        elif gone:
             self.judged.note(
                 f"{self.name} in tiered storage: {gone:,} of its oldest files hold nothing, and count as expired"
             )
@@ -195,10 +200,14 @@ class HeldQueue:
         whole = lies & (of_young["whole"] != 0) & (of_young["size"] == sizes[young])
         details[young[whole]] = self._differ(low + young[whole], positions[young[whole]], sizes[young[whole]])
         for name, values in (
-            ("size", sizes[young]), ("tag", tags[young]), ("lies", lies), ("whole", of_young["whole"]),
-            ("owned", of_young["owned"]), ("its_number", of_young["number"]), ("its_position", of_young["claimed"]),
-            ("its_size", of_young["size"]), ("its_tag", np.where(known, of_young["tag"], tags[young])),
-            ("same", details[young] < 0), ("intact", of_young["intact"]),
+            ("size", sizes[young]), ("tag", tags[young]), ("lies", lies), ("same", details[young] < 0),
+            ("its_tag", np.where(known, of_young["tag"], tags[young])),
+            # Where no message lies, or no whole one, nothing else is said of it: one rule is broken, not eight.
+            ("whole", of_young["whole"] | ~lies), ("owned", of_young["owned"] | ~lies),
+            ("its_number", np.where(lies, of_young["number"], low + young)),
+            ("its_position", np.where(lies, of_young["claimed"], positions[young])),
+            ("its_size", np.where(lies, of_young["size"], sizes[young])),
+            ("intact", of_young["intact"] | ~lies | (of_young["whole"] == 0)),
         ):  # fmt: skip
             events.column(name)[young] = values
         self.followed += int(lies.sum())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq.store.files import TWENTY_DIGITS
+from gapless.traces.sources.rocketmq.store.files import A_NUMBER, TWENTY_DIGITS
 
 
 @dataclass(frozen=True)
@@ -72,4 +72,4 @@ def _properties(file: Path) -> dict[str, int]:
     if not file.is_file():
         return {}
     pairs = (line.partition("=") for line in file.read_text(errors="replace").splitlines())
-    return {name.strip(): int(value) for name, _, value in pairs if value.strip().isdecimal()}
+    return {name.strip(): int(value) for name, _, value in pairs if A_NUMBER.fullmatch(value.strip())}

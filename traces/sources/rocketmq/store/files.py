@@ -22,6 +22,7 @@ ENTRY = 20  # bytes of a consume-queue entry
 SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])  # of a consume queue: ENTRY bytes
 FARTHEST = 2**62  # positions from here on are no broker's
 TWENTY_DIGITS = re.compile(r"\d{20}")
+A_NUMBER = re.compile(r"[0-9]{1,18}")  # as a broker writes one, and no more than 64 bits hold
 NAME_MAX = 255  # bytes of a folder's name
 SEPARATORS = re.compile(r"[,:]")  # between the paths of a log that lies in several; which of them, a broker is told
 

@@ -160,8 +160,10 @@ def rows_of(pairs: list[tuple[bytes, bytes]]) -> TableOfHalves | None:
     stops = np.cumsum(lengths)
     begins = stops - lengths
     heads = np.frombuffer(b"".join(key[:8] for key, _ in rows), ">i8").astype(np.int64)
+    last = int.from_bytes(ends[0], "big", signed=True) if ends else 0
+    if last < 0 or (heads < 0).any():
+        return None
     values = np.frombuffer(b"".join(value for _, value in rows), ">i4").astype(np.int64).reshape(-1, 2)
     owner = digests_between(data, begins + 8, stops)
     order = np.argsort(heads, kind="stable")
-    last = int.from_bytes(ends[0], "big", signed=True) if ends else 0
     return TableOfHalves(heads[order], owner[order], values[order, 0], values[order, 1], last)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
-from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, LogFile, Queue
+from gapless.traces.sources.rocketmq.store.files import A_NUMBER, ENTRY, FARTHEST, LogFile, Queue
 from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
 
 METADATA = "config/tieredStoreMetadata.json"
@@ -124,7 +124,7 @@ def _queue_of(path: str) -> Queue | None:
     """The queue of BROKER/TOPIC/QUEUE; None where it is the index, or no queue."""
     _, _, rest = path.partition("/")
     topic, _, queue = rest.rpartition("/")
-    return (topic, int(queue)) if topic not in ("", INDEX_TOPIC) and queue.isdecimal() else None
+    return (topic, int(queue)) if topic not in ("", INDEX_TOPIC) and A_NUMBER.fullmatch(queue) else None
 
 
 def _root(store: Path, settings: Mapping[str, str], queues: Collection[str]) -> Path | str:
