@@ -285,7 +285,7 @@ def place_of(b: Bytes, p: int, e: int, byte: int) -> int:
 
 
 @by_library(place_of)
-def _place_of(b: Bytes, p: int, e: int, byte: int) -> int:
+def _place_of(b: Any, p: int, e: int, byte: int) -> int:
     place = b.find(byte, p, e) if isinstance(b, bytes) else bytes(b[p:e]).find(byte) + p
     return e if place < p else place
 
