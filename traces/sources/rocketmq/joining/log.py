@@ -22,6 +22,7 @@ from gapless.traces.sources.rocketmq.joining.extensions import Extensions
 from gapless.traces.sources.rocketmq.joining.group_cursors import JudgedCursors
 from gapless.traces.sources.rocketmq.joining.half_table import JoinedHalfTable
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndex
+from gapless.traces.sources.rocketmq.joining.index_table import JoinedIndexTable
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
@@ -211,6 +212,7 @@ class StoreJudge:
             JudgedCursors(judged, self.options).finish()
             JoinedTimers(judged, self.options).hold()
             JoinedHalfTable(judged, self.options).hold()
+            JoinedIndexTable(judged, self.options).hold()
         JoinedTiered(judged, self.options).hold()
         return judged
 

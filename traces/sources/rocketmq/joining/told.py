@@ -14,8 +14,8 @@ from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.replay.kernels import EXACT, kernel
+from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 Column = npt.NDArray[Any]
@@ -68,10 +68,16 @@ def judge_told(
             first = int(replayed.deviated_at[n])
             trace = name(int(traces[int(starts.searchsorted(first, side="right")) - 1]))
             judged.anomaly(deviation.step.__name__, int(replayed.deviated[n]), int(about[first]), trace)
+    rules: dict[int, str] = {}  # why a kernel refuses, and the rule that this is
     for bad in np.flatnonzero(replayed.bad_at >= 0).tolist():
+        why = int(replayed.bad_why[bad])
+        if judged.stories[rules.get(why, "")] >= STORIES and judged.is_told_enough(rules[why]):
+            continue  # what would only be counted is not replayed
         of_it = [events.at(n) for n in range(int(starts[bad]), int(starts[bad + 1]))]
         outcome = replay(of, spec.initial, of_it, profile=options.profile, ignored=options.ignored)
         if outcome.departure:
+            if why != EXACT:
+                rules[why] = outcome.departure.rule
             position = int(about[int(replayed.bad_at[bad])])
             judged.tell(name(int(traces[bad])), position, outcome.departure)
     if judged.exported:

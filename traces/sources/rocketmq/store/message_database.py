@@ -10,11 +10,10 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 
 FOLDER = "rocksdbstore"
-HALVES = "trans"
-"""The column family of the table of halves, which is judged; the others are named."""
+HALVES, KEYS, TIMERS = "trans", "default", "timer"
+"""The column families: of the table of halves, and that of keys, which are judged, and of timers, which is named."""
 NAMED = {
-    "timer": "messages that wait for their time, in RocksDB (timerRocksDBEnable), are not judged",
-    "default": "the index of messages by their keys, in RocksDB (indexRocksDBEnable), is not judged",
+    TIMERS: "messages that wait for their time, in RocksDB (timerRocksDBEnable), are not judged",
 }
 
 

@@ -101,6 +101,48 @@ def families(
         raise _unreadable(folder, linked, error) from error
 
 
+def stretches(folder: Path, linked: Path, family: str, count: int = WINDOW) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Keys and values of one column family, so many at once; none where it is not there. Raises Unreadable.
+
+    The database is linked at each call, `linked` being a folder that is not there yet.
+    """
+    try:
+        _link(folder, linked)
+        there = Rdict.list_cf(str(linked))
+        options = {name: Options(raw_mode=True) for name in there}
+        database = Rdict(
+            str(linked), Options(raw_mode=True), options, AccessType.read_only(error_if_log_file_exist=False)
+        )
+        try:
+            if family in there:
+                table = database if family == "default" else database.get_column_family(family)
+                yield from _in_stretches(table, count)
+        finally:
+            database.close()
+    except OSError as error:
+        raise Unreadable(f"{folder}: cannot be copied to {linked} ({error.strerror}); TMPDIR says where") from error
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        raise _unreadable(folder, linked, error) from error
+
+
+def _in_stretches(table: Rdict, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    """All of a table, so much at once. Where the library's own `items` ends early, its own iterator says why."""
+    end = table.iter()
+    end.seek_to_last()
+    last = end.key() if end.valid() else None
+    end.status()
+    items, found = table.items(), None
+    while some := list(islice(items, count)):
+        found = some[-1][0]
+        yield some
+    if found != last:
+        for _ in _items(table, found or b""):
+            pass
+        raise Exception(f"its keys end behind {(found or b'').hex()}, and there are others")  # noqa: TRY002 - as it raises
+
+
 def value_now(folder: Path, queue: Queue, number: int) -> bytes:
     """The slot of an entry as the database has it now; no bytes where it has none. Raises Unreadable."""
     now = copied(folder)
