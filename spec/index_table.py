@@ -1,7 +1,7 @@
 """One record of a log, and what a table of keys has for it: a row for each of its keys, and no other.
 
-A broker that keeps its index in RocksDB finds messages by these rows alone. They are written in the order of the log, in
-batches; the table says itself up to which record it was written.
+A broker that keeps its index in RocksDB finds messages by these rows alone. They are written in the order of the log,
+in batches; the table says itself up to which record it was written.
 Source: docs/rocketmq.md#index-rocksdb.
 """
 
@@ -41,7 +41,8 @@ def find_row(s: State, owned: bool, timely: bool, in_hour: bool) -> State:
     require(0 <= s.position, "row-of-a-key-leads-to-a-record",
         because="the row leads to a record", otherwise="who looks the key up is handed nothing, or an error")
     require(owned, "row-has-a-key-of-its-record",
-        because="the row has a key of its record", otherwise="who looks the key up finds a message that does not have it")
+        because="the row has a key of its record",
+        otherwise="who looks the key up finds a message that does not have it")
     require(timely, "row-of-a-key-has-the-time-of-its-record",
         because="the row has the time of its record",
         otherwise="who looks a key up in a stretch of time misses its message")

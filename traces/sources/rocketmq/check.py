@@ -23,7 +23,7 @@ from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, other_e
 from gapless.traces.sources.rocketmq.segments import matching, splits, tasks, tiered_records
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
-from gapless.traces.sources.rocketmq.store import file_access, half_records, timer_records
+from gapless.traces.sources.rocketmq.store import file_access, half_records, index_rows, timer_records
 from gapless.traces.sources.rocketmq.store.directory import (
     CLIENT_LOG,
     StoreDirectory,

@@ -27,4 +27,5 @@ def message(found: Breach) -> str:
             return f"the table of keys ends at {args['position']}, and no record with keys lies there"
         return f"the table of keys ends at {args['position']}, and has another time for that of the last record"
     lies = "no record" if state.position < 0 else "a record"
-    return f"a row for {found.position} in the table of keys, which leads to {lies}, breaks the rule: {found.departure.because}{rows}"
+    row = f"a row for {found.position} in the table of keys, which leads to {lies},"
+    return f"{row} breaks the rule: {found.departure.because}{rows}"

@@ -40,6 +40,8 @@ from gapless.traces.sources.rocketmq.store.wanted import INDEX_TABLE, wants_inde
 TRIES = 3  # a running broker removes tables that it has merged
 SWITCHES = {"messageIndexEnable": "true", "indexRocksDBEnable": "false"}  # settings, and what they are by default
 WEEK = 168 * HOUR  # rows of so many hours go at once
+NOT_JUDGED = f"the index of messages in {FOLDER}/ is not judged: "
+NAMED = 8  # rows that are named of a record
 LAST = -1  # the trace of the table's end: all others are positions
 APPEND, FIND, PASS = range(3)  # where events stand in a trace
 Truths = npt.NDArray[np.bool_]
@@ -48,7 +50,7 @@ Truths = npt.NDArray[np.bool_]
 class Counted(NamedTuple):
     """How much was counted of a kind, and the log position of the first."""
 
-    count: int
+    many: int
     first: int
 
 
@@ -62,16 +64,19 @@ class JoinedIndexTable:
 
     def hold(self) -> None:
         """Judge the table, if there is one."""
+        if not wants_index_table(self.options):
+            return
         folder = database_in(self.store, FOLDER)
-        if folder is None or not wants_index_table(self.options) or self.store.copied:
-            if folder is not None and self.store.copied and self._read(folder) is not None:
-                self.judged.note(f"the table of keys in {FOLDER}/ is not judged: it is of another moment than the log")
+        if folder is None or self.store.copied:
+            if self._is_on:
+                why = "it is not there" if folder is None else "it is of another moment than the log"
+                (self.judged.note if self.store.copied else self.judged.doubt)(f"{NOT_JUDGED}{why}")
             return
         table = self._read(folder)
         if table is None or not (len(table.position) or table.last is not None or table.odd or self._is_on):
             return
         if table.odd:
-            self._doubt(f"it holds {shown(table.odd)}, which no broker writes")
+            self.judged.doubt(f"{NOT_JUDGED}it holds {shown(table.odd)}, which no broker writes")
         elif self.judged.damage:
             self.judged.note("the table of keys is not judged: the log that it is of is damaged")
         else:
@@ -87,7 +92,7 @@ class JoinedIndexTable:
         """The table, if it can be read."""
         if why := why_unreadable(folder):
             if self._is_on:
-                self._doubt(why.replace("consume queues are", "the index of messages is"))
+                self.judged.doubt(f"{NOT_JUDGED}{why.replace('consume queues are', 'it is')}")
             return None
         from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
 
@@ -97,20 +102,15 @@ class JoinedIndexTable:
                     return index_table(rocksdb.stretches(folder, Path(room) / str(left), KEYS))
                 except Unreadable as unreadable:
                     if not left or not self.store.live:
-                        self._doubt(str(unreadable))
+                        self.judged.doubt(f"{NOT_JUDGED}{unreadable}")
                         break
         return None
-
-    def _doubt(self, why: str) -> None:
-        self.judged.doubt(f"the index of messages in {FOLDER}/ is not judged: {why}")
 
 
 class HeldIndexTable:
     """One table of keys, with the records that it was told of."""
 
-    def __init__(
-        self, judged: JudgedStore, options: Options, table: IndexTable, folder: Path, *, is_on: bool
-    ) -> None:
+    def __init__(self, judged: JudgedStore, options: Options, table: IndexTable, folder: Path, *, is_on: bool) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -296,34 +296,48 @@ class HeldIndexTable:
                 return
         for n in mine:
             found = self.judged.breaches[n]
-            rows = [f"{shown(row.text)} in hour {row.hour}" for row in named.get(found.position, ())]
+            rows = [f"{shown(row.text)} in hour {row.hour}" for row in named.get(found.position, [])[:NAMED]]
             self.judged.breaches[n] = replace(found, detail="; ".join(rows))
 
     def _say(self) -> None:
-        of_moment = self.store.live or not self.is_on
-        for records, what, is_note in (
-            (self.behind, "behind the end of the table of keys: " + (
-                "the next start puts them into it" if not self.store.clean or of_moment else
-                "legal for what comes while a broker stops, or once indexRocksDBEnable is off, damage otherwise"
-            ), not self.store.clean or of_moment),
-            (self.gone, "without rows, and so are all before them: rows go by the hour once the log has lost a file", True),
-            (self.early, "without rows, and so are all before them: indexRocksDBEnable was off then", True),
-            (self.unsure, "without rows in the table of keys, and others behind them have theirs: legal if "
-                "messageIndexEnable or indexRocksDBEnable was off for a time, damage otherwise", False),
-        ):  # fmt: skip
-            if count := sum(one.count for one in records):
-                lie = "records are" if count > 1 else "record is"
-                (self.judged.note if is_note else self.judged.doubt)(
-                    f"{count:,} {lie} {what} (the first at {records[0].first:,})"
-                )
-        if count := sum(one.count for one in self.nowhere):
-            self.judged.doubt(
-                f"{count:,} row{'s' * (count > 1)} of the table of keys, the first for {self.nowhere[0].first:,}, lead to "
-                "no record with their key: legal if the log lost its end with the power, damage otherwise"
-            )
+        """What was counted, in sentences."""
+        lawful = not self.store.clean or self.store.live or not self.is_on
+        self._count(
+            self.behind, "record", "behind the end of the table of keys",
+            "the next start puts them into it, if indexRocksDBEnable is on" if lawful else "",
+            "legal for what comes while a broker stops, damage otherwise",
+        )  # fmt: skip
+        self._count(
+            self.gone, "record", "without rows in the table of keys, and so are all before them",
+            "rows go by the hour once the log has lost a file",
+        )  # fmt: skip
+        self._count(
+            self.early, "record", "without rows in the table of keys, and so are all before them",
+            "indexRocksDBEnable was off then",
+        )  # fmt: skip
+        self._count(
+            self.unsure, "record", "without rows in the table of keys, and others behind them have theirs",
+            doubt="legal if messageIndexEnable or indexRocksDBEnable was off for a time, damage otherwise",
+        )  # fmt: skip
+        self._count(
+            self.nowhere, "row of the table of keys", "for places where no record with their key lies",
+            doubt="legal if the log lost its end with the power, damage otherwise",
+        )  # fmt: skip
         rows = len(self.table.position)
-        end = f"ends at {self.last:,}" if self.last >= 0 else "says of no record that it was written"
+        end = f"ends at {self.last:,}" if self.last >= 0 else "says of no record that it was written for it"
         self.judged.note(f"the table of keys has {rows:,} row{'s' * (rows != 1)}, and {end}")
+
+    def _count(self, counted: list[Counted], what: str, are: str, note: str = "", doubt: str = "") -> None:
+        """Say how many of something there are: a note where it is lawful, or a reason to doubt."""
+        if not (count := sum(one.many for one in counted)):
+            return
+        noun, _, of = what.partition(" ")
+        many = f"{noun}{'s' * (count > 1)} {of}".strip()
+        text = f"{count:,} {many} {'are' if count > 1 else 'is'} {are}, the first at {counted[0].first:,}"
+        if note:
+            self.judged.note(f"{text}: {note}")
+        else:
+            self.judged.doubt(f"{text}: {doubt}")
 
 
 def _of(wanted: WantedRows, mine: Truths) -> WantedRows:

@@ -76,7 +76,14 @@ def _put(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes, kind: int, p: int, 
 
     `kind`: K, T or U · `p:e`: the key, or nothing for the unique key.
     """
-    topic, topic_end, unique, unique_end, time, position = bounds[4], bounds[5], bounds[6], bounds[7], bounds[8], bounds[9]
+    topic, topic_end, unique, unique_end, time, position = (
+        bounds[4],
+        bounds[5],
+        bounds[6],
+        bounds[7],
+        bounds[8],
+        bounds[9],
+    )
     size = topic_end - topic + unique_end - unique + e - p + 14
     if size > LONGEST or place_of(b, p, e, 1) != e or not hash_on(b, p, e, 0)[1]:
         return False
@@ -110,7 +117,7 @@ def _put(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes, kind: int, p: int, 
 
 
 @native(work)
-def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912, PLR0915 - of each, all
+def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912 - of each, all
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
     The first of them is where the next call begins, then, and the fourth, how many rows there are. The others are for
@@ -222,7 +229,11 @@ def index_table(stretches: Iterator[list[tuple[bytes, bytes]]]) -> IndexTable:
     """The table whose keys and values come in stretches."""
     found, said, odd = [np.zeros((4, 0), np.int64)], dict[bytes, int](), ""
     for pairs in stretches:
-        rows = [(key, value) for key, value in pairs if len(value) == 8 and len(key) >= SHORTEST and key[8] == key[-9] == _AT]
+        rows = [
+            (key, value)
+            for key, value in pairs
+            if len(value) == 8 and len(key) >= SHORTEST and key[8] == key[-9] == _AT
+        ]
         if len(rows) < len(pairs):
             for key, value in pairs:
                 if key in (LAST, LAST_TIME) and len(value) == 8:
@@ -232,7 +243,8 @@ def index_table(stretches: Iterator[list[tuple[bytes, bytes]]]) -> IndexTable:
         found.append(_columns(rows))
     columns = np.concatenate(found, axis=1)
     columns = columns[:, np.argsort(columns[0], kind="stable")]
-    return IndexTable(*columns, said.get(LAST), said.get(LAST_TIME), odd)
+    position, text, time, hour = columns
+    return IndexTable(position, text, time, hour, said.get(LAST), said.get(LAST_TIME), odd)
 
 
 def _columns(rows: list[tuple[bytes, bytes]]) -> Ints:
