@@ -7,7 +7,6 @@ from tests.support.rocketmq.recordings import recording_as_left
 
 NAMED = {  # records, and words of the note
     "compacted_5.5.0": (537, "compaction/ is not judged: compacted topics"),
-    "timerrocks_5.5.0": (278, "wait for their time, in RocksDB (timerRocksDBEnable), are not judged"),
 }
 
 

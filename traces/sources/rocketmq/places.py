@@ -21,6 +21,7 @@ from gapless.traces.sources.rocketmq import (
     of_index_table,
     of_tiered,
     of_timer,
+    of_timer_table,
 )
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
@@ -129,6 +130,7 @@ def _subject(found: Breach) -> str:
         "cursor": "cursor",
         "half_table": "half",
         "index_table": "record",
+        "timer_table": "timer",
         "tiered": "the tiered queue",
     }
     return named.get(found.spec) or f"{kinds.get(found.spec, 'queue')} {shown(found.trace)}"
@@ -141,6 +143,7 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "half_table": (of_half_table.place, of_half_table.message),
     "index_table": (of_index_table.place, of_index_table.message),
     "timer": (of_timer.place, of_timer.message),
+    "timer_table": (of_timer_table.place, of_timer_table.message),
     "tiered": (of_tiered.place, of_tiered.message),
 }
 TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is called

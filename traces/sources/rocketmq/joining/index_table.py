@@ -102,7 +102,8 @@ class JoinedIndexTable:
                     return index_table(rocksdb.stretches(folder, Path(room) / str(left), KEYS))
                 except Unreadable as unreadable:
                     if not left or not self.store.live:
-                        self.judged.doubt(f"{NOT_JUDGED}{unreadable}")
+                        tell = self.judged.doubt if self._is_on or not self.store.settings else self.judged.note
+                        tell(f"{NOT_JUDGED}{unreadable}")
                         break
         return None
 

@@ -28,6 +28,7 @@ from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.joining.tiered import JoinedTiered
+from gapless.traces.sources.rocketmq.joining.timer_table import JoinedTimerTable
 from gapless.traces.sources.rocketmq.joining.timers import JoinedTimers
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
@@ -213,6 +214,7 @@ class StoreJudge:
             JoinedTimers(judged, self.options).hold()
             JoinedHalfTable(judged, self.options).hold()
             JoinedIndexTable(judged, self.options).hold()
+            JoinedTimerTable(judged, self.options).hold()
         JoinedTiered(judged, self.options).hold()
         return judged
 

@@ -295,7 +295,9 @@ class Wheel:
             handed_on = self._tally(rows.waits == 0) > 0
             there |= handed_on[self.group]
         if has_more(Path(self.store.path)):
-            self.judged.note("timers may be in rocksdbstore/ too (timerRocksDBEnable), where they are not judged")
+            self.judged.note(
+                "timers may be in rocksdbstore/ too (timerRocksDBEnable): they need no unit in the timer log"
+            )
             done &= there
         if not self.store.clean and (lacking := int((done & ~there).sum())):
             self.judged.doubt(
