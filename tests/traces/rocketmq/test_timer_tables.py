@@ -52,6 +52,12 @@ def _rows(table: Rdict) -> Rows:
     return {key: value for key, value in half_tables.rows(table).items() if key not in (NUMBER, TIME)}
 
 
+def _time(table: Rdict) -> int:
+    time = table[TIME]
+    assert isinstance(time, bytes)
+    return int.from_bytes(time, "big")
+
+
 def _place(value: bytes) -> int:
     return int.from_bytes(value[4:], "big")
 
@@ -139,7 +145,7 @@ def test_a_fault_in_the_table_is_found_where_it_is(fault: str, tmp_path: Path) -
     rule, plant = FAULTS[fault]
     store = _copy(tmp_path)
     with half_tables.opened(store, "timer") as table:
-        position = plant(table, _rows(table), int.from_bytes(table[TIME], "big"))
+        position = plant(table, _rows(table), _time(table))
     report = check([store.parent])
     found = {one.rule: one for one in _violations(report)}
     assert set(found) == {f"timer_table/{rule}"}, report.model_dump_json(indent=1)
@@ -182,7 +188,7 @@ def test_a_row_that_a_broker_of_several_lives_lacks_is_undecided(tmp_path: Path)
     """`timerRocksDBEnable` may have been off when its message was read, and its unit of the wheel have gone since."""
     store = _copy(tmp_path, "layouts/timerrocks_lives_5.5.0")
     with half_tables.opened(store, "timer") as table:
-        _no_row(table, _rows(table), int.from_bytes(table[TIME], "big"))
+        _no_row(table, _rows(table), _time(table))
     report = check([store.parent])
     assert report.verdict == "inconclusive", report.model_dump_json(indent=1)
     assert "no row of the table of timers names" in report.model_dump_json()

@@ -8,17 +8,16 @@ Source: docs/rocketmq.md#index-rocksdb.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.options import Options
-from gapless.traces.problems import Unreadable, shown
+from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.message_tables import read_table
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
@@ -28,16 +27,13 @@ from gapless.traces.sources.rocketmq.store.index_rows import (
     UNSURE,
     IndexTable,
     WantedRows,
-    database_in,
     index_table,
     names_of,
     wanted_rows,
 )
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, KEYS
-from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.wanted import INDEX_TABLE, wants_index_table
 
-TRIES = 3  # a running broker removes tables that it has merged
 SWITCHES = {"messageIndexEnable": "true", "indexRocksDBEnable": "false"}  # settings, and what they are by default
 WEEK = 168 * HOUR  # rows of so many hours go at once
 NOT_JUDGED = f"the index of messages in {FOLDER}/ is not judged: "
@@ -66,13 +62,11 @@ class JoinedIndexTable:
         """Judge the table, if there is one."""
         if not wants_index_table(self.options):
             return
-        folder = database_in(self.store, FOLDER)
-        if folder is None or self.store.copied:
+        if self.store.copied:
             if self._is_on:
-                why = "it is not there" if folder is None else "it is of another moment than the log"
-                (self.judged.note if self.store.copied else self.judged.doubt)(f"{NOT_JUDGED}{why}")
+                self.judged.note(f"{NOT_JUDGED}it is of another moment than the log")
             return
-        table = self._read(folder)
+        table = read_table(self.judged, KEYS, NOT_JUDGED, index_table, is_on=self._is_on)
         if table is None or not (len(table.position) or table.last is not None or table.odd or self._is_on):
             return
         if table.odd:
@@ -80,7 +74,7 @@ class JoinedIndexTable:
         elif self.judged.damage:
             self.judged.note("the table of keys is not judged: the log that it is of is damaged")
         else:
-            HeldIndexTable(self.judged, self.options, table, folder, is_on=self._is_on).hold()
+            HeldIndexTable(self.judged, self.options, table, is_on=self._is_on).hold()
 
     @property
     def _is_on(self) -> bool:
@@ -88,35 +82,15 @@ class JoinedIndexTable:
         said = {name: self.store.settings.get(name, other).strip().lower() for name, other in SWITCHES.items()}
         return bool(self.store.settings) and all(one == "true" for one in said.values())
 
-    def _read(self, folder: Path) -> IndexTable | None:
-        """The table, if it can be read."""
-        if why := why_unreadable(folder):
-            if self._is_on:
-                self.judged.doubt(f"{NOT_JUDGED}{why.replace('consume queues are', 'it is')}")
-            return None
-        from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
-
-        with tempfile.TemporaryDirectory(prefix="gapless-index-") as room:
-            for left in reversed(range(TRIES)):
-                try:
-                    return index_table(rocksdb.stretches(folder, Path(room) / str(left), KEYS))
-                except Unreadable as unreadable:
-                    if not left or not self.store.live:
-                        tell = self.judged.doubt if self._is_on or not self.store.settings else self.judged.note
-                        tell(f"{NOT_JUDGED}{unreadable}")
-                        break
-        return None
-
 
 class HeldIndexTable:
     """One table of keys, with the records that it was told of."""
 
-    def __init__(self, judged: JudgedStore, options: Options, table: IndexTable, folder: Path, *, is_on: bool) -> None:
+    def __init__(self, judged: JudgedStore, options: Options, table: IndexTable, *, is_on: bool) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
         self.table = table
-        self.folder = folder
         self.is_on = is_on
         self.last = -1 if table.last is None else table.last
         self.there = False  # a record with keys lies where the table ends
@@ -288,13 +262,9 @@ class HeldIndexTable:
         positions = {self.judged.breaches[n].position for n in mine}
         if not positions:
             return
-        from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
-
-        with tempfile.TemporaryDirectory(prefix="gapless-index-") as room:
-            try:
-                named = names_of(rocksdb.stretches(self.folder, Path(room) / "database", KEYS), positions)
-            except Unreadable:  # a running broker has removed a table since
-                return
+        named = read_table(
+            self.judged, KEYS, NOT_JUDGED, lambda pairs: names_of(pairs, positions), is_on=False
+        ) or {}  # fmt: skip
         for n in mine:
             found = self.judged.breaches[n]
             rows = [f"{shown(row.text)} in hour {row.hour}" for row in named.get(found.position, [])[:NAMED]]

@@ -8,7 +8,6 @@ Source: docs/rocketmq.md#timers-rocksdb.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.options import Options
-from gapless.traces.problems import Unreadable, shown
+from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, read_table
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
-from gapless.traces.sources.rocketmq.store.index_rows import database_in
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
-from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.timer_files import timer_files, units_of_log
 from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
 from gapless.traces.sources.rocketmq.store.wanted import TIMER_TABLE, wants_timer_table
@@ -68,13 +66,11 @@ class JoinedTimerTable:
         if not wants_timer_table(self.options):
             return
         is_on = self.store.setting("timerRocksDBEnable")
-        folder = database_in(self.store, FOLDER)
-        if folder is None or self.store.copied:
+        if self.store.copied:
             if is_on:
-                why = "it is not there" if folder is None else "they are of another moment than the log"
-                (self.judged.note if self.store.copied else self.judged.doubt)(f"{NOT_JUDGED}{why}")
+                self.judged.note(f"{NOT_JUDGED}they are of another moment than the log")
             return
-        table = self._read(folder, is_on=is_on)
+        table = read_table(self.judged, TIMERS, NOT_JUDGED, _table, is_on=is_on)
         if table is None or not (len(table.due) or table.number or table.odd):
             return
         if table.odd:
@@ -86,24 +82,8 @@ class JoinedTimerTable:
             return
         HeldTimerTable(self.judged, self.options, table, rows).hold()
 
-    def _read(self, folder: Path, *, is_on: bool) -> TimerTable | None:
-        """The table, if it can be read."""
-        if why := why_unreadable(folder):
-            if is_on:
-                self.judged.doubt(f"{NOT_JUDGED}{why.replace('consume queues are', 'they are')}")
-            return None
-        from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
 
-        with tempfile.TemporaryDirectory(prefix="gapless-timers-") as room:
-            try:
-                return _table(rocksdb.stretches(folder, Path(room) / "database", TIMERS))
-            except Unreadable as unreadable:
-                tell = self.judged.doubt if is_on or not self.store.settings else self.judged.note
-                tell(f"{NOT_JUDGED}{unreadable}")
-        return None
-
-
-def _table(stretches: Iterator[list[tuple[bytes, bytes]]]) -> TimerTable:
+def _table(stretches: Iterator[Pairs]) -> TimerTable:
     """The table whose keys and values come in stretches."""
     columns, said, odd = [np.zeros((4, 0), np.int64)], {NUMBER: 0, TIME: 0}, ""
     for pairs in stretches:
@@ -193,7 +173,7 @@ class HeldTimerTable:
         unsure &= not (self.store.clean and self.store.first_life)
         if (count := int(unsure.sum())) and not self.store.live:
             self.judged.doubt(
-                f"{count:,} row{'s' * (count > 1)} of the table of timers, the first for {table.position[unsure][0]:,}, "
+                f"{count:,} row{'s' * (count > 1)} of the table of timers, first for {table.position[unsure][0]:,}, "
                 "name no message that waits: legal if the log lost its end with the power, damage otherwise"
             )
         kept = ~unsure

@@ -57,7 +57,9 @@ class JoinedTimers:
         files = timer_files(Path(self.store.path)) if wants_timers(self.options) else None
         if files is None:
             if (TIMER_TOPIC, 0) in self.judged.queues and wants_timers(self.options):
-                self.judged.note("there are messages that wait for their time, and no timerlog/: timers are not judged")
+                self.judged.note(
+                    "there are messages that wait for their time, and no timerlog/: the timer wheel is not judged"
+                )
             return
         if self.store.live:
             self.judged.note("the timer wheel is not judged: a broker is running on this store")

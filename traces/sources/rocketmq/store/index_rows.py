@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import compress
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import (
@@ -63,6 +65,7 @@ class WantedRows(NamedTuple):
 
 
 COLUMNS = len(WantedRows._fields)
+Truths = npt.NDArray[np.bool_]
 
 
 def load_kernels() -> None:
@@ -199,8 +202,14 @@ def wanted_rows(store: StoreDirectory, end: int) -> Iterator[tuple[int, int, Wan
 
 def _once(rows: Ints) -> Ints:
     """Rows without those that are there twice, for a word may stand twice in a record."""
-    _, first = np.unique(rows[[0, 2]], axis=1, return_index=True)
-    return rows if len(first) == rows.shape[1] else rows[:, np.sort(first)]
+    mine = np.flatnonzero(rows[3] == ROW)
+    _, first = np.unique(rows[2, mine], return_index=True)
+    if len(first) == len(mine):
+        return rows
+    kept = np.ones(rows.shape[1], np.bool_)
+    kept[mine] = False
+    kept[mine[first]] = True
+    return rows[:, kept]
 
 
 @dataclass(frozen=True)
@@ -229,35 +238,41 @@ def index_table(stretches: Iterator[list[tuple[bytes, bytes]]]) -> IndexTable:
     """The table whose keys and values come in stretches."""
     found, said, odd = [np.zeros((4, 0), np.int64)], dict[bytes, int](), ""
     for pairs in stretches:
-        rows = [
-            (key, value)
-            for key, value in pairs
-            if len(value) == 8 and len(key) >= SHORTEST and key[8] == key[-9] == _AT
-        ]
-        if len(rows) < len(pairs):
-            for key, value in pairs:
+        columns, are_rows = _columns(pairs)
+        if not are_rows.all():
+            for at in np.flatnonzero(~are_rows).tolist():
+                key, value = pairs[at]
                 if key in (LAST, LAST_TIME) and len(value) == 8:
                     said[key] = int.from_bytes(value, "big", signed=True)
-                elif len(value) != 8 or len(key) < SHORTEST or not key[8] == key[-9] == _AT:
+                else:
                     odd = odd or f"{key.hex()}: {value.hex()}"
-        found.append(_columns(rows))
+            columns, _ = _columns(list(compress(pairs, are_rows)))
+        found.append(columns)
     columns = np.concatenate(found, axis=1)
     columns = columns[:, np.argsort(columns[0], kind="stable")]
     position, text, time, hour = columns
     return IndexTable(position, text, time, hour, said.get(LAST), said.get(LAST_TIME), odd)
 
 
-def _columns(rows: list[tuple[bytes, bytes]]) -> Ints:
-    data = np.frombuffer(b"".join([key for key, _ in rows]), np.uint8)
-    stops = np.cumsum(np.fromiter((len(key) for key, _ in rows), np.int64, len(rows)))
-    begins = np.concatenate([[0], stops[:-1]]).astype(np.int64)
-    columns = np.empty((4, len(rows)), np.int64)
-    if len(rows):
+def _columns(pairs: list[tuple[bytes, bytes]]) -> tuple[Ints, Truths]:
+    """The fields of rows, and whether each is one; if any is none, the fields are nothing."""
+    keys, values = list(map(itemgetter(0), pairs)), list(map(itemgetter(1), pairs))
+    data = np.frombuffer(b"".join(keys), np.uint8)
+    stops = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)))
+    begins = np.concatenate([np.zeros(1, np.int64), stops])[:-1]
+    are_rows = (stops - begins >= SHORTEST) & (np.fromiter(map(len, values), np.int64, len(values)) == 8)
+    if are_rows.all():
+        are_rows = (data[begins + 8] == _AT) & (data[stops - 9] == _AT)
+    columns = np.zeros((4, len(pairs)), np.int64)
+    if len(pairs) and are_rows.all():
         columns[0] = _numbers(data, stops - 8)
         columns[1] = digests_between(data, begins + 8, stops)
-        columns[2] = np.frombuffer(b"".join([value for _, value in rows]), ">i8")
+        columns[2] = np.frombuffer(b"".join(values), ">i8")
         columns[3] = _numbers(data, begins)
-    return columns
+    elif len(pairs):
+        at = np.minimum(begins + 8, len(data) - 1)
+        are_rows &= (data[at] == _AT) & (data[np.maximum(stops - 9, 0)] == _AT)
+    return columns, are_rows
 
 
 def _numbers(data: Bytes, places: Ints) -> Ints:
@@ -283,9 +298,3 @@ def names_of(stretches: Iterator[list[tuple[bytes, bytes]]], positions: set[int]
                 text = key[8:-9].decode(errors="backslashreplace")
                 found.setdefault(position, []).append(RowNames(int.from_bytes(key[:8], "big", signed=True), text))
     return found
-
-
-def database_in(store: StoreDirectory, folder: str) -> Path | None:
-    """The folder of a database of the store's, where there is one."""
-    found = Path(store.path) / folder
-    return found if (found / "CURRENT").is_file() else None
