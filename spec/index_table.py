@@ -21,7 +21,7 @@ class State:
     rows: int = 0  # of them in the table
 
 
-def append(s: State, position: Position, keys: int) -> State:
+def store(s: State, position: Position, keys: int) -> State:
     """The record lies in the log, with so many keys by which it is to be found."""
     require(s.position == NOWHERE, "record-lies-in-one-place",
         because="the record lies in one place", otherwise="two records are taken for one")
@@ -105,7 +105,7 @@ def rows_are_found_one_by_one(before: State, after: State) -> bool:
 
 def a_record_is_told_of_once(s: State, position: Position, keys: int) -> bool:
     """Otherwise two records are taken for one."""
-    return accepts(append, s, position, keys) == (s.position == NOWHERE and 0 <= position and 0 <= keys)
+    return accepts(store, s, position, keys) == (s.position == NOWHERE and 0 <= position and 0 <= keys)
 
 
 def a_row_is_taken_if_a_key_lacks_one(s: State, owned: bool, timely: bool, in_hour: bool) -> bool:
@@ -125,7 +125,7 @@ def a_table_of_keys_ends_at_a_record(s: State, position: Position, there: bool, 
 
 
 INITIAL = State()
-ACTIONS = (append, find_row, pass_by, find_last)
+ACTIONS = (store, find_row, pass_by, find_last)
 INVARIANTS = (what_has_rows_is_in_the_log, a_record_has_no_more_rows_than_keys)
 STEP_PROPERTIES = (a_record_stays_where_it_is, rows_are_found_one_by_one)
 ENABLED = (

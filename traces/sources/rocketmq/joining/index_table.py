@@ -39,7 +39,7 @@ WEEK = 168 * HOUR  # rows of so many hours go at once
 NOT_JUDGED = f"the index of messages in {FOLDER}/ is not judged: "
 NAMED = 8  # rows that are named of a record
 LAST = -1  # the trace of the table's end: all others are positions
-APPEND, FIND, PASS = range(3)  # where events stand in a trace
+STORE, FIND, PASS = range(3)  # where events stand in a trace
 Truths = npt.NDArray[np.bool_]
 
 
@@ -145,20 +145,20 @@ class HeldIndexTable:
             "in_hour": self.table.hour[rows] == time // HOUR * HOUR,
         }  # fmt: skip
         told = [
-            self._append(wanted, position[kept & lead]),
+            self._stored(wanted, position[kept & lead]),
             OfStep("find_row", position[kept], np.full(int(kept.sum()), FIND), position[kept],
                 {name: value[kept] for name, value in args.items()}),
             self._pass_by(wanted, has),
         ]  # fmt: skip
         self._judge(told)
 
-    def _append(self, wanted: WantedRows, lead_to: Ints) -> OfStep:
+    def _stored(self, wanted: WantedRows, lead_to: Ints) -> OfStep:
         """The records, those without keys too that a row leads to."""
         positions, counts = np.unique(wanted.position, return_counts=True)
         others = np.setdiff1d(lead_to, positions)
         traces = np.concatenate([positions, others])
         keys = np.concatenate([counts, np.zeros(len(others), np.int64)])
-        return OfStep("append", traces, np.full(len(traces), APPEND), traces, {"position": traces, "keys": keys})
+        return OfStep("store", traces, np.full(len(traces), STORE), traces, {"position": traces, "keys": keys})
 
     def _pass_by(self, wanted: WantedRows, has: Truths) -> OfStep:
         """The records that the table was written beyond, but for those whose rows may lawfully be missing."""
