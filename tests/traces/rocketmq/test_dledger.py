@@ -10,11 +10,8 @@ import pytest
 
 from gapless import check
 from gapless.traces.compare import compare
-from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Report
-from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.dledger import dledger_of
-from gapless.traces.sources.rocketmq.watching.live_files import refuse_what_is_not_followed
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left
 
 HEADER = struct.Struct(">iiqqqiiii")  # magic, size, index, term, position, channel, chain CRC, body CRC, body's size
@@ -230,11 +227,6 @@ def test_two_dledger_logs_in_one_store_are_told_apart_by_the_settings(tmp_path: 
     found = dledger_of(store, {"dLegerSelfId": "n1"})
     assert found is not None
     assert (found.name, found.settled) == ("dledger-n1", True)
-
-
-def test_a_dledger_log_is_not_watched(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="its log lies in dledger-n0, a DLedger log"):
-        refuse_what_is_not_followed(open_store(damaged(tmp_path)))
 
 
 def body_changed(store: Path) -> None:

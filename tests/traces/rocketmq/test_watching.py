@@ -4,7 +4,6 @@ A recorded store is played: the log is written piece by piece, cut anywhere, and
 """
 
 import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,64 +11,21 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gapless import check
 from gapless.metrics import WatchMetrics
 from gapless.traces.options import Options
 from gapless.traces.problems import UsageError
-from gapless.traces.report.values import Finding, Report
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.watching import entries
-from gapless.traces.watch import Hears, StoreWatch
+from gapless.traces.watch import StoreWatch
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import COUNTS, recording
+from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
 
 POINTS = "queue/entry-points-at-its-message"
-
-
-@dataclass
-class Clock:
-    """Time that goes on when it is told to."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        """What it shows."""
-        return self.now
-
-
-@dataclass
-class Heard:
-    """What was said."""
-
-    says: list[str] = field(default_factory=list)
-    found: list[Finding] = field(default_factory=list)
-    reports: list[Report] = field(default_factory=list)
-
-    def hears(self) -> Hears:
-        """As a watch takes it."""
-        return Hears(self.says.append, self.found.append, self.reports.append)
-
-
-def watch(path: Path, heard: Heard, clock: Clock | None = None, **options: Any) -> StoreWatch:
-    return StoreWatch(path, heard.hears(), clock=clock or Clock(), **options)
-
-
-def until_idle(watched: StoreWatch) -> None:
-    while watched.look():
-        pass
-
-
-def same(watched: Report, checked: Report) -> None:
-    """But for how long it took, and that a check says itself what engine it had."""
-    assert watched.model_dump(exclude={"seconds"}) == checked.model_dump(exclude={"seconds"})
-
-
-def checked(path: Path) -> Report:
-    return check([path], engine="local", jobs=1)
 
 
 @pytest.mark.parametrize("name", by_day(sorted(COUNTS), 1 / 3))
@@ -291,29 +247,6 @@ def test_a_state_that_does_not_fit_is_refused(broken: str, tmp_path: Path) -> No
         state.write_bytes(state.read_bytes()[:-100])
     with pytest.raises(UsageError, match=f"{state}: .*; name another file, or delete this one"):
         watch(path, Heard(), state=state, version=version)
-
-
-@pytest.mark.parametrize("name", ["rocksdb_expired_5.5.0", "ext_first_5.5.0"])
-def test_queues_in_more_than_files_of_theirs_are_not_followed(name: str) -> None:
-    heard = Heard()
-    watched = watch(recording(f"layouts/{name}"), heard)
-    watched.look()
-    assert "cannot be followed" in heard.says[0]
-    assert watched.end().verdict == "inconclusive"
-
-
-def test_units_that_begin_while_a_store_is_followed_accuse_nobody(tmp_path: Path) -> None:
-    heard = Heard()
-    played = PlayedStore(recording("layouts/ext_first_5.5.0"), tmp_path / "store")
-    watched = watch(tmp_path / "store", heard)
-    played.append(played.end // 4)
-    until_idle(watched)
-    (tmp_path / "store/consumequeue_ext").mkdir()
-    played.append(played.end)
-    played.dispatch(played.end)
-    until_idle(watched)
-    assert "cannot be followed" in heard.says[-1]
-    assert not heard.found
 
 
 @pytest.mark.parametrize("name", ["index_first_5.5.0", "timer_lives_5.5.0", "tiered_kill_clean_5.5.0"])
