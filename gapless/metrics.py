@@ -10,6 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from gapless.traces.problems import shown
+
 if TYPE_CHECKING:
     from gapless.traces.watch import WatchStatus
 
@@ -18,7 +20,7 @@ class WatchMetrics(Collector):
     """One store's."""
 
     def __init__(self, status: WatchStatus, store: str) -> None:
-        self.status, self.store = status, store
+        self.status, self.store = status, shown(store)
 
     def collect(self) -> Iterable[Metric]:
         """As they are now."""
@@ -72,7 +74,7 @@ class WatchMetrics(Collector):
 
 
 def serve_metrics(status: WatchStatus, store: str, host: str, port: int) -> int:
-    """Serve them until the process ends, and say on which port. Raises OSError."""
+    """Serve them until the process ends, and say on which port. Raises OSError, UnicodeError for what is no name."""
     registry = CollectorRegistry()
     registry.register(WatchMetrics(status, store))
     ProcessCollector(registry=registry)

@@ -98,6 +98,8 @@ class StoreWatch:
         """
         if profile is not None and profile not in PROFILES:
             raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
+        if Path(path).exists() and not Path(path).is_dir():
+            raise UsageError(f"{shown(path)}: expected a store directory, or where one will be")
         self.path, self.hears, self.every, self.clock = Path(path), hears, every, clock
         self.config = Path(config) if config else None
         self.options = Options(profile=profile or PROFILE, ignored=ignored_rules(only, ignore))
@@ -108,7 +110,7 @@ class StoreWatch:
         self.told = set(kept.told) if kept else set()
         self.status = WatchStatus(findings=Counter(rule for rule, _trace, _position in self.told))
         self.follower: Follower | None = None
-        self.trouble = ""
+        self.trouble = self.unkept = ""
         self.trouble_since = 0.0
         self.began = self.saved = self.reported_at = self.clock()
         self.took = self.kept_in = 0.0
@@ -127,7 +129,7 @@ class StoreWatch:
     def run(self, waits: Callable[[float], bool], *, once: bool = False) -> Report:
         """Watch until `waits` says that it is enough; it is given seconds to wait. Returns the last report.
 
-        `once`: until the present is reached. Raises UsageError where the state cannot be kept.
+        `once`: until the present is reached. Raises UsageError where the place cannot be kept at the end.
         """
         idle = 0
         while True:
@@ -267,7 +269,7 @@ class StoreWatch:
         return reported([check], "local", self.clock() - self.began)
 
     def keep(self) -> None:
-        """Keep the place: in memory, to go back to, and in the state's file. Raises UsageError."""
+        """Keep the place: in memory, to go back to, and in the state's file."""
         self.saved = began = self.clock()
         if self.follower is None:
             return
@@ -277,6 +279,7 @@ class StoreWatch:
         self.kept_in = self.clock() - began
 
     def _write(self, state: Path, place: Place) -> None:
+        """Keep the place in a file; where that cannot be, it is said once, and tried again the next time."""
         try:
             write_state(
                 state,
@@ -284,10 +287,17 @@ class StoreWatch:
                 self.version,
             )
         except OSError as error:
-            raise UsageError(f"{state}: cannot be written ({error.strerror})") from None
+            trouble = f"{state}: cannot be written ({error.strerror}); tried again"
+            if trouble != self.unkept:
+                self.hears.tells(trouble)
+            self.unkept = trouble
+        else:
+            self.unkept = ""
 
     def end(self) -> Report:
-        """It is enough: the last report, and the place."""
+        """It is enough: the last report, and the place. Raises UsageError where that cannot be kept."""
         report = self._report(last=True)
         self.keep()
+        if self.unkept:
+            raise UsageError(self.unkept.removesuffix("; tried again"))
         return report or self._reported(None)

@@ -229,6 +229,15 @@ def test_two_dledger_logs_in_one_store_are_told_apart_by_the_settings(tmp_path: 
     assert (found.name, found.settled) == ("dledger-n1", True)
 
 
+def test_settings_that_name_the_folder_of_a_plain_log_are_no_matter(tmp_path: Path) -> None:
+    """A broker makes no commitlog/ beside its DLedger log, whatever its settings name."""
+    store = damaged(tmp_path)
+    (tmp_path / "broker.conf").write_text(f"enableDLegerCommitLog=true\nstorePathCommitLog={store}/commitlog\n")
+    report = check([tmp_path])
+    assert report.verdict == "conforms"
+    assert report.coverage["log.append"] == RECORDED[WHOLE][0]
+
+
 def body_changed(store: Path) -> None:
     """Another byte in the body of an entry, with the checksum that it makes."""
     of_record(100)(store)

@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from gapless.metrics import WatchMetrics
+from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.options import Options
 from gapless.traces.problems import UsageError
 from gapless.traces.sources.rocketmq.segments import tasks
@@ -229,6 +230,41 @@ def test_a_queue_whose_topic_is_deleted_holds_nobody_up(tmp_path: Path) -> None:
         until_idle(watched)
     assert watched.status.position == played.written > at
     assert not heard.found
+
+
+@pytest.mark.parametrize("seen", [0, 1])
+def test_a_topic_that_is_deleted_and_made_anew_and_counts_on_accuses_nobody(seen: int, tmp_path: Path) -> None:
+    """Its queues' files begin with slots that are no entries, up to the first number that is given out anew."""
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    begun = {name: at for _position, name, at, _entry in reversed(played.entries[played.indexed :])}
+    shutil.rmtree(tmp_path / "store/consumequeue/orders")
+    for name in [name for name in begun if name.startswith("consumequeue/orders/")]:
+        for number in range(begun[name] // 20):
+            played.entry(name, number, SLOT.pack(0, BLANK_SLOT, 0))
+    for share in (3000, 4000, len(played.records()) - 1):
+        if seen:
+            clock.now += 1
+            until_idle(watched)
+        played.append(played.records()[share])
+        played.dispatch(played.written)
+        clock.now += 1
+        until_idle(watched)
+    report, whole = watched.end(), checked(tmp_path / "store")
+    assert not heard.found
+    assert report.violations == whole.violations == []
+    assert (report.verdict, report.sources[0].reasons) == (whole.verdict, whole.sources[0].reasons)
+    assert watched.status.position == played.written
+
+
+def test_an_entry_that_is_blanked_is_told(tmp_path: Path) -> None:
+    """As long as the queue has its first entry, it was not deleted."""
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    name, number, _entry = a_later_entry(played, 40)
+    played.entry(name, number, SLOT.pack(0, BLANK_SLOT, 0))
+    until_idle(watched)
+    assert [(found.where.file, found.where.offset) for found in heard.found] == [(name, number * 20)]
 
 
 @pytest.mark.parametrize("broken", ["version", "store", "garbage", "cut"])

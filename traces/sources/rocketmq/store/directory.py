@@ -212,7 +212,7 @@ def open_store(
             notes.append("settings from broker.conf beside the store")
     settings = read_settings(config) if config else {}
     dledger = dledger_of(path, settings)
-    folders = log_folders(path, settings, notes)
+    folders = log_folders(path, settings, notes, before_dledger=dledger is not None)
     folders += [dledger.data] if dledger else []
     if not any(folder.is_dir() for folder in folders) and not (path / "consumequeue").exists():
         raise NothingThere(f"{path}: no log file in it, and no queue: nothing was ever appended")

@@ -34,6 +34,7 @@ from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
 from gapless.traces.sources.rocketmq.store.files import ENTRY, work_in
 from gapless.traces.sources.rocketmq.summary import summary
+from gapless.traces.sources.rocketmq.watching.deleted import forget_deleted, is_cleared
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
 from gapless.traces.sources.rocketmq.watching.live_files import (
     LiveQueues,
@@ -97,7 +98,7 @@ class Saying:
 
 
 class OtherLayout(Exception):  # noqa: N818 - nothing is wrong
-    """The queues of a store lie elsewhere than when it was opened: it is to be opened anew."""
+    """The log or the queues of a store lie elsewhere than when it was opened: it is to be opened anew."""
 
 
 class Follower:
@@ -247,7 +248,7 @@ class Follower:
 
     def _see_that_it_is_the_same_log(self) -> None:
         if self.layout != layout_of(self.folder):
-            raise OtherLayout(f"{self.store.path}: its queues lie elsewhere than before; it is opened anew")
+            raise OtherLayout(f"{self.store.path}: its log or its queues lie elsewhere than before; it is opened anew")
         if self._log_still_holds():
             return
         self._look_at_files()
@@ -321,6 +322,9 @@ class Follower:
 
     def _take(self, result: SplitResult) -> None:
         before = self._departures(result)
+        if isinstance(self.store.queues, LiveQueues):
+            for subject in forget_deleted(self.store, self.judge.judged.queues, result):
+                self.seen.forget(subject)
         self.judge.take(result)
         if isinstance(self.store.queues, LiveQueues):
             self.seen.add(self.store, result)
@@ -359,7 +363,8 @@ class Follower:
             for piece in segment.pieces.each():
                 if piece.subject != block.subject or piece.refusal is None or run is None or run.ended:
                     continue
-                if piece.refusal.event[0].startswith("index") and self._is_made_anew(block, piece.refusal.event[1]):
+                event = piece.refusal.event
+                if event[0].startswith("index") and self._is_made_anew(block, named("queue", event)["number"]):
                     self.seen.forget(block.subject)
                     return
                 if piece.refusal.rule == MISSING and not self._is_gone_for_long(block):
@@ -375,10 +380,16 @@ class Follower:
         since = self.gone.setdefault((block.subject, block.low), self.clock())
         return self.clock() - since > PATIENCE
 
-    def _is_made_anew(self, block: Block, arguments: tuple[int, ...]) -> bool:
-        """Whether the queue's first slot names a message behind all that was read: the topic was deleted since."""
+    def _is_made_anew(self, block: Block, number: int) -> bool:
+        """Whether the topic was deleted since: the queue's first slot, or that of `number` too, tells so.
+
+        Either it names a message behind all that was read, or neither is an entry.
+        """
         position, size, _ = file_access.read_slot(self.store, *block.subject, 0)
-        return size > 0 and position >= self.reached and bool(arguments)
+        if size > 0 and position >= self.reached:
+            return True
+        self.entries.look_again(block.subject)
+        return is_cleared(self.store, block.subject, number)
 
     # -- what it comes to --------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.dledger import has_dledger
 from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
 from gapless.traces.sources.rocketmq.store.files import (
     Queue,
@@ -55,18 +56,19 @@ class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):
 
 
 class Layout(NamedTuple):
-    """Where the queues of a store lie: what a follower of it depends on."""
+    """Where the log and the queues of a store lie: what a follower of it depends on."""
 
+    dledger: bool  # the log goes on in a DLedger log
     database: bool  # a database is there
     files: bool  # and files of queues are, too; nobody asks where there is no database
     units: bool  # tag codes of entries may be addresses of units in consumequeue_ext/
 
 
 def layout_of(folder: Path) -> Layout:
-    """Where the queues of a store lie now."""
+    """Where the log and the queues of a store lie now."""
     database, plain = database_in(folder), folder / "consumequeue"
     files = database is not None and plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
-    return Layout(database is not None, files, (folder / "consumequeue_ext").is_dir())
+    return Layout(has_dledger(folder), database is not None, files, (folder / "consumequeue_ext").is_dir())
 
 
 def going_on(store: StoreDirectory) -> StoreDirectory:
@@ -88,7 +90,8 @@ def without_index(store: StoreDirectory) -> StoreDirectory:
 
 def with_log_files(store: StoreDirectory) -> StoreDirectory:
     """The store with the files that its log has now. Raises Unreadable, NothingThere."""
-    folders, wrapped = log_folders(Path(store.path), store.settings, []), {}
+    before = store.dledger is not None
+    folders, wrapped = log_folders(Path(store.path), store.settings, [], before_dledger=before), {}
     if store.dledger:
         folders, wrapped = [*folders, store.dledger.data], {store.dledger.data: ENTRY_HEADER}
     files = log_files(folders, store.settings, [], wrapped)
