@@ -4,23 +4,28 @@ A recorded store is played: the log is written piece by piece, cut anywhere, and
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
 
-from gapless.metrics import WatchMetrics
+from gapless.metrics import WatchMetrics, serve_metrics
 from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.options import Options
 from gapless.traces.problems import UsageError
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
+from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.watching import entries
-from gapless.traces.watch import StoreWatch
+from gapless.traces.sources.rocketmq.watching.live_files import going_on
+from gapless.traces.watch import StoreWatch, WatchStatus
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import COUNTS, recording
@@ -333,6 +338,31 @@ def test_metrics_say_what_is_known(tmp_path: Path) -> None:
     assert watched.status.anomalies
     for kind, count in watched.status.anomalies.items():
         assert value("anomalies", kind=kind) == count
+
+
+def test_metrics_are_read_as_prometheus_reads_them() -> None:
+    """Over HTTP, by Prometheus' own parser; the store's name may hold what no label can."""
+    status = WatchStatus(up=True, records=7, lag_bytes=5, entries_lag_bytes=3, left=("the hash index",))
+    status.findings["queue/a"] += 2
+    status.anomalies["commit again"] = 4
+    port = serve_metrics(status, 'a "b"\\\n\udcff', "127.0.0.1", 0)
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    ours = [sample for family in families for sample in family.samples if sample.name.startswith("gapless_")]
+    assert {sample.labels.pop("store") for sample in ours} == {'a "b"\\\\n\\udcff'}
+    said = {(sample.name, *sample.labels.values()): sample.value for sample in ours}
+    assert said["gapless_up",] == 1
+    assert said["gapless_records",] == 7
+    assert (said["gapless_lag_bytes",], said["gapless_entries_lag_bytes",]) == (5, 3)
+    assert said["gapless_findings", "queue/a"] == 2
+    assert said["gapless_anomalies", "commit again"] == 4
+    assert said["gapless_judged_at_the_end", "the hash index"] == 1
+    assert all(family.documentation for family in families)
+
+
+def test_the_log_of_a_running_broker_is_followed_beyond_where_it_was() -> None:
+    store = open_store(recording("normal"))
+    assert going_on(replace(store, live=True, limit=5)).limit == FARTHEST
 
 
 def test_the_youngest_entries_are_looked_at_however_many_there_are(

@@ -11,6 +11,7 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger import has_dledger
 from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
 from gapless.traces.sources.rocketmq.store.files import (
+    FARTHEST,
     Queue,
     QueueFile,
     can_be_a_folder,
@@ -73,9 +74,15 @@ def layout_of(folder: Path) -> Layout:
 
 def going_on(store: StoreDirectory) -> StoreDirectory:
     """The store as somebody watches it: like that of a running broker, whose ends nobody judges."""
-    followed = without_index(store)
     return replace(
-        followed, live=True, clean=False, moment=None, twin=None, watched=True, queues=LiveQueues(store.path)
+        without_index(store),
+        live=True,
+        clean=False,
+        moment=None,
+        limit=FARTHEST,
+        twin=None,
+        watched=True,
+        queues=LiveQueues(store.path),
     )
 
 
