@@ -9,7 +9,7 @@ import sys
 INSIDE = "GAPLESS_INTEROP_INSIDE"  # set where this runs in a network of its own
 
 
-def enter_a_network_of_its_own(module: str) -> str:
+def enter_a_network_of_its_own(module: str) -> str:  # noqa: RET503 - `execv` does not return
     """Run `module` again in such a network, with the same arguments; or say why not.
 
     That takes root and two commands of Linux; where they are missing, the machine's own loopback has to do.

@@ -2,8 +2,8 @@
 
     python -m tests.interop.record LAYOUT [--version 5.5.0] [--out DIR] [--build build] [--seed 1] [--sends 120]
 
-`python -m tests.interop.record list` says which layouts there are. What is recorded is a folder of OUT: `store/`, as the
-broker left it, less its locks and logs; `broker.conf`, without paths of this machine; `client.ndjson`; `manifest.json`.
+`python -m tests.interop.record list` says which layouts there are. What is recorded is a folder of OUT: `store/`, as
+the broker left it, less its lock; `broker.conf`, without paths of this machine; `client.ndjson`; `manifest.json`.
 
 Exit codes: that of `gapless check` on what was recorded; 2 if nothing could be.
 """
@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from threading import Thread
+
+from rich.console import Console
 
 from tests.interop import jars
 from tests.interop.broker import Broker, BrokerFailed, free_port
@@ -46,8 +48,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sends", type=int, default=120, help="messages of each kind in a life, about")
     chosen = parser.parse_args()
+    console = Console(highlight=False, soft_wrap=True, markup=False)
     if chosen.layout == "list":
-        print("\n".join(f"{name:16} {layout.says}" for name, layout in LAYOUTS.items()))
+        console.print("\n".join(f"{name:16} {layout.says}" for name, layout in LAYOUTS.items()))
         return 0
     layout = LAYOUTS[chosen.layout]
     if tuple(map(int, chosen.version.split(".")[:2])) < layout.since:
@@ -58,14 +61,14 @@ def main() -> int:
         tools = jars.find_tools()
         found = chosen.jars or jars.fetch(tools, chosen.version, chosen.build, tiered=layout.tiered)
         if warning := enter_a_network_of_its_own("tests.interop.record"):
-            print(warning)
+            console.print(warning)
         name = f"{chosen.layout}_{chosen.version}" + (f"_{chosen.seed}" if chosen.seed != 1 else "")
         home = chosen.out / name
         Recording(layout, home, found, tools.java, chosen.version, Random(f"{name}"), chosen.sends).record()
     except (jars.Missing, jars.NotFetched, BrokerFailed, Refused, OSError) as error:
-        print(f"not recorded: {error}")
+        console.print(f"not recorded: {error}")
         return 2
-    print(f"{home} is recorded")
+    console.print(f"{home} is recorded")
     return subprocess.run([sys.executable, "-m", "gapless", "check", str(home)], check=False).returncode
 
 

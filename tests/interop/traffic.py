@@ -107,7 +107,7 @@ class Sender:
             "queue": int(answer.fields["queueId"]), "qoff": number, "phys": places if op == "batch" else places[0]
         }  # fmt: skip
 
-    def _write(self, **line: Any) -> None:  # noqa: ANN401 - what JSON can hold
+    def _write(self, **line: Any) -> None:
         with self.log.open("a") as log:
             log.write(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n")
 

@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.records import HEADER
 from gapless.traces.sources.rocketmq.store.settings import number_set
-from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, tiered_storage
+from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, TieredStorage, tiered_storage
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 TIERED = STEPS["tiered"]
@@ -54,17 +54,22 @@ class JoinedTiered:
         found = tiered_storage(Path(self.store.path), self.store.settings, notes)
         if found is None:
             return
-        why_not, lost = found.why_not, found.lost
-        if self.store.live or self.store.watched:
-            why_not = "a broker is running on this store; `gapless check` judges it once the broker has stopped"
-        elif self.store.copied:
-            why_not = "its files and their metadata are of different moments"
         for text in notes:
             self.judged.note(text)
-        if why_not:
-            say = self.judged.doubt if lost and not self.store.of_moments and not self.store.watched else self.judged.note
+        if why_not := self._moment() or found.why_not:
+            say = self.judged.doubt if found.lost and not self._moment() else self.judged.note
             say(f"tiered storage is not judged: {why_not}")
             return
+        self._judge(found)
+
+    def _moment(self) -> str:
+        """Why files and metadata of this store need not agree; nothing where they must."""
+        if self.store.live or self.store.watched:
+            return "a broker is running on this store; `gapless check` judges it once the broker has stopped"
+        return "its files and their metadata are of different moments" if self.store.copied else ""
+
+    def _judge(self, found: TieredStorage) -> None:
+        """Every queue of it, and what the metadata leaves out."""
         if found.untold:
             count = len(found.untold)
             self.judged.doubt(
