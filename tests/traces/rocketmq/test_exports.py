@@ -16,12 +16,15 @@ BY_DAY = {  # one of each layout that has events of its own
     "cursors_rocksdb_5.3.3", "ext_killed_5.3.3", "halfdb_first_5.5.0", "index_killed_5.5.0", "tiered_rolled_5.5.0",
     "timer_killed_5.5.0",
 }  # fmt: skip
-SPECS = ("log", "queue", "transaction", "hash_index", "extension", "cursor", "timer", "half_table", "tiered")
+SPECS = ("log", "transaction", "hash_index", "extension", "cursor", "timer", "half_table", "tiered")
 BEGIN = ("open", "restart")  # steps that begin a trace, of which a store's check has many without counting them
 
 
 def counts(report: Report) -> dict[str, int]:
-    """Accepted events by step. The check service's cursors are held against halves in one go, and counted otherwise."""
+    """Accepted events by step.
+
+    Those of queues and of the check service's cursors are counted otherwise where pieces are joined.
+    """
     spec_and_step = {name: name.split(".") for name in report.coverage}
     return {
         name: report.coverage[name]
