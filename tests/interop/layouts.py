@@ -56,8 +56,8 @@ class Layout:
     address: str = "127.0.0.1"
 
 
-TIMED = {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 4096, "timerRollWindowSlot": 30}
-LONG = "L" * 200
+TIMED: Mapping[str, str | int] = {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 4096, "timerRollWindowSlot": 30}
+LONG = "%RETRY%" + "G" * 150  # others may have 127 bytes
 
 LAYOUTS: dict[str, Layout] = {
     # -- those whose recordings lie in tests/recordings/layouts/
@@ -147,7 +147,7 @@ LAYOUTS: dict[str, Layout] = {
         since=(5, 1),
     ),
     "long-topics": Layout(
-        "topics of 200 bytes, in records of the second version", topics={LONG: (2, ""), "orders": (2, "")}, since=(5, 0)
+        "a topic of 157 bytes, in records of the second version", topics={LONG: (2, ""), "orders": (2, "")}, since=(5, 0)
     ),
     "one-version": Layout(
         "short topics where the version of a record is fixed", {"autoMessageVersionOnTopicLen": "false"}, since=(5, 0)

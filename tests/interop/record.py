@@ -98,7 +98,7 @@ class Recording:
 
     def _live(self, settings: dict[str, str | int], number: int, ending: str) -> None:
         store = str((self.home / "store").absolute())
-        given = {name: str(value).replace("STORE", store) for name, value in settings.items()}
+        given: dict[str, str | int] = {name: str(value).replace("STORE", store) for name, value in settings.items()}
         began = time.monotonic()
         with Broker(self.home, self.jars, self.java, free_port(), given) as broker:
             started = time.monotonic() - began

@@ -158,10 +158,15 @@ def _transactions(sender: Sender, count: int) -> None:
 
 def _filtered(sender: Sender, count: int) -> None:
     """A consumer that filters by an expression, so that bitmaps are made from now on."""
-    said = {"clientID": "127.0.0.1@lab", "producerDataSet": [], "heartbeatFingerprint": 0, "withoutSub": False}
-    asked = {"topic": sender.queues[0][0], "subString": "a is null or a = 1", "expressionType": "SQL92"}
+    said: dict[str, Any] = {
+        "clientID": "127.0.0.1@lab",
+        "producerDataSet": [],
+        "heartbeatFingerprint": 0,
+        "withoutSub": False,
+    }
+    asked: dict[str, Any] = {"topic": sender.queues[0][0], "subString": "a is null or a = 1", "expressionType": "SQL92"}
     asked |= {"subVersion": int(time.time() * 1000), "tagsSet": [], "codeSet": [], "classFilterMode": False}
-    group = {"groupName": "CG_sql", "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    group: dict[str, Any] = {"groupName": "CG_sql", "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
     group |= {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False, "subscriptionDataSet": [asked]}
     sender.client.ask(HEARTBEAT, {}, json.dumps(said | {"consumerDataSet": [group]}).encode())
     _plain(sender, count)
