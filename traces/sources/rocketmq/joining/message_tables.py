@@ -31,8 +31,8 @@ def read_table(
         if is_on:
             tell(f"{what}{FOLDER}/CURRENT is not there")
         return None
-    if why := why_unreadable(folder):
-        tell(f"{what}{why.replace('consume queues are', 'that is')}")
+    if why := why_unreadable(folder, "that is"):
+        tell(f"{what}{why}")
         return None
     from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
 

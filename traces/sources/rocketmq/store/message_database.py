@@ -15,5 +15,5 @@ HALVES, KEYS, TIMERS = "trans", "default", "timer"
 def not_judged(store: Path) -> Iterator[str]:
     """Why the database is not judged, where nobody can read it."""
     folder = store / FOLDER
-    if (folder / "CURRENT").is_file() and (why := why_unreadable(folder)):
-        yield f"{FOLDER}/ is not judged: {why.replace('consume queues are', 'halves, timers and the index may be')}"
+    if (folder / "CURRENT").is_file() and (why := why_unreadable(folder, "halves, timers and the index may be")):
+        yield f"{FOLDER}/ is not judged: {why}"
