@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType
-from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -117,11 +117,7 @@ def _kept_in(folder: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-@overload
-def njit(function: Callable[P, R], /) -> Jitted[P, R]: ...
-@overload
-def njit(*, arrays: bool = ..., **how: Any) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
-def njit(function: Callable[P, R] | None = None, /, *, arrays: bool = False, **how: Any) -> Any:
+def njit(function: Callable[..., Any] | None = None, /, *, arrays: bool = False, **how: Any) -> Any:
     """The decorator of what native code calls. `arrays`: it makes arrays · `how`: as numba's own has it."""
     if function is not None:
         return Jitted(function, {"_nrt": arrays, **how})

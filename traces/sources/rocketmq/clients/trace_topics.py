@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -174,7 +175,7 @@ def unpacked(body: bytes, flags: int) -> bytes | None:
     return _unpacked_by_arrow(body, "zstd" if how == ZSTD else "lz4") if how in (LZ4, ZSTD) else None
 
 
-def _unpacked_by_arrow(body: bytes, how: str) -> bytes | None:
+def _unpacked_by_arrow(body: bytes, how: Literal["lz4", "zstd"]) -> bytes | None:
     import pyarrow as pa  # noqa: PLC0415 - it loads slowly, and few clients compress so
 
     try:
