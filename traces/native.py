@@ -132,7 +132,7 @@ class Native(Generic[P, R]):
 
     few: ClassVar[int] = 25_000  # rows, such as records: of a hundred thousand events or so
 
-    def __init__(self, compiled: Jitted[P, R], work: Callable[P, int]) -> None:
+    def __init__(self, compiled: Any, work: Callable[P, int]) -> None:
         self.compiled = compiled
         self._work = work
         self._seen = 0
