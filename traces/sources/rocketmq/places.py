@@ -13,7 +13,16 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
-from gapless.traces.sources.rocketmq import of_cursor, of_extension, of_half_table, of_index, of_tiered, of_timer
+from gapless.traces.sources.rocketmq import (
+    of_compaction,
+    of_cursor,
+    of_dledger_index,
+    of_extension,
+    of_half_table,
+    of_index,
+    of_tiered,
+    of_timer,
+)
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
@@ -121,6 +130,8 @@ def _subject(found: Breach) -> str:
         "cursor": "cursor",
         "half_table": "half",
         "tiered": "the tiered queue",
+        "compaction": "the compacted queue",
+        "dledger_index": "the index of entries",
     }
     return named.get(found.spec) or f"{kinds.get(found.spec, 'queue')} {shown(found.trace)}"
 
@@ -132,6 +143,8 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "half_table": (of_half_table.place, of_half_table.message),
     "timer": (of_timer.place, of_timer.message),
     "tiered": (of_tiered.place, of_tiered.message),
+    "compaction": (of_compaction.place, of_compaction.message),
+    "dledger_index": (of_dledger_index.place, of_dledger_index.message),
 }
 TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is called
 
