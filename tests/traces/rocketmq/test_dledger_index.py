@@ -112,10 +112,9 @@ def test_a_fault_is_found_at_its_place(fault: str, name: str, tmp_path: Path) ->
 
 def test_the_last_unit_may_be_missing_where_the_broker_was_killed(tmp_path: Path) -> None:
     for name, lacking, verdict in ((KILLED, 1, "conforms"), (KILLED, 30, "conforms"), (WHOLE, 1, "departs")):
-        store = (
-            damaged(tmp_path / f"{name}{lacking}", name) if (tmp_path / f"{name}{lacking}").mkdir() is None else None
-        )
-        assert store is not None
+        room = tmp_path / f"{name}{lacking}"
+        room.mkdir()
+        store = damaged(room, name)
         first = LAST[name] + 1 - lacking
         write(store, first * UNIT.size, bytes(lacking * UNIT.size))
         report = check([store.parent])

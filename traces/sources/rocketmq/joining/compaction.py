@@ -116,7 +116,8 @@ class HeldCompaction:
                 f"{self.name} was deleted and made anew: what its compacted topic keeps is of before, and new messages "
                 "are dropped until their numbers are higher (docs/rocketmq.md#compaction-anew); it is judged by itself"
             )
-        if all(self._take(*piece, last=last) for *piece, last in self._files()) and self._holds_position():
+        pieces = (self._take(events, details, last=last) for events, details, last in self._files())
+        if all(pieces) and self._holds_position():
             self._ask_for_others()
 
     @property
