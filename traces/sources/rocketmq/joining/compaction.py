@@ -147,7 +147,7 @@ class HeldCompaction:
             )
         else:
             detail = int(details[bad]) if details is not None else -1
-            self.judged.tell(self.name, self.store.start, departure, str(detail) if detail >= 0 else "")
+            self.trace.tell(self.store.start, departure, str(detail) if detail >= 0 else "")
         return False
 
     # -- what is kept --------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ class HeldCompaction:
             surely = 0 < behind < len(self.numbers) and bool(around[1] - around[0] < A_START_TAKES)
         if surely:
             place, _ = self.own.places(np.array([number], np.int64))
-            self.judged.tell(self.name, int(place[0]), departure)
+            self.trace.tell(int(place[0]), departure)
         else:
             self.judged.doubt(
                 f"message {number:,} of {self.name} is missing among what its compacted topic keeps: legal if {SWITCH} "

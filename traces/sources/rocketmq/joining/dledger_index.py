@@ -54,7 +54,7 @@ class JoinedDledgerIndex:
             events = _behind(waiting, events) if waiting else events
             kept = len(events.action) - (0 if self.store.clean else _wrong_at_the_end(events))
             if refused := trace.take(_part(events, 0, kept)):
-                self.judged.tell(trace.name, self.store.start, refused[1])
+                trace.tell(self.store.start, refused[1])
                 return
             waiting = _part(events, kept, len(events.action)) if kept < len(events.action) else None
         if waiting:

@@ -9,7 +9,7 @@ import numpy as np
 from gapless.spec.catalog import SPECS, State
 from gapless.traces.judging.building import Events, states
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Departure, replay
+from gapless.traces.replay.exact import Departure, Event, replay
 from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 
@@ -39,15 +39,22 @@ class SteppedTrace:
         self.judged.cover(spec.name, dict(zip(spec.actions, replayed.covered.tolist(), strict=True)))
         bad = int(replayed.bad_at[0])
         if self.judged.exported:
-            told = [events.at(n) for n in range(count if bad < 0 else bad + 1)]
-            self.judged.joint(self.judged.end, spec.name, self.name, told)
+            self._export([events.at(n) for n in range(count if bad < 0 else bad)])
         if bad < 0:
             return None
-        outcome = replay(
-            spec.name, self.reached, [events.at(bad)], profile=self.options.profile, ignored=self.options.ignored
-        )
+        event = events.at(bad)
+        outcome = replay(spec.name, self.reached, [event], profile=self.options.profile, ignored=self.options.ignored)
         if outcome.departure:
             return bad, outcome.departure
+        self._export([event])
         self.state = states(spec, 1, **{name: int(getattr(outcome.state, name)) for name in spec.scalars})
-        after = self.take(Events(spec, events.action[bad + 1 :], events.args[:, bad + 1 :]))
+        after = self.take(Events(spec, events.action[bad + 1 :], np.ascontiguousarray(events.args[:, bad + 1 :])))
         return (bad + 1 + after[0], after[1]) if after else None
+
+    def tell(self, position: int, departure: Departure, detail: str = "") -> None:
+        """The event that was refused departs, and is no doubt: only then a trace of the store has it."""
+        self._export([departure.event])
+        self.judged.tell(self.name, position, departure, detail)
+
+    def _export(self, told: list[Event]) -> None:
+        self.judged.joint(self.judged.end, self.spec.name, self.name, told)

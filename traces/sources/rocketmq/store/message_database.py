@@ -23,8 +23,8 @@ def not_judged(store: Path) -> Iterator[str]:
     folder = store / FOLDER
     if not (folder / "CURRENT").is_file():
         return
-    if why := why_unreadable(folder):
-        yield f"{FOLDER}/ is not judged: {why.replace('consume queues are', 'halves, timers and the index may be')}"
+    if why := why_unreadable(folder, "halves, timers and the index may be"):
+        yield f"{FOLDER}/ is not judged: {why}"
         return
     from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
 
