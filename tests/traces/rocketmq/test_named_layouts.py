@@ -6,8 +6,7 @@ from gapless import check
 from tests.support.rocketmq.recordings import recording_as_left
 
 NAMED = {  # records, and words of the note
-    "timerrocks_5.5.0": (278, "wait for their time, in RocksDB (timerRocksDBEnable), are not judged"),
-    "indexdb_lives_5.5.0": (381, "the index of messages by their keys, in RocksDB (indexRocksDBEnable), is not judged"),
+    "poprocks_5.5.0": (373, "kvStore/ is not judged: what pop consumers were handed, in RocksDB"),
 }
 
 

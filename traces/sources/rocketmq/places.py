@@ -20,8 +20,10 @@ from gapless.traces.sources.rocketmq import (
     of_extension,
     of_half_table,
     of_index,
+    of_index_table,
     of_tiered,
     of_timer,
+    of_timer_table,
 )
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
@@ -129,6 +131,8 @@ def _subject(found: Breach) -> str:
         "hash_index": "the hash index",
         "cursor": "cursor",
         "half_table": "half",
+        "index_table": "record",
+        "timer_table": "timer",
         "tiered": "the tiered queue",
         "compaction": "the compacted queue",
         "dledger_index": "the index of entries",
@@ -141,7 +145,9 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "extension": (of_extension.place, of_extension.message),
     "cursor": (of_cursor.place, of_cursor.message),
     "half_table": (of_half_table.place, of_half_table.message),
+    "index_table": (of_index_table.place, of_index_table.message),
     "timer": (of_timer.place, of_timer.message),
+    "timer_table": (of_timer_table.place, of_timer_table.message),
     "tiered": (of_tiered.place, of_tiered.message),
     "compaction": (of_compaction.place, of_compaction.message),
     "dledger_index": (of_dledger_index.place, of_dledger_index.message),

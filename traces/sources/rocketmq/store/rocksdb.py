@@ -15,10 +15,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BufferedWriter
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from rocksdict import AccessType, Options, Rdict, RdictIter, ReadOptions
@@ -160,18 +161,26 @@ def families(
 
     `most`: how many of each are enough.
     """
+    with _tables(folder, linked) as tables:
+        return {name: list(islice(_items(tables[name], b""), most)) for name in wanted if name in tables}
+
+
+def stretches(folder: Path, linked: Path, family: str, count: int = WINDOW) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Keys and values of one column family, so many at once, read as by `pairs`. Raises Unreadable."""
+    with _tables(folder, linked) as tables:
+        if family in tables:
+            yield from _in_stretches(tables[family], count)
+
+
+@contextmanager
+def _tables(folder: Path, linked: Path) -> Iterator[dict[str, Rdict]]:
+    """The column families of a database, read from links in `linked`, which is not there yet. Raises Unreadable."""
     try:
         _link(folder, linked)
         there = Rdict.list_cf(str(linked))
         database = _opened(linked)
         try:
-            return {
-                name: list(
-                    islice(_items(database if name == "default" else database.get_column_family(name), b""), most)
-                )
-                for name in wanted
-                if name in there
-            }
+            yield {name: database if name == "default" else database.get_column_family(name) for name in there}
         finally:
             database.close()
     except OSError as error:
@@ -180,6 +189,20 @@ def families(
         if type(error) is not Exception:
             raise
         raise _unreadable(folder, linked, error, AGAIN) from error
+
+
+def _in_stretches(table: Rdict, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    """All of a table, so much at once. Where the library's own `items` ends early, ours says why."""
+    end = table.iter()
+    end.seek_to_last()
+    last = end.key() if end.valid() else None
+    end.status()
+    items, found = cast("Iterator[tuple[bytes, bytes]]", table.items()), None
+    while some := list(islice(items, count)):
+        found = some[-1][0]
+        yield some
+    if found != last:
+        yield [item for item in _items(table, found or b"") if item[0] != found]
 
 
 def value_now(folder: Path, queue: Queue, number: int) -> bytes:
