@@ -500,7 +500,7 @@ def test_other_topics_and_queues_can_be_asked_for_alone() -> None:
     assert report.coverage["compaction.find_entry"] == len(units(recording(FIRST), "kv2/0"))
 
 
-@pytest.mark.parametrize("seed", by_day(range(40)))
+@pytest.mark.parametrize("seed", by_day(range(40), 1 / 10))
 def test_damage_at_random_is_a_verdict_and_no_traceback(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     store = copy_of(random.choice([FIRST, LIVES, KILLED]), tmp_path)

@@ -16,7 +16,7 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
-from gapless.traces.sources.rocketmq.store.dledger_units import Entries, entries_up_to, index_files, units_of
+from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, entries_up_to, index_files, units_of
 from gapless.traces.sources.rocketmq.store.wanted import wants_dledger_index
 
 INDEX = STEPS["dledger_index"]
@@ -65,7 +65,7 @@ class JoinedDledgerIndex:
                 "or a power loss leaves it; the broker writes them at its next start"
             )
 
-    def _events(self, entries: Entries, units: np.ndarray) -> Events:
+    def _events(self, entries: EntryColumns, units: np.ndarray) -> Events:
         events = Events.room(SPEC, len(entries.number))
         events.action[:] = SPEC.codes["find_unit"]
         for name, values in (

@@ -19,8 +19,8 @@ UNIT = np.dtype([("magic", ">i4"), ("position", ">i8"), ("size", ">i4"), ("numbe
 AT_ONCE = 1 << 16  # entries that are looked at before there is more room
 
 
-class Entries(NamedTuple):
-    """Entries that follow one another, a column for each field of their headers; `position`: where each begins."""
+class EntryColumns(NamedTuple):
+    """EntryColumns that follow one another, a column for each field of their headers; `position`: where each begins."""
 
     position: Ints
     size: Ints
@@ -53,7 +53,7 @@ def load_kernels() -> None:
     _find(nothing, np.zeros(4, np.int64), np.zeros((4, 0), np.int64))
 
 
-def entries_up_to(store: StoreDirectory, end: int) -> Iterator[Entries]:
+def entries_up_to(store: StoreDirectory, end: int) -> Iterator[EntryColumns]:
     """The entries of a DLedger log up to log position `end`, some at once."""
     for file in store.files:
         if not file.wrapped or file.base >= end:
@@ -65,7 +65,7 @@ def entries_up_to(store: StoreDirectory, end: int) -> Iterator[Entries]:
             _find(data, bounds, room)
             at, _, _, count = bounds.tolist()
             if count:
-                yield Entries(*room[:, :count].copy())
+                yield EntryColumns(*room[:, :count].copy())
             if count < AT_ONCE:
                 break
 
