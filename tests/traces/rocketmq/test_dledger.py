@@ -10,7 +10,9 @@ import pytest
 
 from gapless import check
 from gapless.traces.compare import compare
+from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Report
+from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.dledger import dledger_of
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left
 
@@ -213,6 +215,16 @@ def test_a_log_that_was_not_known_to_be_committed_may_be_ahead_of_its_queues(tmp
     assert report.verdict == "conforms"
     assert not report.sources[0].clean
     assert any("has entry 1,000 as the last one, and 990 as committed" in note for note in report.sources[0].notes)
+
+
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_a_dledger_log_without_its_entries_is_told_of_as_what_it_is(tmp_path: Path, *, with_folder: bool) -> None:
+    store = tmp_path / "store"
+    (store / "consumequeue" / "orders" / "0").mkdir(parents=True)
+    (store / "config").mkdir()
+    (store / "dledger-n0" / ("data" if with_folder else "index")).mkdir(parents=True)
+    with pytest.raises(Unreadable, match=r"the DLedger log in dledger-n0/ has no file in dledger-n0/data/"):
+        open_store(store)
 
 
 def test_two_dledger_logs_in_one_store_are_told_apart_by_the_settings(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Protocol
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.sources.rocketmq.store import message_database
 from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues, batch_queues
-from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, has_dledger
+from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, empty_dledger, has_dledger
 from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
@@ -53,6 +53,7 @@ READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else look
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 OTHER_LAYOUTS = {
     "compaction": "compacted topics",
+    "kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)",
     "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
 }
 
@@ -214,13 +215,8 @@ def open_store(
     dledger = dledger_of(path, settings)
     folders = log_folders(path, settings, notes, before_dledger=dledger is not None)
     folders += [dledger.data] if dledger else []
-    if not any(folder.is_dir() for folder in folders) and not (path / "consumequeue").exists():
-        raise NothingThere(f"{path}: no log file in it, and no queue: nothing was ever appended")
     if not any(folder.is_dir() for folder in folders):
-        raise Unreadable(
-            f"{path}: there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog "
-            "says where (--config)"
-        )
+        raise _without_a_log(path)
     files = log_files(folders, settings, notes, {dledger.data: ENTRY_HEADER} if dledger else {})
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
@@ -270,6 +266,21 @@ def open_store(
         notes=tuple(notes),
         moment=moment,
         limit=moment.end if moment else FARTHEST,
+    )
+
+
+def _without_a_log(path: Path) -> Unreadable | NothingThere:
+    """Why nothing can be judged of a store that has no folder with a log."""
+    if empty := empty_dledger(path):
+        return Unreadable(
+            f"{path}: the DLedger log in {empty}/ has no file in {empty}/data/, where its entries lie; copy that "
+            "folder too, or restore it: without it nothing of this store can be judged"
+        )
+    if not (path / "consumequeue").exists():
+        return NothingThere(f"{path}: no log file in it, and no queue: nothing was ever appended")
+    return Unreadable(
+        f"{path}: there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog says "
+        "where (--config)"
     )
 
 

@@ -15,10 +15,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BufferedWriter
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from rocksdict import AccessType, Options, Rdict, RdictIter, ReadOptions
@@ -34,6 +35,8 @@ BESIDE_TOPIC = 4 + 1 + 1 + 4 + 1  # bytes of an entry's key besides its topic an
 CHECKPOINT = "CHECKPOINT_TOPIC"  # no topic: up to where the log has been dispatched
 CHECKPOINT_KEY = len(CHECKPOINT).to_bytes(4, "big") + b"\1" + CHECKPOINT.encode() + b"\1max\1" + bytes(4)
 WINDOW = 1 << 16  # entries that are read at once
+AGAIN = "copy the folder again"
+REMOVE = f"{AGAIN}, or remove it to check without entries"  # what can be done where a database holds queues
 TRIES = 5  # a broker that merges its tables all the time is not waited for
 T = TypeVar("T")
 
@@ -53,13 +56,13 @@ def _tried(folder: Path, room: Path, done: Callable[[Path], T]) -> T:
             _link(folder, linked)
             return done(linked)
         except OSError as error:
-            raise Unreadable(f"{folder}: cannot be copied to {room} ({error.strerror}); TMPDIR says where") from error
+            raise _not_copied(folder, room, error, REMOVE) from error
         except Exception as error:
             if type(error) is not Exception:  # the library has no class of its own for what it cannot read
                 raise
             gone = any(not table.exists() for table in linked.glob("*.sst"))
             if not gone or not left:
-                raise _unreadable(folder, linked, error) from error
+                raise _unreadable(folder, linked, error, REMOVE) from error
         shutil.rmtree(linked)
     raise AssertionError(folder)
 
@@ -132,11 +135,18 @@ class LiveDatabase:
             self.kept.remove()
 
 
-def _unreadable(folder: Path, linked: Path, error: Exception) -> Unreadable:
+def _unreadable(folder: Path, linked: Path, error: Exception, remedy: str) -> Unreadable:
     said = shown(str(error).replace(str(linked), folder.name))
-    return Unreadable(
-        f"{folder}: the database cannot be read ({said}); copy the folder again, or remove it to check without entries"
-    )
+    return Unreadable(f"{folder}: the database cannot be read ({said}); {remedy}")
+
+
+def _not_copied(folder: Path, room: Path, error: OSError, remedy: str) -> Unreadable:
+    """A file of the database cannot be read, or nothing can be written where copies go."""
+    at = error.filename if isinstance(error.filename, str) else ""
+    if at and Path(at).is_relative_to(folder):
+        how = "give read permission, or " if isinstance(error, PermissionError) else ""
+        return Unreadable(f"{at}: cannot be read ({error.strerror}); {how}{remedy}")
+    return Unreadable(f"{folder}: cannot be copied to {room} ({error.strerror}); TMPDIR says where")
 
 
 def pairs(folder: Path, linked: Path) -> list[tuple[bytes, bytes]]:
@@ -151,26 +161,48 @@ def families(
 
     `most`: how many of each are enough.
     """
+    with _tables(folder, linked) as tables:
+        return {name: list(islice(_items(tables[name], b""), most)) for name in wanted if name in tables}
+
+
+def stretches(folder: Path, linked: Path, family: str, count: int = WINDOW) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Keys and values of one column family, so many at once, read as by `pairs`. Raises Unreadable."""
+    with _tables(folder, linked) as tables:
+        if family in tables:
+            yield from _in_stretches(tables[family], count)
+
+
+@contextmanager
+def _tables(folder: Path, linked: Path) -> Iterator[dict[str, Rdict]]:
+    """The column families of a database, read from links in `linked`, which is not there yet. Raises Unreadable."""
     try:
         _link(folder, linked)
         there = Rdict.list_cf(str(linked))
         database = _opened(linked)
         try:
-            return {
-                name: list(
-                    islice(_items(database if name == "default" else database.get_column_family(name), b""), most)
-                )
-                for name in wanted
-                if name in there
-            }
+            yield {name: database if name == "default" else database.get_column_family(name) for name in there}
         finally:
             database.close()
     except OSError as error:
-        raise Unreadable(f"{folder}: cannot be copied to {linked} ({error.strerror}); TMPDIR says where") from error
+        raise _not_copied(folder, linked, error, AGAIN) from error
     except Exception as error:
         if type(error) is not Exception:
             raise
-        raise _unreadable(folder, linked, error) from error
+        raise _unreadable(folder, linked, error, AGAIN) from error
+
+
+def _in_stretches(table: Rdict, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    """All of a table, so much at once. Where the library's own `items` ends early, ours says why."""
+    end = table.iter()
+    end.seek_to_last()
+    last = end.key() if end.valid() else None
+    end.status()
+    items, found = cast("Iterator[tuple[bytes, bytes]]", table.items()), None
+    while some := list(islice(items, count)):
+        found = some[-1][0]
+        yield some
+    if found != last:
+        yield [item for item in _items(table, found or b"") if item[0] != found]
 
 
 def value_now(folder: Path, queue: Queue, number: int) -> bytes:
@@ -190,7 +222,7 @@ def _link(folder: Path, linked: Path) -> None:
     (linked / "CURRENT").write_bytes(current)
     manifest = current.decode(errors="replace").strip()
     if "/" in manifest or not (folder / manifest).is_file():
-        raise Unreadable(f"{folder}/CURRENT: names {shown(manifest)!r}, which is not there; copy the folder again")
+        raise Unreadable(f"{folder}/CURRENT: names {shown(manifest)!r}, which is not there; {AGAIN}")
     shutil.copyfile(folder / manifest, linked / manifest)
     for path in folder.iterdir():
         if path.suffix == ".log":
@@ -271,7 +303,7 @@ class _Reading:
             if len(value) != VALUE:
                 raise Unreadable(
                     f"{self.folder}: entry {number + at} of {_shown(prefix)} has {len(value)} bytes, expected {VALUE}; "
-                    "copy the folder again, or remove it to check without entries"
+                    f"{REMOVE}"
                 )
         return np.frombuffer(data, np.uint8).reshape(-1, VALUE)[:, :ENTRY].tobytes()
 
