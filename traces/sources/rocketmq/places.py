@@ -355,7 +355,7 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
         return _what_lies_in_a_queue(judged, found)
     if found.spec == "transaction":
         return _differences(judged.store, found)
-    if found.spec == "op_batch" and found.detail:
+    if (found.spec == "op_batch" or found.action == "checkpoint") and found.detail:
         return [found.detail]
     if found.spec == "tiered":
         return of_tiered.what_is_lost(found)
