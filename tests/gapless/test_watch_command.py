@@ -46,13 +46,13 @@ def test_what_nobody_can_mean_is_refused(tmp_path: Path) -> None:
         refused = gapless("watch", tmp_path, "--once", *given)
         assert (refused.exit_code, says in refused.stderr) == (2, True)
     (tmp_path / "file").write_text("x")
-    for given, says in (
+    for paths, says in (
         ([tmp_path / "file"], "expected a store directory, or where one will be"),
         ([tmp_path, "--metrics", "a..b:9464"], "it is no name of a host"),
         ([tmp_path, "--report", tmp_path / "file/report"], "no folder can be made there"),
         ([tmp_path, "--state", tmp_path / "file/state"], "no folder can be made there"),
     ):
-        refused = gapless("watch", "--once", *given)
+        refused = gapless("watch", "--once", *paths)
         assert (refused.exit_code, says in refused.stderr) == (2, True)
     with socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -34,7 +34,8 @@ from tests.interop.remoting import Client, Refused
 from tests.interop.traffic import KINDS, Sender, consume
 
 READY_WITHIN = 60  # seconds: a group of one elects itself, and a start after a kill goes over the log again
-OF_A_PROCESS = ("lock", "logs")  # what a broker needs while it runs, and no recording has
+OF_A_PROCESS = "lock"  # a file that a broker needs while it runs, and no recording has
+OF_THIS_MACHINE = ("storePathRootDir", "listenPort")  # settings
 
 
 def main() -> int:
@@ -164,14 +165,13 @@ class Recording:
         kept = [
             f"{name}={value.replace(store + '/', '')}\n"
             for name, value in pairs
-            if name not in ("storePathRootDir", "listenPort") and value != f"{store}/commitlog"
+            if name not in OF_THIS_MACHINE and (name, value) != ("storePathCommitLog", f"{store}/commitlog")
         ]
         (self.home / "broker.conf").write_text("".join(kept))
         for there in self.home.iterdir():
             if there.name not in ("store", "broker.conf", "client.ndjson"):
                 shutil.rmtree(there) if there.is_dir() else there.unlink()
-        for name in OF_A_PROCESS:
-            shutil.rmtree(self.home / "store" / name, ignore_errors=True)
+        (self.home / "store" / OF_A_PROCESS).unlink(missing_ok=True)
         manifest = {"rocketmq": self.version, "layout": self.layout.says, "lives": self.lives}
         (self.home / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
 

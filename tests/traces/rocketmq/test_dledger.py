@@ -10,7 +10,9 @@ import pytest
 
 from gapless import check
 from gapless.traces.compare import compare
+from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Report
+from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.dledger import dledger_of
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left
 

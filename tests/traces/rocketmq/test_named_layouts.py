@@ -7,6 +7,7 @@ from tests.support.rocketmq.recordings import recording_as_left
 
 NAMED = {  # records, and words of the note
     "compacted_5.5.0": (537, "compaction/ is not judged: compacted topics"),
+    "poprocks_5.5.0": (373, "kvStore/ is not judged: what pop consumers were handed, in RocksDB"),
 }
 
 

@@ -29,6 +29,8 @@ from gapless.traces.watch import StoreWatch, WatchStatus
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import COUNTS, recording
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record
 from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
 
 POINTS = "queue/entry-points-at-its-message"
@@ -260,6 +262,28 @@ def test_a_topic_that_is_deleted_and_made_anew_and_counts_on_accuses_nobody(seen
     assert report.violations == whole.violations == []
     assert (report.verdict, report.sources[0].reasons) == (whole.verdict, whole.sources[0].reasons)
     assert watched.status.position == played.written
+
+
+def test_a_queue_made_anew_is_judged_from_where_its_log_begins_by_then(tmp_path: Path) -> None:
+    """What it began with, in a life before, has expired."""
+    builder, clock, heard, store = StoreBuilder(log_file_size=2048), Clock(), Heard(), tmp_path / "store"
+    watched = watch(store, heard, clock)
+    for step in range(3):
+        if step == 1:
+            builder.delete_topic("orders")
+        builder.expired = step
+        for _ in range(40):
+            builder.append(Record("orders", body=b"again"))
+        written = builder.write(tmp_path / str(step))
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(written, store)
+        clock.now += 20
+        until_idle(watched)
+    report = watched.end()
+    assert (report.verdict, report.sources[0].reasons) == ("conforms", [])
+    assert checked(store).verdict == "conforms"
+    assert watched.status.records == 120
+    assert not heard.found
 
 
 def test_an_entry_that_is_blanked_is_told(tmp_path: Path) -> None:

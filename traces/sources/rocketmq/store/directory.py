@@ -53,6 +53,7 @@ READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else look
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 OTHER_LAYOUTS = {
     "compaction": "compacted topics",
+    "kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)",
     "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
 }
 

@@ -29,7 +29,7 @@ def forget_deleted(
                 continue
             last = pieces.beside[at, 0].item() if run.indexed == number else None
             if is_cleared(store, subject, run.indexed - 1, last):
-                run.first = run.indexed = run.end = run.opened = number
+                run.first = run.indexed = run.end = number
                 run.blank, run.pending = 0, None
                 yield subject
 
