@@ -176,6 +176,7 @@ class EventFile:
         recorded = Recorded(self.name, self.path.stat().st_size, records, self.path.name, place, own)
         parts = Teller(recorded, self.options, self.options.trace).parts(self._tallies(), interrupted=interrupted)
         parts.profile = self.profile
+        parts.reasons += self.origin.undecided.splitlines()
         parts.notes += self._notes()
         parts.listed = sum(judged.listed for judged in (*self.judged.values(), *self.joined))
         return parts

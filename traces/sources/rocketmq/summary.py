@@ -160,7 +160,10 @@ def _absent(judged: JudgedStore, options: Options) -> str:
         return f"no message of topic {options.topic} in the log"
     if (one := wanted_transaction(options)) is not None:
         return "" if judged.transactions.numbers.get("transactions") else f"no transaction {one} in the log"
-    beside = judged.covered.get("timer.open") or judged.covered.get("half_table.find_row")
+    beside = any(
+        judged.covered.get(one)
+        for one in ("timer.open", "half_table.find_row", "index_table.store", "timer_table.wait")
+    )
     beside = beside or any(found.trace == options.trace for found in judged.breaches)
     if options.trace in (None, COMMIT_LOG) or judged.queues or beside or _is_of_index(judged, options):
         return ""

@@ -85,6 +85,9 @@ class JudgedCursors:
         initial = SPECS["cursor"].initial
         outcome = replay("cursor", initial, events, profile=self.options.profile, ignored=self.options.ignored)
         self.judged.cover("cursor", outcome.covered)
+        accuses = not cursor.group and self._is_master and self.store.clean
+        if outcome.departure is None or accuses:
+            self.judged.joint(self.judged.end, "cursor", cursor.name, events)
         if outcome.departure is None:
             return
         detail = f"{cursor.file}+{cursor.at}"
@@ -95,7 +98,7 @@ class JudgedCursors:
             )
         elif cursor.group:
             self.judged.cursor_hazards.append(Breach(cursor.name, run.last, outcome.departure, detail))
-        elif self.store.clean:
+        elif accuses:
             self.judged.tell(cursor.name, run.last, outcome.departure, detail)
         else:
             self.judged.doubt(

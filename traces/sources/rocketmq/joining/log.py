@@ -22,11 +22,13 @@ from gapless.traces.sources.rocketmq.joining.extensions import Extensions
 from gapless.traces.sources.rocketmq.joining.group_cursors import JudgedCursors
 from gapless.traces.sources.rocketmq.joining.half_table import JoinedHalfTable
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndex
+from gapless.traces.sources.rocketmq.joining.index_table import JoinedIndexTable
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.joining.tiered import JoinedTiered
+from gapless.traces.sources.rocketmq.joining.timer_table import JoinedTimerTable
 from gapless.traces.sources.rocketmq.joining.timers import JoinedTimers
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
@@ -211,6 +213,8 @@ class StoreJudge:
             JudgedCursors(judged, self.options).finish()
             JoinedTimers(judged, self.options).hold()
             JoinedHalfTable(judged, self.options).hold()
+            JoinedIndexTable(judged, self.options).hold()
+            JoinedTimerTable(judged, self.options).hold()
         JoinedTiered(judged, self.options).hold()
         return judged
 

@@ -28,12 +28,14 @@ from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.records import HEADER
-from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, tiered_storage
+from gapless.traces.sources.rocketmq.store.settings import number_set
+from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, TieredStorage, tiered_storage
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 TIERED = STEPS["tiered"]
 SPEC = SPECS["tiered"]
 AT_ONCE = 1 << 14  # entries that are followed at once
+RESERVED, RESERVED_HOURS = "tieredStoreFileReservedTime", 72  # a setting, and what it is where nobody says
 BORN, STORED = slice(40, 48), slice(56, 64)  # of a record: when it was sent, and stored, if its sender has IPv4
 Truths = npt.NDArray[np.bool_]
 
@@ -52,16 +54,28 @@ class JoinedTiered:
         found = tiered_storage(Path(self.store.path), self.store.settings, notes)
         if found is None:
             return
-        why_not = found.why_not
-        if self.store.live or self.store.watched:
-            why_not = "a broker is running on this store; `gapless check` judges it once the broker has stopped"
-        elif self.store.copied:
-            why_not = "its files and their metadata are of different moments"
-        if why_not:
-            self.judged.note(f"tiered storage is not judged: {why_not}")
-            return
         for text in notes:
             self.judged.note(text)
+        if why_not := self._moment() or found.why_not:
+            say = self.judged.doubt if found.lost and not self._moment() else self.judged.note
+            say(f"tiered storage is not judged: {why_not}")
+            return
+        self._judge(found)
+
+    def _moment(self) -> str:
+        """Why files and metadata of this store need not agree; nothing where they must."""
+        if self.store.live or self.store.watched:
+            return "a broker is running on this store; `gapless check` judges it once the broker has stopped"
+        return "its files and their metadata are of different moments" if self.store.copied else ""
+
+    def _judge(self, found: TieredStorage) -> None:
+        """Every queue of it, and what the metadata leaves out."""
+        if found.untold:
+            count = len(found.untold)
+            self.judged.doubt(
+                f"tiered storage holds {count:,} file{'s' * (count > 1)} that its metadata does not tell of, the first "
+                f"{found.untold[0]}: the metadata is incomplete, and consumers receive nothing of what lies there"
+            )
         if found.has_index:
             self.judged.note("the index of tiered storage is not judged")
         followed = compared = queues = 0
@@ -99,7 +113,8 @@ class HeldQueue:
     def _without_expired(self, files: tuple[TieredFile, ...]) -> tuple[TieredFile, ...]:
         """The files but for the oldest that are gone, where a broker may have been killed while it deleted them.
 
-        The file goes before its metadata; and a start makes the file anew, without a byte.
+        They go one by one, each before its metadata does; and a start makes the file anew, without a byte. So a broker
+        that is killed leaves one such file, whose messages have all expired: more are no trace of that.
         """
         gone = 0
         while gone < len(files) and (
@@ -107,16 +122,31 @@ class HeldQueue:
             or (files[gone].length == 0 < files[gone].told and not self.store.first_life)
         ):
             gone += 1
-        if gone and gone == len(files):
+        if not gone:
+            return files
+        where = f"{self.name} in tiered storage"
+        if gone == len(files):
             self.judged.doubt(
-                f"{self.name} in tiered storage: not one of its files holds what its metadata says is committed: they "
-                "expired all together, or are lost"
+                f"{where}: not one of its files holds what its metadata says is committed: they expired all together, "
+                "or are lost"
             )
-        elif gone:
-            self.judged.note(
-                f"{self.name} in tiered storage: {gone:,} of its oldest files hold nothing, and count as expired"
+        elif gone > 1 or not self._is_due(files[0]):
+            what = f"{gone:,} of its oldest files hold" if gone > 1 else f"its oldest file, {files[0].name}, holds"
+            why = (
+                "a broker deletes them one by one, each with its metadata"
+                if gone > 1
+                else "no record of the log is so young that its messages would have expired"
             )
+            self.judged.doubt(f"{where}: {what} nothing, and {why}: their messages are lost, or the power was")
+        else:
+            self.judged.note(f"{where}: its oldest file, {files[0].name}, holds nothing, and counts as expired")
         return files[gone:]
+
+    def _is_due(self, file: TieredFile) -> bool:
+        """Whether a file's messages were old enough to be deleted when the log was last known to be written."""
+        kept = (number_set(self.store.settings, RESERVED) or RESERVED_HOURS) * 3_600_000
+        known = self.store.checkpoint
+        return known is not None and file.youngest < known.log - kept
 
     def hold(self) -> None:
         """Judge the queue up to the first step that departs."""

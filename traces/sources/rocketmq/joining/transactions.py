@@ -281,6 +281,7 @@ class JoinedTransactions:
                 continue
             if names_a_delayed_half(self.judged.store, outcome.departure):
                 self.delayed += 1
+                self.judged.unjudged.update(rows[PLACE, rows[KIND] != MARK].tolist())
                 add_counts(self.totals.outcomes, {"departing": -1, UNDECIDED: 1})
                 self._list(rows, None, outcome)
                 continue

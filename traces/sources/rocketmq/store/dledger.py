@@ -38,8 +38,14 @@ class Dledger:
 
 
 def has_dledger(store: Path) -> bool:
-    """Whether a DLedger log lies in a store."""
-    return bool(_folders(store))
+    """Whether a DLedger log lies in a store, or the folders of one that has no file."""
+    return bool(_folders(store) or empty_dledger(store))
+
+
+def empty_dledger(store: Path) -> str:
+    """The name of the folder of a DLedger log whose `data/` has no file with a byte; nothing where there is none."""
+    there = [folder for folder in sorted(store.glob("dledger-*")) if folder.is_dir()]
+    return there[0].name if there and not _folders(store) else ""
 
 
 def dledger_of(store: Path, settings: Mapping[str, str]) -> Dledger | None:

@@ -173,6 +173,9 @@ def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, int
     deleted since has none.
     """
     subject = topic, queue
+    if store.reader is not None:
+        store.reader.read(subject, number, into)
+        return
     files = store.queues.get(subject, ())
     if number < 0 or not files or (subject in store.batched and store.moment):
         return

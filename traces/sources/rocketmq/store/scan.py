@@ -161,7 +161,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
     following, last, newest = filled[2], filled[3], filled[4]
     why, size = STOPPED, np.int64(0)
     while at < view.stop:
-        why, size, v2, known, fits = _claim(b, base, limit, have, wrapped, forced, at)
+        why, size, v2, known, fits = claim(b, base, limit, have, wrapped, forced, at)
         if why != TAKEN:
             break
         p = at + wrapped
@@ -213,7 +213,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
 
 
 @njit(inline="always")
-def _claim(
+def claim(
     b: Bytes, base: int, limit: int, have: int, wrapped: int, forced: Forced, at: int
 ) -> tuple[int, int, bool, bool, bool]:  # fmt: skip
     """What the header at `at` claims: TAKEN for a record, its size, V2, a magic number that is known, parts that fit.
