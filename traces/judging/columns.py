@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import uint64
 
 from gapless.spec.catalog import Spec
 from gapless.traces.events.coded import Coded, Names, named
 from gapless.traces.events.event import OUTCOMES, ROWS, seen, sorted_text
 from gapless.traces.events.schema import OURS, EventSchema
-from gapless.traces.native import native
+from gapless.traces.judging.tallies import First
+from gapless.traces.native import native, uint64
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.possible_states import Taken
 
@@ -30,14 +30,6 @@ Hashes = npt.NDArray[np.uint64]
 AT_ONCE = 1 << 16  # events of one trace that become objects at once
 FEW = 64  # events of a trace that is short
 NARROW = (np.int8, np.int16, np.int32, np.int64)
-
-
-class First(NamedTuple):
-    """Where something was seen first."""
-
-    row: int
-    position: int
-    trace: str
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from gapless.spec.catalog import END
 from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, slices
-from gapless.traces.judging.columns import First, Traces
+from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained, stateless
-from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
+from gapless.traces.judging.tallies import TRACES, Cluster, First, Suspect, Tally, added
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import call
 from gapless.traces.replay.kernels import Ints, kernel

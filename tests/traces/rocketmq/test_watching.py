@@ -241,20 +241,21 @@ def test_a_queue_whose_topic_is_deleted_holds_nobody_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seen", [0, 1])
 def test_a_topic_that_is_deleted_and_made_anew_and_counts_on_accuses_nobody(seen: int, tmp_path: Path) -> None:
-    """Its queues' files begin with slots that are no entries, up to the first number that is given out anew."""
+    """Its queues' files begin with slots that are no entries, up to behind what was in the log by then."""
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)
     begun = {name: at for _position, name, at, _entry in reversed(played.entries[played.indexed :])}
     shutil.rmtree(tmp_path / "store/consumequeue/orders")
-    for name in [name for name in begun if name.startswith("consumequeue/orders/")]:
-        for number in range(begun[name] // 20):
-            played.entry(name, number, SLOT.pack(0, BLANK_SLOT, 0))
+    blanks = {name: range(at // 20 + 1) for name, at in begun.items() if name.startswith("consumequeue/orders/")}
     for share in (3000, 4000, len(played.records()) - 1):
         if seen:
             clock.now += 1
             until_idle(watched)
         played.append(played.records()[share])
         played.dispatch(played.written)
+        for name, numbers in blanks.items():
+            for number in numbers:
+                played.entry(name, number, SLOT.pack(0, BLANK_SLOT, 0))
         clock.now += 1
         until_idle(watched)
     report, whole = watched.end(), checked(tmp_path / "store")
@@ -272,7 +273,7 @@ def test_a_queue_made_anew_is_judged_from_where_its_log_begins_by_then(tmp_path:
         if step == 1:
             builder.delete_topic("orders")
         builder.expired = step
-        for _ in range(40):
+        for _ in range(50):
             builder.append(Record("orders", body=b"again"))
         written = builder.write(tmp_path / str(step))
         shutil.rmtree(store, ignore_errors=True)
@@ -282,7 +283,7 @@ def test_a_queue_made_anew_is_judged_from_where_its_log_begins_by_then(tmp_path:
     report = watched.end()
     assert (report.verdict, report.sources[0].reasons) == ("conforms", [])
     assert checked(store).verdict == "conforms"
-    assert watched.status.records == 120
+    assert watched.status.records == 150
     assert not heard.found
 
 

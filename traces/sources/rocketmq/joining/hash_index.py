@@ -25,7 +25,7 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named, replay
 from gapless.traces.replay.kernels import Cells, Kernel, kernel
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore, Later
+from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore, Later
 from gapless.traces.sources.rocketmq.segments.index_keys import FIRST, KEYS, LAST, RECORDS, Indexed
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
@@ -83,10 +83,15 @@ class HashIndex:
         """One file."""
         lost = odd[0][odd[1] & OWNED == 0]
         tail = file.items - len(lost)
-        if len(lost) and not self.store.first_life and lost[0] == tail:
+        at_the_tail = len(lost) > 0 and lost[0] == tail
+        if at_the_tail and self.store.copied and self._point_beyond(file, tail):
+            self.judged.note(f"the last {len(lost):,} items of {file.name} were copied after the log")
+            odd = odd[:, odd[0] < tail]
+        elif at_the_tail and not self.store.first_life:
             self.judged.doubt(
                 f"the last {len(lost):,} items of {file.name} point at no record that has their key: legal after a "
-                "power loss, for the log was cut off where they point; damage otherwise"
+                "power loss, for the log was cut off where they point, and in a copy of a running broker "
+                f"({SAY_SO}); damage otherwise"
             )
             odd = odd[:, odd[0] < tail]
         departure, accepted, heads = self._replayed(file, odd)
@@ -96,13 +101,21 @@ class HashIndex:
             self.judged.later.append(Later("hash_index", file.name, partial(self._told_of, file, odd, heads, count)))
         if departure is None:
             return
+        if doubted and self.store.copied and departure.event[0] in ("find_slot", "find_header"):
+            self.judged.note(f"{file.name} was copied while the broker wrote it ({departure.because}: not so)")
+            return
         if doubted:
             self.judged.doubt(
-                f"{file.name} is not whole ({departure.because}: not so): legal after a power loss, and the broker "
-                "deletes the file at its next start; damage otherwise"
+                f"{file.name} is not whole ({departure.because}: not so): legal after a power loss, for the broker "
+                f"deletes the file at its next start, and in a copy of a running broker ({SAY_SO}); damage otherwise"
             )
             return
         self.judged.find(file.name, max(int(departure.state.last), self.store.start), departure)
+
+    def _point_beyond(self, file: IndexFile, tail: int) -> bool:
+        """Whether all items from one on point beyond the log's end."""
+        positions = file.read(tail, file.items)["position"].astype(np.int64)
+        return bool((positions >= self.judged.end).all())
 
     def _is_deleted_next(self, file: IndexFile) -> bool:
         """Whether the broker's next start deletes the file, for it stopped in the middle of it."""
