@@ -16,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from gapless.spec.catalog import SPECS, rule
+from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS
 from gapless.traces.judging.pictures import Axis, lived, swimlane_of
 from gapless.traces.options import Options
@@ -24,9 +24,10 @@ from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, 
 from gapless.traces.report.values import Picture
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.undecided import (
+    UNASKED,
     UNDECIDED,
+    DelayedHalves,
     may_lie_beyond,
-    names_a_delayed_half,
     tell_undecided,
 )
 from gapless.traces.sources.rocketmq.segments import splits
@@ -72,7 +73,6 @@ CHUNK = 1 << 20  # remembered halves that are looked through at once
 LINES = 200  # of a transaction's life that are told
 
 CURSOR = STEPS["checkpoint"]
-UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
 ECHOES = ("transaction", "checkpoint", "op_batch")  # specs that damage of the log makes depart
 
 
@@ -267,7 +267,7 @@ class JoinedTransactions:
 
     def _tell(self) -> None:
         """Exact replay of every transaction that a kernel refused."""
-        unsure = Counter[str]()
+        unsure, delayed = Counter[str](), DelayedHalves(self.judged.store, self.terms.client)
         for rows in sorted(self.refused, key=lambda rows: int(rows[PLACE, 0])):
             events, positions = lineages(rows, self.terms).events(0, self.terms)
             outcome = self._replay("transaction", events)
@@ -282,7 +282,7 @@ class JoinedTransactions:
                     add_counts(self.totals.outcomes, {"departing": -1, OUTCOMES[outcome.state.phase]: 1})
                     self._list(rows, None, unheard)
                 continue
-            if names_a_delayed_half(self.judged.store, outcome.departure):
+            if delayed.concern(outcome.departure):
                 self.delayed += 1
                 self.judged.unjudged.update(rows[PLACE, rows[KIND] != MARK].tolist())
                 add_counts(self.totals.outcomes, {"departing": -1, UNDECIDED: 1})

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 
 from gapless.spec.catalog import rule
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.wording import plural
+from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_POSITION, CLIENT_WHAT, ROLL_BACK
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import record_at
+from gapless.traces.sources.rocketmq.store.lookup import distinct
 from gapless.traces.sources.rocketmq.store.names import DELAYING, HALF_TOPICS, REAL_TOPIC
 
 UNDECIDED = "not judged"  # what became of such a transaction, where its half went elsewhere
 NAMES_NO_HALF = rule("transaction/final-names-a-version-of-its-half").id
+UNASKED = rule("transaction/producer-asked-to-roll-it-back").id
 
 
 def may_lie_beyond(judged: JudgedStore, event: Event) -> bool:
@@ -23,16 +28,38 @@ def may_lie_beyond(judged: JudgedStore, event: Event) -> bool:
     return event[0] == "acknowledge" or (event[0] == "ask_back" and named("transaction", event)["half"] >= judged.end)
 
 
-def names_a_delayed_half(store: StoreDirectory, departure: Departure) -> bool:
-    """Whether a final names a half that waits where delayed messages do: its client asked for a delay.
+class DelayedHalves:
+    """Halves that wait where delayed messages do: their clients asked for a delay.
 
-    The broker diverts it, and puts it among the halves later, at another place and by another number. What becomes of
-    such a transaction nobody promises. Source: docs/rocketmq-transactions.md#delayed-half, #n26.
+    The broker diverts such a half, and puts it among the halves later, at another place and by another number. A final
+    names it where it waits, and an op by its number there, which some other half may have. What becomes of its
+    transaction, and of that other one, nobody promises. `client`: what was asked, as in `Terms`.
+    Source: docs/rocketmq-transactions.md#delayed-half, #n26.
     """
-    if departure.rule != NAMES_NO_HALF:
-        return False
-    record = record_at(store, named("transaction", departure.event)["half"])
-    return record is not None and record.topic in DELAYING and record.properties.get(REAL_TOPIC) in HALF_TOPICS
+
+    def __init__(self, store: StoreDirectory, client: Ints) -> None:
+        self.store = store
+        self.client = client
+
+    def concern(self, departure: Departure) -> bool:
+        """Whether what departs may come of one of them."""
+        step = named("transaction", departure.event)
+        if departure.rule == NAMES_NO_HALF:
+            return self._number(step["half"]) is not None
+        return departure.rule == UNASKED and step["number"] in self._numbers  # it is inferred from an op alone
+
+    @cached_property
+    def _numbers(self) -> set[int | None]:
+        """Those by which ops name the ones that somebody decided about."""
+        asked = self.client[CLIENT_POSITION, self.client[CLIENT_WHAT] <= ROLL_BACK]
+        return {self._number(position) for position in distinct(asked).tolist()}
+
+    def _number(self, position: int) -> int | None:
+        """The number of the one at `position`, where it waits; None where none is."""
+        record = record_at(self.store, position)
+        if record is None or record.topic not in DELAYING or record.properties.get(REAL_TOPIC) not in HALF_TOPICS:
+            return None
+        return record.number
 
 
 def tell_undecided(judged: JudgedStore, unsure: Counter[str], delayed: int) -> None:
@@ -43,8 +70,12 @@ def tell_undecided(judged: JudgedStore, unsure: Counter[str], delayed: int) -> N
         what = plural(told, "back-check names a half", "back-checks name halves")
         judged.lost_or_later(f"{what} beyond the log's end at {judged.end:,}")
     if delayed:
-        what = plural(delayed, "transaction whose half was", "transactions whose halves were")
+        what = plural(
+            delayed,
+            "transaction with a half, or with the number of one,",
+            "transactions with halves, or with numbers of such,",
+        )
         judged.doubt(
-            f"{what} sent with a delay cannot be judged: the broker kept what it was to decide among delayed messages, "
-            "where no promise holds (docs/rocketmq-transactions.md#delayed-half)"
+            f"{what}, or of the number of one, sent with a delay cannot be judged: the broker kept what it was to "
+            "decide among delayed messages, where no promise holds (docs/rocketmq-transactions.md#delayed-half)"
         )
