@@ -77,7 +77,7 @@ class NotInTheLanguage(Exception):  # noqa: N818 - its message says all.
     """A text says what this language does not know."""
 
 
-class _Function:
+class _LoopFunction:
     """One function as LLVM has it."""
 
     def __init__(self, node: ast.FunctionDef, known: dict[str, int], constants: dict[str, int]) -> None:
@@ -348,7 +348,7 @@ def translated(source: str) -> str:
         for node in body
         if isinstance(node, ast.Assign)
     }
-    return HEAD + "".join(_Function(node, known, constants).text() for node in functions)
+    return HEAD + "".join(_LoopFunction(node, known, constants).text() for node in functions)
 
 
 def _signed(number: int) -> str:

@@ -24,7 +24,7 @@ from gapless.properties.exploration.bounds import Bound
 from gapless.properties.exploration.graph import Call, StateGraph
 from gapless.properties.exploration.machine_code import NotInTheLanguage
 from gapless.properties.exploration.native_source import SearchWriter, packed
-from gapless.properties.exploration.native_tables import Ints, Kept, Steps, Tables, handed
+from gapless.properties.exploration.native_tables import Ints, SearchCache, Steps, Tables, handed
 from gapless.properties.exploration.packing import Field, Packing
 from gapless.spec.catalog import END, Spec, State
 from gapless.spec.language import Map, Refused
@@ -86,7 +86,7 @@ class NativeSearch:
             raise CannotBeCompiled(f"{type(error).__name__}: {error}") from error
         self.reasons, self.kinds = tuple(writer.reasons), tuple(writer.kinds)
         self._spoken_of = writer.spoken_of
-        self._kept = Kept(spec.name, self._text)
+        self._kept = SearchCache(spec.name, self._text)
         if any(not -LIMIT < value < LIMIT for every in asked.calls.values() for args in every for value in args):
             raise CannotBeCompiled("a number leaves 64 bits")
 

@@ -60,7 +60,7 @@ FEW_KEYS = 2  # that a step puts something at, up to which invariants are asked 
 EXPLAINED = 4_000  # ways through a step with properties behind them up to which what follows is looked for
 
 
-class Packed(Window):
+class PackedMap(Window):
     """A Map of a packed state, `row`, or of what a step makes of it, `new`."""
 
     def __init__(self, column: int, field: str, default: int, *, words: str = "row", **effects: Any) -> None:
@@ -74,7 +74,7 @@ class Packed(Window):
 
     def like(self, *, empty: bool, effects: Any) -> Window:
         """The same Map with other effects."""
-        return Packed(self.column, self.field, self.default, words=self.words, empty=empty, effects=effects)
+        return PackedMap(self.column, self.field, self.default, words=self.words, empty=empty, effects=effects)
 
     def counted(self, word: str) -> Code:
         """The `most` that it holds, or how many keys are `held`."""
@@ -146,7 +146,7 @@ class SearchWriter(Writer):
         self.alone, self.pairs, self.within, self.runs = alone, pairs, within, runs
         self.quantifiers: Any = Quantifiers()
         for column, name in enumerate(spec.maps):
-            object.__setattr__(self.state, name, Packed(column, name, int(getattr(spec.initial, name).default)))
+            object.__setattr__(self.state, name, PackedMap(column, name, int(getattr(spec.initial, name).default)))
         for n, name in enumerate(spec.scalars):
             self.places[f"s_{name}"] = f"(((row[F{n}_WORD] >> F{n}_SHIFT) & F{n}_MASK) + F{n}_LEAST)"
         self.places |= {f"a_{name}": f"args[{row} * CALLS + e]" for row, name in enumerate(spec.arguments)}
@@ -268,7 +268,7 @@ class SearchWriter(Writer):
         after: dict[str, Any] = {name: getattr(made, name) for name in spec.scalars}
         for column, name in enumerate(spec.maps):
             now, then = getattr(self.state, name), getattr(made, name)
-            after[name] = now if then is now else Packed(column, name, now.default, words="new")
+            after[name] = now if then is now else PackedMap(column, name, now.default, words="new")
         state = type(spec.initial)(**after)
         bodies: dict[tuple[str, ...], tuple[str, Sequence[Any]]] = {}
         token = reader.set(self.quantifiers)

@@ -47,7 +47,7 @@ class Tables:
         room = max(room, FIRST)
         return cls(
             states=_zeros(room, packing.words, np.uint64),
-            slots=_zeros(_power(3 * room), packing.slot, np.uint64),
+            slots=_zeros(_power(2 * room), packing.slot, np.uint64),
             met_source=np.full(room, -1, np.int32),
             met_call=np.full(room, -1, np.int32),
             beyond=np.zeros(room, np.bool_),
@@ -106,7 +106,7 @@ def _power(least: int) -> int:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SearchCache:
     """What is kept on disk of a search: by its text, how its states were packed; and machine code, for each packing."""
 
     name: str

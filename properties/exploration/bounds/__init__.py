@@ -92,7 +92,7 @@ def has_wide(spec: Spec) -> bool:
 
 # -- words for bounds ----------------------------------------------------------------------------------------------
 #
-# A bound is read two ways: called, and compiled for the native search. A Map is a `Packed` window then.
+# A bound is read two ways: called, and compiled for the native search. A Map is a `PackedMap` then.
 
 
 def one_wrong(*flags: int) -> bool:
@@ -111,7 +111,7 @@ def most(counts: Map[Any, int]) -> int:
     """The greatest value that was put into a map; its default where none was."""
     some: Any = counts
     if isinstance(some, Window):
-        return some.counted("most")  # type: ignore[attr-defined]
+        return some.counted("most")  # type: ignore[attr-defined,no-any-return]
     return max(counts.entries.values(), default=counts.default)
 
 
