@@ -10,6 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from gapless.traces.problems import shown
+
 if TYPE_CHECKING:
     from gapless.traces.watch import WatchStatus
 
@@ -18,7 +20,7 @@ class WatchMetrics(Collector):
     """One store's."""
 
     def __init__(self, status: WatchStatus, store: str) -> None:
-        self.status, self.store = status, store
+        self.status, self.store = status, shown(store)
 
     def collect(self) -> Iterable[Metric]:
         """As they are now."""
@@ -28,9 +30,11 @@ class WatchMetrics(Collector):
             ("broker_running", "1 if a broker holds the lock of the store.", now.running),
             ("conforms", "1 if nothing departs so far.", now.conforms),
             ("records", "Records of the log that are judged, those of earlier lives included.", now.records),
-            ("position_bytes", "Log position up to which all is judged.", now.position),
+            ("position_bytes", "Log position up to which records are judged.", now.position),
             ("lag_bytes", "Bytes of the log that are written and not judged yet.", now.lag_bytes),
             ("lag_seconds", "Seconds since all that was written was judged.", now.lag_seconds),
+            ("entries_position_bytes", "Log position up to which entries of queues are judged.", now.entries_position),
+            ("entries_lag_bytes", "Bytes of the log that are judged but for their entries.", now.entries_lag_bytes),
             ("queues", "Queues with messages in what was judged.", now.queues),
             ("undecided", "Reasons of the last report why not everything can be said.", now.undecided),
         ):
@@ -47,6 +51,12 @@ class WatchMetrics(Collector):
             ("looked_again", "Times that something was read again before anything was said.", now.looked_again),
         ):
             yield self._one(CounterMetricFamily(f"gapless_{name}", says, labels=["store"]), float(count))
+        left = GaugeMetricFamily(
+            "gapless_judged_at_the_end", "What is not judged as it is written.", labels=["store", "what"]
+        )
+        for what in now.left:
+            left.add_metric([self.store, what], 1)
+        yield left
         findings = GaugeMetricFamily("gapless_findings", "Departures that were told.", labels=["store", "rule"])
         for rule, count in dict(now.findings).items():
             findings.add_metric([self.store, rule], count)
@@ -64,7 +74,7 @@ class WatchMetrics(Collector):
 
 
 def serve_metrics(status: WatchStatus, store: str, host: str, port: int) -> int:
-    """Serve them until the process ends, and say on which port. Raises OSError."""
+    """Serve them until the process ends, and say on which port. Raises OSError, UnicodeError for what is no name."""
     registry = CollectorRegistry()
     registry.register(WatchMetrics(status, store))
     ProcessCollector(registry=registry)

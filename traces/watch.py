@@ -23,7 +23,8 @@ from gapless.traces.sources.rocketmq import PROFILE
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.source import SOURCE
 from gapless.traces.sources.rocketmq.store.directory import store_folder
-from gapless.traces.sources.rocketmq.watching.follower import Follower, Place
+from gapless.traces.sources.rocketmq.watching.choosing import follower_of
+from gapless.traces.sources.rocketmq.watching.follower import Follower, OtherLayout, Place
 from gapless.traces.sources.rocketmq.watching.state import KeptPlace, read_state, write_state
 
 EVERY = 0.5  # seconds between two looks
@@ -46,6 +47,9 @@ class WatchStatus:
     bytes: int = 0  # that were judged since the start of this process
     lag_bytes: int = 0
     lag_seconds: float = 0.0
+    entries_position: int = 0  # log position up to which entries are judged, too
+    entries_lag_bytes: int = 0
+    left: tuple[str, ...] = ()  # what is not judged as it is written
     queues: int = 0
     findings: Counter[str] = field(default_factory=Counter)
     anomalies: dict[str, int] = field(default_factory=dict)  # of the last report
@@ -94,6 +98,8 @@ class StoreWatch:
         """
         if profile is not None and profile not in PROFILES:
             raise UsageError(f"no such profile: {shown(profile)} ({', '.join(PROFILES)})")
+        if Path(path).exists() and not Path(path).is_dir():
+            raise UsageError(f"{shown(path)}: expected a store directory, or where one will be")
         self.path, self.hears, self.every, self.clock = Path(path), hears, every, clock
         self.config = Path(config) if config else None
         self.options = Options(profile=profile or PROFILE, ignored=ignored_rules(only, ignore))
@@ -104,7 +110,7 @@ class StoreWatch:
         self.told = set(kept.told) if kept else set()
         self.status = WatchStatus(findings=Counter(rule for rule, _trace, _position in self.told))
         self.follower: Follower | None = None
-        self.trouble = ""
+        self.trouble = self.unkept = ""
         self.trouble_since = 0.0
         self.began = self.saved = self.reported_at = self.clock()
         self.took = self.kept_in = 0.0
@@ -123,7 +129,7 @@ class StoreWatch:
     def run(self, waits: Callable[[float], bool], *, once: bool = False) -> Report:
         """Watch until `waits` says that it is enough; it is given seconds to wait. Returns the last report.
 
-        `once`: until the present is reached. Raises UsageError where the state cannot be kept.
+        `once`: until the present is reached. Raises UsageError where the place cannot be kept at the end.
         """
         idle = 0
         while True:
@@ -143,14 +149,18 @@ class StoreWatch:
         """One round, and what follows from it: whether there is more at once."""
         try:
             follower = self.follower or self._open()
-            before = follower.reached
+            before = follower.front.reached
             more = follower.round()
+        except OtherLayout as other:
+            self.hears.tells(str(other))
+            self._close()
+            return True
         except (NothingThere, Unreadable, OSError) as problem:
             self._troubled(problem)
             return False
         self._well(follower)
-        self.dirty |= follower.reached != before
-        self.status.bytes += max(0, follower.reached - before)
+        self.dirty |= follower.front.reached != before
+        self.status.bytes += max(0, follower.front.reached - before)
         self.caught_up = not more
         self._say(follower)
         self._count(follower)
@@ -170,12 +180,22 @@ class StoreWatch:
         if folder is None:
             raise NothingThere(f"{shown(self.path)}: no RocketMQ store is there yet")
         SOURCE.prepare(folder, self.options)
-        follower = Follower(self.path, folder, self.options, self.config, self.place, self.clock)
+        follower = follower_of(self.path, folder, self.options, self.config, self.place, self.clock)
         follower.told = self.told
         self.follower = follower
         at = f"{follower.store.path}: watched from {follower.reached:,} on"
         self.hears.tells(at if self.place is None else f"{at}, where it was left")
+        self.status.left = follower.left
+        for what in follower.left:
+            self.hears.tells(f"not judged as it is written, but at the end: {what}")
         return follower
+
+    def _close(self) -> None:
+        """Open it anew at the next look."""
+        if self.follower is not None:
+            self.place = self.follower.place()
+            self.follower.close()
+            self.follower = None
 
     def _troubled(self, problem: Exception) -> None:
         """It cannot be read now: said once, and tried again; opened anew if that lasts."""
@@ -186,8 +206,8 @@ class StoreWatch:
         if str(problem) != self.trouble:
             self.trouble = str(problem)
             self.hears.tells(f"{problem}; tried again")
-        if self.follower is not None and now - self.trouble_since > TROUBLED:
-            self.place, self.follower = self.follower.place(), None
+        if now - self.trouble_since > TROUBLED:
+            self._close()
 
     def _well(self, follower: Follower) -> None:
         self.trouble, self.status.up = "", True
@@ -199,12 +219,14 @@ class StoreWatch:
             self.hears.tells(follower.says.popleft().text)
 
     def _count(self, follower: Follower) -> None:
-        status, numbers = self.status, follower.numbers
-        judge = follower.judge
-        status.records, status.position = judge.judged.records, follower.reached
+        front, status = follower.front, self.status
+        numbers, judge = front.numbers, front.judge
+        status.records, status.position = judge.judged.records, front.reached
         status.queues = len(judge.judged.queues)
         status.lag_bytes = numbers.lag
         status.lag_seconds = max(0.0, follower.clock() - numbers.behind_since) if numbers.lag else 0.0
+        status.entries_position = follower.indexed
+        status.entries_lag_bytes = max(0, front.reached - follower.indexed)
         status.restarts = numbers.gone_back + numbers.begun_anew
         status.rounds, status.looked_again = numbers.rounds, numbers.looked_again
 
@@ -247,7 +269,7 @@ class StoreWatch:
         return reported([check], "local", self.clock() - self.began)
 
     def keep(self) -> None:
-        """Keep the place: in memory, to go back to, and in the state's file. Raises UsageError."""
+        """Keep the place: in memory, to go back to, and in the state's file."""
         self.saved = began = self.clock()
         if self.follower is None:
             return
@@ -257,6 +279,7 @@ class StoreWatch:
         self.kept_in = self.clock() - began
 
     def _write(self, state: Path, place: Place) -> None:
+        """Keep the place in a file; where that cannot be, it is said once, and tried again the next time."""
         try:
             write_state(
                 state,
@@ -264,10 +287,17 @@ class StoreWatch:
                 self.version,
             )
         except OSError as error:
-            raise UsageError(f"{state}: cannot be written ({error.strerror})") from None
+            trouble = f"{state}: cannot be written ({error.strerror}); tried again"
+            if trouble != self.unkept:
+                self.hears.tells(trouble)
+            self.unkept = trouble
+        else:
+            self.unkept = ""
 
     def end(self) -> Report:
-        """It is enough: the last report, and the place."""
+        """It is enough: the last report, and the place. Raises UsageError where that cannot be kept."""
         report = self._report(last=True)
         self.keep()
+        if self.unkept:
+            raise UsageError(self.unkept.removesuffix("; tried again"))
         return report or self._reported(None)

@@ -122,18 +122,29 @@ def write(path: Path, text: str) -> None:
         raise failed(f"{scheme}://: files are written to a disk only; name one there, and copy it")
     path = path.resolve()
     try:
-        if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
-            path.write_text(text, encoding="utf-8")
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise failed(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a whole file or none, into a folder that is made if need be. Raises OSError."""
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
+        path.write_text(text, encoding="utf-8")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
+    ) as file:
+        name = Path(file.name)
+        try:
+            file.write(text)
+            file.flush()
+        except OSError:
+            name.unlink()
+            raise
+    name.chmod(0o644)
+    name.replace(path)
 
 
 def failed(message: str) -> typer.Exit:

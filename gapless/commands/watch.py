@@ -19,7 +19,7 @@ from gapless.commands.options import (
     OnlyOption,
     ProfileOption,
 )
-from gapless.commands.terminal import failed, printing, telling, write
+from gapless.commands.terminal import failed, printing, telling, write_whole
 
 if TYPE_CHECKING:
     from gapless.traces.report.values import Finding, Report
@@ -80,7 +80,8 @@ def watch(
     came: list[int] = []
     try:
         with telling(), _until_a_signal(came) as waits:
-            hears = Hears(_tell, _found, lambda made: _write(report, made))
+            _make_room(report, state and state.parent)
+            hears = Hears(_tell, _found, Pages(report).write)
             watched = StoreWatch(
                 store,
                 hears,
@@ -137,13 +138,38 @@ def _found(finding: Finding) -> None:
     print("\n".join(["", *finding.story, f"({finding.rule})", ""]), flush=True)
 
 
-def _write(folder: Path | None, report: Report) -> None:
-    """The whole report, each file whole or as it was before."""
-    from gapless.traces.report.html import html
+def _make_room(*folders: Path | None) -> None:
+    """Make the folders that are written to later. Exits with 2 where that cannot be."""
+    for folder in folders:
+        try:
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise failed(f"{folder}: no folder can be made there ({error.strerror})") from None
 
-    if folder is not None:
-        write(folder / "report.html", html(report))
-        write(folder / "report.json", report.as_json())
+
+class Pages:
+    """The whole report in a folder, each file whole or as it was before; told once where it cannot be written."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.trouble = ""
+
+    def write(self, report: Report) -> None:
+        """Write it; where that cannot be, the next one is tried again."""
+        from gapless.traces.report.html import html
+
+        if self.folder is None:
+            return
+        trouble = ""
+        for name, text in (("report.html", html(report)), ("report.json", report.as_json())):
+            try:
+                write_whole(self.folder / name, text)
+            except OSError as error:
+                trouble = f"{self.folder / name}: cannot be written ({error.strerror}); tried again"
+        if trouble and trouble != self.trouble:
+            _tell(trouble)
+        self.trouble = trouble
 
 
 def _serve(where: str, status: object, store: str) -> None:
@@ -157,6 +183,8 @@ def _serve(where: str, status: object, store: str) -> None:
         number = serve_metrics(status, store, host.strip("[]") or "0.0.0.0", int(port))  # type: ignore[arg-type]  # noqa: S104 - as asked for
     except OSError as error:
         raise failed(f"--metrics {where}: cannot listen there ({error.strerror})") from None
+    except UnicodeError:
+        raise failed(f"--metrics {where}: cannot listen there (it is no name of a host)") from None
     _tell(f"metrics on port {number}")
 
 

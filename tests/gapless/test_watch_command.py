@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from socket import socket
 from urllib.request import urlopen
 
 import pytest
@@ -44,9 +45,33 @@ def test_what_nobody_can_mean_is_refused(tmp_path: Path) -> None:
     ):
         refused = gapless("watch", tmp_path, "--once", *given)
         assert (refused.exit_code, says in refused.stderr) == (2, True)
+    (tmp_path / "file").write_text("x")
+    for paths, says in (
+        ([tmp_path / "file"], "expected a store directory, or where one will be"),
+        ([tmp_path, "--metrics", "a..b:9464"], "it is no name of a host"),
+        ([tmp_path, "--report", tmp_path / "file/report"], "no folder can be made there"),
+        ([tmp_path, "--state", tmp_path / "file/state"], "no folder can be made there"),
+    ):
+        refused = gapless("watch", "--once", *paths)
+        assert (refused.exit_code, says in refused.stderr) == (2, True)
+    with socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = gapless("watch", tmp_path, "--once", "--metrics", f"127.0.0.1:{taken.getsockname()[1]}")
+        assert (refused.exit_code, "Address already in use" in refused.stderr) == (2, True)
     nothing = gapless("watch", tmp_path / "none", "--once")
     assert nothing.exit_code == 3
     assert "no RocketMQ store is there yet" in nothing.stderr
+
+
+def test_a_report_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) -> None:
+    store, out = tmp_path / "store", tmp_path / "out"
+    shutil.copytree(recording("normal"), store)
+    (out / "report.json").mkdir(parents=True)  # a folder stands in its way
+    done = gapless("watch", store, "--once", "--report", out)
+    assert (done.exit_code, done.stdout.splitlines()[-1].partition(":")[0]) == (0, "conforms")
+    assert "report.json: cannot be written (Is a directory); tried again" in done.stderr
+    assert sorted(path.name for path in out.iterdir()) == ["report.html", "report.json"]
 
 
 @pytest.mark.slow

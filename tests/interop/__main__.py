@@ -8,8 +8,6 @@ Exit codes: 0 all was as it should be, or skipped for want of Java or Maven; 1 n
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -23,12 +21,12 @@ from tests.interop import jars, makers, ours, rounds
 from tests.interop.broker import BrokerFailed
 from tests.interop.damage import plant
 from tests.interop.halves import stories as halves
+from tests.interop.network import enter_a_network_of_its_own
 from tests.interop.remoting import Refused
 from tests.interop.rounds import Step
 from tests.interop.setup import Setup
 from tests.interop.written import Written
 
-INSIDE = "GAPLESS_INTEROP_INSIDE"  # set where this runs in a network of its own
 BATCHED_OPS = (5, 1)  # the first version that has them
 SHOWN = 12  # lines of what is wrong with a step
 
@@ -55,7 +53,8 @@ def main() -> int:
     except jars.NotFetched as error:
         console.print(str(error), markup=False)
         return 1
-    _enter_a_network_of_its_own(console)
+    if warning := enter_a_network_of_its_own("tests.interop"):
+        console.print(warning)
     console.print(f"RocketMQ {chosen.version}, {tools.java}, stores in {chosen.build}/interop")
     if not chosen.only and tuple(map(int, chosen.version.split(".")[:2])) < BATCHED_OPS:
         console.print("note: no stores with open halves: before 5.1 a broker reads an op as one half")
@@ -129,22 +128,6 @@ def _damaged(setup: Setup, name: str) -> Iterator[Step]:
 
 
 STORIES = {"closed": _closed, "abandoned": _abandoned, "damaged": _damaged} | halves.STORIES
-
-
-def _enter_a_network_of_its_own(console: Console) -> None:
-    """Run again where there is nothing but loopback: a broker listens for replicas on every address.
-
-    That takes root and two commands of Linux; where they are missing, the machine's own loopback has to do.
-    """
-    if os.environ.get(INSIDE):
-        return
-    unshare = shutil.which("unshare")
-    if os.geteuid() or not unshare or not shutil.which("ip"):
-        console.print("note: not root, so the brokers' replica port is open to the network while this runs")
-        return
-    os.environ[INSIDE] = "yes"
-    again = [sys.executable, "-m", "tests.interop", *sys.argv[1:]]
-    os.execv(unshare, [unshare, "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"', *again])  # noqa: S606 - ours
 
 
 if __name__ == "__main__":

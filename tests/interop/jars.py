@@ -55,15 +55,19 @@ def _java_version(java: str) -> int:
     return int(version[1]) if version else 0
 
 
-def fetch(tools: Tools, version: str, build: Path) -> Path:
-    """The folder with the jars of a broker of this version; they are fetched once. Raises `NotFetched`."""
-    jars = build / f"rocketmq-{version}"
+def fetch(tools: Tools, version: str, build: Path, *, tiered: bool = False) -> Path:
+    """The folder with the jars of a broker of this version, which are fetched once. Raises `NotFetched`.
+
+    `tiered`: with the plugin for tiered storage, which there is from 5.0 on.
+    """
+    jars = build / f"rocketmq-{version}{'-tiered' * tiered}"
     complete, pom = jars / "complete", HERE / "pom.xml"
     if complete.exists() and complete.read_text() == pom.read_text():
         return jars
     shutil.rmtree(jars, ignore_errors=True)
     jars.mkdir(parents=True)
     command = [tools.maven, "--batch-mode", "--quiet", f"--file={pom}", f"-Drocketmq.version={version}"]
+    command += ["-Ptiered"] * tiered
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={jars.absolute()}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_WITHIN)

@@ -61,8 +61,8 @@ class Consumed:
 class Client:
     """One connection. Requests raise `OSError` if it breaks or an answer does not come in time."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), WITHIN)
+    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
+        self._socket = socket.create_connection((address, port), WITHIN)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self._socket.makefile("rb")
         self._ids = itertools.count(1)
@@ -76,11 +76,11 @@ class Client:
         self._file.close()
         self._socket.close()
 
-    def make_topic(self, name: str, queues: int) -> None:
-        """A new topic, to write and to read. Raises `Refused`."""
+    def make_topic(self, name: str, queues: int, attributes: str = "") -> None:
+        """A new topic, to write and to read; `attributes` as an administrator gives them. Raises `Refused`."""
         wanted = {"topic": name, "defaultTopic": "TBW102", "readQueueNums": queues, "writeQueueNums": queues}
         rest = {"perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": "false"}
-        self._granted(UPDATE_TOPIC, wanted | rest)
+        self._granted(UPDATE_TOPIC, wanted | rest | ({"attributes": attributes} if attributes else {}))
 
     def configure(self, **settings: int) -> None:
         """The broker has these settings from now on. Raises `Refused`."""

@@ -34,6 +34,7 @@ class Origin:
 
     kind: str = ""  # of source, such as `rocketmq-store`: for people
     profile: str = ""  # whose known deviations are anomalies, unless the user names a profile
+    undecided: str = ""  # why not everything of it could be judged, a line for each reason: no event tells of that
 
 
 UNSAID = Origin()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,6 +28,14 @@ def coming_from(origin: Origin) -> Iterator[None]:
         yield
     finally:
         _origin.reset(token)
+
+
+@contextmanager
+def undecided(reasons: Iterable[str]) -> Iterator[None]:
+    """Within, files say besides why not everything that they come from could be judged."""
+    lines = "\n".join(" ".join(reason.split()) for reason in reasons)
+    with coming_from(replace(_origin.get(), undecided=lines)):
+        yield
 
 
 def write(

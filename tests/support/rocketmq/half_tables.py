@@ -10,13 +10,13 @@ END = b"lastOffsetPy"
 
 
 @contextmanager
-def opened(store: Path) -> Iterator[Rdict]:
-    """The table of halves of a store, to be changed; what is changed is in its files at the end."""
+def opened(store: Path, family: str = "trans") -> Iterator[Rdict]:
+    """The table of halves of a store, or another column family, to be changed: what is changed is in its files then."""
     kept = Options(raw_mode=True)
     kept.set_disable_auto_compactions(disable=True)
     families = dict.fromkeys(("default", "timer", "trans"), kept)
     database = Rdict(str(store / "rocksdbstore"), kept, families, AccessType.read_write())
-    table = database.get_column_family("trans")
+    table = database.get_column_family(family)
     try:
         yield table
         table.flush()

@@ -14,13 +14,16 @@ class PlayedStore:
 
     def __init__(self, source: Path, folder: Path) -> None:
         self.source, self.folder = source, folder
-        self.logs = [(int(file.name), file.read_bytes()) for file in sorted((source / "commitlog").iterdir())]
+        files = sorted([*source.glob("commitlog/*"), *source.glob("dledger-*/data/*")], key=lambda file: file.name)
+        self.logs = [(int(file.name), str(file.relative_to(source)), file.read_bytes()) for file in files]
         self.written = self.start = self.logs[0][0]
         self.entries = sorted(self._entries())
         self.indexed = 0
-        (folder / "commitlog").mkdir(parents=True)
+        (folder / self.logs[-1][1]).parent.mkdir(parents=True)
         (folder / "consumequeue").mkdir()
-        shutil.copytree(source / "config", folder / "config")
+        for name in ("config", "consumequeue_ext"):
+            if (source / name).is_dir():
+                shutil.copytree(source / name, folder / name)
         (folder / "abort").write_text("1")
 
     def _entries(self) -> list[tuple[int, str, int, bytes]]:
@@ -45,12 +48,10 @@ class PlayedStore:
 
     def append(self, upto: int) -> None:
         """Write the log up to a position, which may lie in a record."""
-        for base, data in self.logs:
+        for base, name, data in self.logs:
             low, high = max(self.written, base), min(upto, base + len(data))
             if low < high:
-                self._put(
-                    self.folder / "commitlog" / f"{base:020d}", len(data), low - base, data[low - base : high - base]
-                )
+                self._put(self.folder / name, len(data), low - base, data[low - base : high - base])
         self.written = max(self.written, upto)
 
     def dispatch(self, upto: int) -> None:
@@ -62,8 +63,8 @@ class PlayedStore:
 
     def cut_off(self, at: int) -> None:
         """As a broker's start after a crash: the log ends at a position, and no entry is for what lay behind."""
-        for base, data in self.logs:
-            file = self.folder / "commitlog" / f"{base:020d}"
+        for base, name, data in self.logs:
+            file = self.folder / name
             low = max(at - base, 0)
             if file.exists() and low < len(data):
                 self._put(file, len(data), low, bytes(len(data) - low))

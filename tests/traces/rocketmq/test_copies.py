@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gapless import Report, check
+from gapless.traces.sources.rocketmq.store.directory import open_store
 from tests.support.rocketmq.killed_store import killed
 from tests.support.rocketmq.recordings import recording, recording_as_left
 from tests.support.rocketmq.stores import log_files, read_log
@@ -139,3 +140,54 @@ def test_a_checkpoint_that_was_copied_after_the_queues_is_said(tmp_path: Path) -
     report = check(tmp_path, copied=True)
     assert (report.verdict, report.violations) == ("conforms", [])
     assert any("the checkpoint was copied after 1 queue (orders/0)" in note for note in report.sources[0].notes)
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_an_index_that_was_copied_after_the_log_accuses_nobody(tmp_path: Path, *, said: bool) -> None:
+    """Its last items point beyond the log's end, and a slot may be older than they are."""
+    store = shutil.copytree(recording_as_left("layouts/index_lives_5.5.0"), tmp_path / "left") / "store"
+    (store / "abort").write_text("1")
+    cut = read_log(store)[-200]
+    log = log_files(store)[-1]
+    data = bytearray(log.read_bytes())
+    at = cut.position - int(log.name)
+    data[at:] = bytes(len(data) - at)
+    log.write_bytes(data)
+    (store / "checkpoint").write_bytes(bytes(4096))  # it was copied first
+    report = check(store, copied=said)
+    assert not report.violations
+    says = report.sources[0].notes if said else report.sources[0].reasons
+    assert (report.verdict, report.sources[0].reasons == []) == (
+        ("conforms", True) if said else ("inconclusive", False)
+    )
+    assert any("index/" in text and ("copied after the log" if said else "--copied says so") in text for text in says)
+
+
+def test_an_item_of_an_index_that_was_copied_is_judged(tmp_path: Path) -> None:
+    store = shutil.copytree(recording_as_left("layouts/index_lives_5.5.0"), tmp_path / "left") / "store"
+    (store / "abort").write_text("1")
+    index = open_store(store).index
+    assert index is not None
+    file = index.files[-1]
+    path, at = store / file.name, file.item_at(file.items // 2)
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1  # its hash
+    path.write_bytes(data)
+    assert check(store, copied=True).verdict != "conforms"
+
+
+def test_a_checkpoint_and_queues_that_were_copied_after_the_log_accuse_nobody(tmp_path: Path) -> None:
+    """As where the log is copied first; and who did not say that it is a copy reads so."""
+    store = shutil.copytree(recording("normal"), tmp_path / "store")
+    (store / "abort").write_text("1")
+    cut = read_log(store)[-100]
+    log = next(log for log in log_files(store) if int(log.name) <= cut.position < int(log.name) + log.stat().st_size)
+    data = bytearray(log.read_bytes())
+    at = cut.position - int(log.name)
+    data[at:] = bytes(len(data) - at)
+    log.write_bytes(data)
+    report = check(store, copied=True)
+    assert not report.violations
+    assert any("the checkpoint was copied after the log" in note for note in report.sources[0].notes)
+    (found,) = (one for one in check(store).violations if one.rule == "log/what-was-flushed-is-still-in-the-log")
+    assert any("--copied says so" in line for line in found.story)

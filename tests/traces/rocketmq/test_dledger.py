@@ -14,7 +14,6 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Report
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.dledger import dledger_of
-from gapless.traces.sources.rocketmq.watching.live_files import refuse_what_is_not_followed
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left
 
 HEADER = struct.Struct(">iiqqqiiii")  # magic, size, index, term, position, channel, chain CRC, body CRC, body's size
@@ -218,6 +217,16 @@ def test_a_log_that_was_not_known_to_be_committed_may_be_ahead_of_its_queues(tmp
     assert any("has entry 1,000 as the last one, and 990 as committed" in note for note in report.sources[0].notes)
 
 
+@pytest.mark.parametrize("with_folder", [False, True])
+def test_a_dledger_log_without_its_entries_is_told_of_as_what_it_is(tmp_path: Path, *, with_folder: bool) -> None:
+    store = tmp_path / "store"
+    (store / "consumequeue" / "orders" / "0").mkdir(parents=True)
+    (store / "config").mkdir()
+    (store / "dledger-n0" / ("data" if with_folder else "index")).mkdir(parents=True)
+    with pytest.raises(Unreadable, match=r"the DLedger log in dledger-n0/ has no file in dledger-n0/data/"):
+        open_store(store)
+
+
 def test_two_dledger_logs_in_one_store_are_told_apart_by_the_settings(tmp_path: Path) -> None:
     store = damaged(tmp_path)
     (store / "dledger-n0").rename(store / "dledger-n1")
@@ -232,9 +241,13 @@ def test_two_dledger_logs_in_one_store_are_told_apart_by_the_settings(tmp_path: 
     assert (found.name, found.settled) == ("dledger-n1", True)
 
 
-def test_a_dledger_log_is_not_watched(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="its log lies in dledger-n0, a DLedger log"):
-        refuse_what_is_not_followed(open_store(damaged(tmp_path)))
+def test_settings_that_name_the_folder_of_a_plain_log_are_no_matter(tmp_path: Path) -> None:
+    """A broker makes no commitlog/ beside its DLedger log, whatever its settings name."""
+    store = damaged(tmp_path)
+    (tmp_path / "broker.conf").write_text(f"enableDLegerCommitLog=true\nstorePathCommitLog={store}/commitlog\n")
+    report = check([tmp_path])
+    assert report.verdict == "conforms"
+    assert report.coverage["log.append"] == RECORDED[WHOLE][0]
 
 
 def body_changed(store: Path) -> None:

@@ -1,6 +1,7 @@
 """Cursors of consumer groups and of delay levels, and topics, held against the queues."""
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,3 +140,12 @@ def test_queues_that_nobody_is_sent_to_are_noted(tmp_path: Path) -> None:
         "1 queue with messages lies behind the last one of its topic: nobody is sent there any more (orders/1)" in notes
     )
     assert "2 queues with messages lie of a topic that config/ does not know" in notes
+
+
+def test_without_its_library_a_database_of_cursors_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = copy_of("layouts/transrocks_5.5.0", tmp_path)
+    (store / "config" / "consumerOffsets").mkdir(exist_ok=True)
+    (store / "config" / "consumerOffsets" / "CURRENT").write_text("MANIFEST-000001\n")
+    monkeypatch.setitem(sys.modules, "rocksdict", None)
+    (told,) = check([store.parent]).sources
+    assert any("they are in consumerOffsets/, a RocksDB database" in note for note in told.notes)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,6 +148,39 @@ def test_a_row_that_no_broker_writes_is_not_passed_over(tmp_path: Path) -> None:
     report = check([store.parent])
     assert report.verdict == "inconclusive"
     assert "a row that no broker writes" in report.model_dump_json()
+
+
+@pytest.mark.parametrize("with_end", [False, True])
+def test_a_table_that_was_emptied_is_not_said_to_be_well(tmp_path: Path, *, with_end: bool) -> None:
+    """All rows are gone, and none is left that would show of the others that their checks cannot be over."""
+    store = _copy(tmp_path)
+    with half_tables.opened(store) as table:
+        for key in [*half_tables.rows(table), *[END] * with_end]:
+            del table[key]
+    report = check([store.parent])
+    assert report.verdict == "inconclusive", report.model_dump_json(indent=1)
+    assert not [one for one in report.findings if one.severity == "violation"]
+    (found,) = report.sources
+    why = "lie behind the end of the table of halves" if with_end else "cannot have asked about them 15 times"
+    assert any(why in reason for reason in found.reasons)
+    assert not any("broker gives a half up" in note for note in found.notes)
+
+
+def test_what_is_said_of_a_table_that_cannot_be_read_fits_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not entries of queues: nothing can be checked without them where they are not."""
+    store = _copy(tmp_path)
+    (journal, *_) = [*(store / "rocksdbstore").glob("*.log")]
+    journal.unlink()
+    journal.mkdir()
+    (told,) = check([store.parent]).sources
+    (why,) = [reason for reason in told.reasons if "table of halves" in reason]
+    assert why.endswith(f"{journal}: cannot be read (Is a directory); copy the folder again")
+    monkeypatch.setitem(sys.modules, "rocksdict", None)
+    (told,) = check([store.parent]).sources
+    assert "queues" not in " ".join(told.reasons)
+    assert "is not judged: it is in rocksdbstore/, a RocksDB database, and the package" in " ".join(told.reasons)
 
 
 def _copy(tmp_path: Path) -> Path:

@@ -6,9 +6,7 @@ from gapless import check
 from tests.support.rocketmq.recordings import recording_as_left
 
 NAMED = {  # records, and words of the note
-    "compacted_5.5.0": (537, "compaction/ is not judged: compacted topics"),
-    "timerrocks_5.5.0": (278, "wait for their time, in RocksDB (timerRocksDBEnable), are not judged"),
-    "indexdb_lives_5.5.0": (381, "the index of messages by their keys, in RocksDB (indexRocksDBEnable), is not judged"),
+    "poprocks_5.5.0": (373, "kvStore/ is not judged: what pop consumers were handed, in RocksDB"),
 }
 
 

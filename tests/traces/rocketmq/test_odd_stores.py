@@ -229,6 +229,24 @@ def test_a_log_elsewhere_needs_somebody_who_says_where(tmp_path: Path) -> None:
     assert check(store, config=tmp_path / "other.conf").verdict == "conforms"
 
 
+def test_a_log_that_goes_on_in_another_folder_is_one_log(tmp_path: Path) -> None:
+    """A broker's own: files alternate, and later the first folder is only read."""
+    store = copy_of("layouts/paths_5.5.0", tmp_path)
+    folders = [sorted(int(file.name) for file in (store / name).iterdir()) for name in ("commitlog", "commitlog2")]
+    assert folders[0][-1] > folders[1][0] > folders[0][0]
+    report = check(store.parent)
+    assert (report.verdict, report.sources[0].records) == ("conforms", 569), report.model_dump_json(indent=1)
+    damaged = store / "commitlog2" / f"{folders[1][3]:020d}"
+    data = bytearray(damaged.read_bytes())
+    data[4] ^= 1  # the magic number of its first record
+    damaged.write_bytes(data)
+    assert any(
+        (found.where.file, found.where.offset) == (f"commitlog2/{damaged.name}", 0)
+        for found in check(store.parent).findings
+        if found.rule.startswith("log/")
+    )
+
+
 def test_a_copy_is_read_where_it_is_whatever_its_settings_say_of_another_machine(tmp_path: Path) -> None:
     shutil.copytree(recording_as_left("odd/topic_purged"), tmp_path / "copy")
     config = tmp_path / "copy/broker.conf"

@@ -284,6 +284,10 @@ def notes(report: Report) -> str:
     return "\n".join(report.sources[0].notes)
 
 
+def reasons(report: Report) -> str:
+    return "\n".join(report.sources[0].reasons)
+
+
 def test_what_was_not_committed_is_judged_by_nobody(tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     for kind in ("COMMIT_LOG", "CONSUME_QUEUE"):
@@ -313,14 +317,43 @@ def test_messages_that_no_entry_names_are_left_alone(tmp_path: Path) -> None:
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
 
 
-def test_a_broker_that_was_killed_while_it_deleted_accuses_nobody(tmp_path: Path) -> None:
-    store = copy_of(WHOLE, tmp_path)
+def of_long_ago(store: Path, count: int) -> None:
+    """The metadata has the messages in the oldest files for old enough to expire."""
+    content = metadata(store)
+    for table in ("commitLogFileSegmentTable", "consumeQueueFileSegmentTable"):
+        segments = sorted(content[table][f"lab-a/{QUEUE}"].values(), key=lambda one: one["baseOffset"])
+        for segment in segments[:count]:
+            segment["endTimestamp"] -= 80 * 3_600_000
+    (store / METADATA).write_text(json.dumps(content))
+
+
+def without_its_oldest(room: Path, count: int, *, expired: bool) -> Report:
+    """A store whose broker was killed, and whose oldest files of one queue are gone."""
+    store = copy_of(WHOLE, room)
     (store / "abort").touch()
     for kind in ("COMMIT_LOG", "CONSUME_QUEUE"):
-        files(store, kind)[0][0].unlink()
-    report = check([store.parent])
+        for path, *_ in files(store, kind)[:count]:
+            path.unlink()
+    of_long_ago(store, count if expired else 0)
+    return check([store.parent])
+
+
+def test_a_broker_that_was_killed_while_it_deleted_accuses_nobody(tmp_path: Path) -> None:
+    report = without_its_oldest(tmp_path, 1, expired=True)
     assert not rules(report)
-    assert "1 of its oldest files hold nothing" in notes(report)
+    assert not any("tiered" in reason for reason in report.sources[0].reasons)
+    assert "its oldest file, tieredstore/" in notes(report)
+
+
+@pytest.mark.parametrize(("count", "expired", "why"), [(1, False, "so young"), (2, True, "one by one")])
+def test_a_file_that_cannot_have_expired_is_not_said_to_have(
+    count: int, why: str, tmp_path: Path, *, expired: bool
+) -> None:
+    """A broker deletes one file, then its metadata, then the next: what it leaves of that is one, of old messages."""
+    report = without_its_oldest(tmp_path, count, expired=expired)
+    assert not rules(report)
+    assert report.verdict == "inconclusive"
+    assert any(why in reason and "their messages are lost" in reason for reason in report.sources[0].reasons)
 
 
 def test_files_that_all_hold_nothing_are_not_said_to_have_expired(tmp_path: Path) -> None:
@@ -341,7 +374,9 @@ def test_where_no_message_lies_nothing_is_said_of_its_body() -> None:
 def test_files_lie_where_the_settings_say(tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     (store / "tieredstore").rename(tmp_path / "elsewhere")
-    assert "tiered storage is not judged: its files are not in tieredstore/;" in notes(check([store.parent]))
+    gone = check([store.parent])
+    assert gone.verdict == "inconclusive"
+    assert "tiered storage is not judged: its files are not in tieredstore/;" in reasons(gone)
     with (store.parent / "broker.conf").open("a") as conf:
         conf.write(f"\ntieredStoreFilePath={tmp_path / 'elsewhere'}\n")
     report = check([store.parent])
@@ -362,17 +397,63 @@ NO_METADATA = (
 
 
 @pytest.mark.parametrize("content", NO_METADATA)
-def test_metadata_that_nobody_can_read_is_named(content: str, tmp_path: Path) -> None:
+def test_metadata_that_nobody_can_read_is_no_conformance(content: str, tmp_path: Path) -> None:
     store = copy_of(WHOLE, tmp_path)
     (store / METADATA).write_text(content)
     (store / f"{METADATA}.bak").unlink(missing_ok=True)
-    assert "tiered storage is not judged: " in notes(check([store.parent]))
+    report = check([store.parent])
+    assert report.verdict == "inconclusive"
+    assert "tiered storage is not judged: " in reasons(report)
 
 
-def test_without_its_metadata_it_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [None, *NO_METADATA])
+def test_its_older_version_is_read_where_the_broker_would(content: str | None, tmp_path: Path) -> None:
+    """It does so where the file is missing, empty or broken (ConfigManager.load)."""
     store = copy_of(WHOLE, tmp_path)
+    (store / f"{METADATA}.bak").write_bytes((store / METADATA).read_bytes())
     (store / METADATA).unlink()
-    assert "tieredStoreMetadata.json is not there" in notes(check([store.parent]))
+    if content is not None:
+        (store / METADATA).write_text(content)
+    report = check([store.parent])
+    assert report.verdict == "conforms", report.model_dump_json(indent=1)
+    assert report.coverage["tiered.find_entry"] > 500
+    assert "tieredStoreMetadata.json.bak is used, as the broker would do" in notes(report)
+
+
+def test_without_its_metadata_it_is_no_conformance(tmp_path: Path) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    for path in (store / METADATA, store / f"{METADATA}.bak"):
+        path.unlink(missing_ok=True)
+    report = check([store.parent])
+    assert report.verdict == "inconclusive"
+    assert "and neither config/tieredStoreMetadata.json nor its .bak is there" in reasons(report)
+
+
+def forgets(content: dict[str, dict[str, dict[str, object]]]) -> None:
+    """All of one queue."""
+    for table in ("commitLogFileSegmentTable", "consumeQueueFileSegmentTable"):
+        del content[table][f"lab-a/{QUEUE}"]
+
+
+def forgets_the_last(content: dict[str, dict[str, dict[str, object]]]) -> None:
+    """The last files of a queue."""
+    for table in ("commitLogFileSegmentTable", "consumeQueueFileSegmentTable"):
+        segments = content[table][f"lab-a/{QUEUE}"]
+        del segments[max(segments, key=int)]
+
+
+@pytest.mark.parametrize("left_out", [forgets, forgets_the_last, dict.clear])
+def test_metadata_that_does_not_tell_of_files_is_no_conformance(
+    left_out: Callable[[dict[str, dict[str, dict[str, object]]]], None], tmp_path: Path
+) -> None:
+    store = copy_of(WHOLE, tmp_path)
+    content = json.loads(json.dumps(metadata(store)))
+    left_out(content)
+    (store / METADATA).write_text(json.dumps(content))
+    report = check([store.parent])
+    assert not rules(report)
+    assert report.verdict == "inconclusive"
+    assert "that its metadata does not tell of, the first tieredstore/" in reasons(report)
 
 
 def test_a_copy_of_a_running_broker_is_not_judged_there() -> None:
@@ -409,7 +490,7 @@ def test_two_clusters_of_one_folder_are_told_apart_by_the_settings(tmp_path: Pat
     shutil.copytree(cluster, cluster.with_name("other"))
     assert check([store.parent]).coverage["tiered.find_entry"] > 500
     (store.parent / "broker.conf").unlink()
-    assert "a broker.conf with brokerClusterName tells which" in notes(check([store.parent]))
+    assert "a broker.conf with brokerClusterName tells which" in reasons(check([store.parent]))
 
 
 @pytest.mark.parametrize("seed", by_day(range(40)))

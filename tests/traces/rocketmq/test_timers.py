@@ -191,7 +191,7 @@ def test_without_its_wheel_the_log_of_the_timers_is_judged(tmp_path: Path) -> No
 
 def test_messages_that_wait_without_a_timer_log_are_named(tmp_path: Path) -> None:
     report = check([copy_of("pop_retry", tmp_path)])
-    assert any("no timerlog/: timers are not judged" in note for note in report.sources[0].notes)
+    assert any("no timerlog/: the timer wheel is not judged" in note for note in report.sources[0].notes)
 
 
 @pytest.mark.parametrize("role", ["brokerRole=SLAVE", "brokerId=1", "enableSlaveActingMaster=true"])

@@ -335,6 +335,27 @@ def test_a_topic_of_another_name_is_found_where_settings_or_options_name_it(tmp_
     assert told(check([store])).testified == 1
 
 
+SAID = ("créé", "订单-😀", "a b", "\u2028", "x\x00y", "null", "{" + "k" * 300 + "}", "a,b;c|d")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("named", [TRACES, "审计_traces"])
+def test_what_is_said_in_any_script_is_read(named: str, tmp_path: Path, *, packed: bool) -> None:
+    """Tags and keys are whatever users write; a message that is gone is missed among them, and is the only one."""
+    traced = TracedBuilder()
+    told = [traced.acknowledged(traced.send(), tags=said, keys=said) for said in SAID]
+    lost = pub("orders", "F" * 32, offset_id(OWN, 3), tags=SAID[1], keys=SAID[1])
+    cut = pub("orders", "A" * 32, offset_id(OWN, 0), keys="a\x02b")  # which is what ends a context
+    body = "".join([*told, lost, cut]).encode()
+    traced.trace(body=zlib.compress(body) if packed else body, flags=0x301 if packed else 0, topic=named)
+    report = check([traced.builder.write(tmp_path / "store")], trace_topics=[named])
+    (finding,) = report.findings
+    assert (finding.rule, finding.where.offset, finding.count) == (LOST, 3, 1)
+    (row,) = report.testimony
+    assert isinstance(row, WitnessRow)
+    assert (row.promised, row.testified, row.strange) == (len(SAID) + 1, len(SAID), 2)
+
+
 # -- bodies of any kind ------------------------------------------------------------------------------------------------
 
 FIELDS = st.sampled_from(["Pub", "SubAfter", "", "null", "7", "true", "orders", "A,B", offset_id(OWN, 7), "é"])

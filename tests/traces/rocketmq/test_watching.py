@@ -4,72 +4,36 @@ A recorded store is played: the log is written piece by piece, cut anywhere, and
 """
 
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
 
-from gapless import check
-from gapless.metrics import WatchMetrics
+from gapless.metrics import WatchMetrics, serve_metrics
+from gapless.spec.queue import BLANK_SLOT
 from gapless.traces.options import Options
 from gapless.traces.problems import UsageError
-from gapless.traces.report.values import Finding, Report
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
-from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
+from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.watching import entries
-from gapless.traces.watch import Hears, StoreWatch
+from gapless.traces.sources.rocketmq.watching.live_files import going_on
+from gapless.traces.watch import StoreWatch, WatchStatus
 from tests.support.night import by_day
 from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import COUNTS, recording
+from tests.support.rocketmq.store_builder import StoreBuilder
+from tests.support.rocketmq.stores import Record
+from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
 
 POINTS = "queue/entry-points-at-its-message"
-
-
-@dataclass
-class Clock:
-    """Time that goes on when it is told to."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        """What it shows."""
-        return self.now
-
-
-@dataclass
-class Heard:
-    """What was said."""
-
-    says: list[str] = field(default_factory=list)
-    found: list[Finding] = field(default_factory=list)
-    reports: list[Report] = field(default_factory=list)
-
-    def hears(self) -> Hears:
-        """As a watch takes it."""
-        return Hears(self.says.append, self.found.append, self.reports.append)
-
-
-def watch(path: Path, heard: Heard, clock: Clock | None = None, **options: Any) -> StoreWatch:
-    return StoreWatch(path, heard.hears(), clock=clock or Clock(), **options)
-
-
-def until_idle(watched: StoreWatch) -> None:
-    while watched.look():
-        pass
-
-
-def same(watched: Report, checked: Report) -> None:
-    """But for how long it took, and that a check says itself what engine it had."""
-    assert watched.model_dump(exclude={"seconds"}) == checked.model_dump(exclude={"seconds"})
-
-
-def checked(path: Path) -> Report:
-    return check([path], engine="local", jobs=1)
 
 
 @pytest.mark.parametrize("name", by_day(sorted(COUNTS), 1 / 3))
@@ -275,6 +239,64 @@ def test_a_queue_whose_topic_is_deleted_holds_nobody_up(tmp_path: Path) -> None:
     assert not heard.found
 
 
+@pytest.mark.parametrize("seen", [0, 1])
+def test_a_topic_that_is_deleted_and_made_anew_and_counts_on_accuses_nobody(seen: int, tmp_path: Path) -> None:
+    """Its queues' files begin with slots that are no entries, up to behind what was in the log by then."""
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    begun = {name: at for _position, name, at, _entry in reversed(played.entries[played.indexed :])}
+    shutil.rmtree(tmp_path / "store/consumequeue/orders")
+    blanks = {name: range(at // 20 + 1) for name, at in begun.items() if name.startswith("consumequeue/orders/")}
+    for share in (3000, 4000, len(played.records()) - 1):
+        if seen:
+            clock.now += 1
+            until_idle(watched)
+        played.append(played.records()[share])
+        played.dispatch(played.written)
+        for name, numbers in blanks.items():
+            for number in numbers:
+                played.entry(name, number, SLOT.pack(0, BLANK_SLOT, 0))
+        clock.now += 1
+        until_idle(watched)
+    report, whole = watched.end(), checked(tmp_path / "store")
+    assert not heard.found
+    assert report.violations == whole.violations == []
+    assert (report.verdict, report.sources[0].reasons) == (whole.verdict, whole.sources[0].reasons)
+    assert watched.status.position == played.written
+
+
+def test_a_queue_made_anew_is_judged_from_where_its_log_begins_by_then(tmp_path: Path) -> None:
+    """What it began with, in a life before, has expired."""
+    builder, clock, heard, store = StoreBuilder(log_file_size=2048), Clock(), Heard(), tmp_path / "store"
+    watched = watch(store, heard, clock)
+    for step in range(3):
+        if step == 1:
+            builder.delete_topic("orders")
+        builder.expired = step
+        for _ in range(50):
+            builder.append(Record("orders", body=b"again"))
+        written = builder.write(tmp_path / str(step))
+        shutil.rmtree(store, ignore_errors=True)
+        shutil.copytree(written, store)
+        clock.now += 20
+        until_idle(watched)
+    report = watched.end()
+    assert (report.verdict, report.sources[0].reasons) == ("conforms", [])
+    assert checked(store).verdict == "conforms"
+    assert watched.status.records == 150
+    assert not heard.found
+
+
+def test_an_entry_that_is_blanked_is_told(tmp_path: Path) -> None:
+    """As long as the queue has its first entry, it was not deleted."""
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    name, number, _entry = a_later_entry(played, 40)
+    played.entry(name, number, SLOT.pack(0, BLANK_SLOT, 0))
+    until_idle(watched)
+    assert [(found.where.file, found.where.offset) for found in heard.found] == [(name, number * 20)]
+
+
 @pytest.mark.parametrize("broken", ["version", "store", "garbage", "cut"])
 def test_a_state_that_does_not_fit_is_refused(broken: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
@@ -291,29 +313,6 @@ def test_a_state_that_does_not_fit_is_refused(broken: str, tmp_path: Path) -> No
         state.write_bytes(state.read_bytes()[:-100])
     with pytest.raises(UsageError, match=f"{state}: .*; name another file, or delete this one"):
         watch(path, Heard(), state=state, version=version)
-
-
-@pytest.mark.parametrize("name", ["rocksdb_expired_5.5.0", "ext_first_5.5.0"])
-def test_queues_in_more_than_files_of_theirs_are_not_followed(name: str) -> None:
-    heard = Heard()
-    watched = watch(recording(f"layouts/{name}"), heard)
-    watched.look()
-    assert "cannot be followed" in heard.says[0]
-    assert watched.end().verdict == "inconclusive"
-
-
-def test_units_that_begin_while_a_store_is_followed_accuse_nobody(tmp_path: Path) -> None:
-    heard = Heard()
-    played = PlayedStore(recording("layouts/ext_first_5.5.0"), tmp_path / "store")
-    watched = watch(tmp_path / "store", heard)
-    played.append(played.end // 4)
-    until_idle(watched)
-    (tmp_path / "store/consumequeue_ext").mkdir()
-    played.append(played.end)
-    played.dispatch(played.end)
-    until_idle(watched)
-    assert "cannot be followed" in heard.says[-1]
-    assert not heard.found
 
 
 @pytest.mark.parametrize("name", ["index_first_5.5.0", "timer_lives_5.5.0", "tiered_kill_clean_5.5.0"])
@@ -364,6 +363,31 @@ def test_metrics_say_what_is_known(tmp_path: Path) -> None:
     assert watched.status.anomalies
     for kind, count in watched.status.anomalies.items():
         assert value("anomalies", kind=kind) == count
+
+
+def test_metrics_are_read_as_prometheus_reads_them() -> None:
+    """Over HTTP, by Prometheus' own parser; the store's name may hold what no label can."""
+    status = WatchStatus(up=True, records=7, lag_bytes=5, entries_lag_bytes=3, left=("the hash index",))
+    status.findings["queue/a"] += 2
+    status.anomalies["commit again"] = 4
+    port = serve_metrics(status, 'a "b"\\\n\udcff', "127.0.0.1", 0)
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    ours = [sample for family in families for sample in family.samples if sample.name.startswith("gapless_")]
+    assert {sample.labels.pop("store") for sample in ours} == {'a "b"\\\\n\\udcff'}
+    said = {(sample.name, *sample.labels.values()): sample.value for sample in ours}
+    assert said["gapless_up",] == 1
+    assert said["gapless_records",] == 7
+    assert (said["gapless_lag_bytes",], said["gapless_entries_lag_bytes",]) == (5, 3)
+    assert said["gapless_findings", "queue/a"] == 2
+    assert said["gapless_anomalies", "commit again"] == 4
+    assert said["gapless_judged_at_the_end", "the hash index"] == 1
+    assert all(family.documentation for family in families)
+
+
+def test_the_log_of_a_running_broker_is_followed_beyond_where_it_was() -> None:
+    store = open_store(recording("normal"))
+    assert going_on(replace(store, live=True, limit=5)).limit == FARTHEST
 
 
 def test_the_youngest_entries_are_looked_at_however_many_there_are(

@@ -10,23 +10,28 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from gapless.spec.catalog import SPECS
 from gapless.traces.engines.engine import Progress
 from gapless.traces.engines.local import Local
 from gapless.traces.events import schema
 from gapless.traces.events.event import ROWS, utf8
-from gapless.traces.judging.building import STEPS
+from gapless.traces.events.writing import undecided
+from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.sources.rocketmq.check import StoreCheck
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
+from gapless.traces.sources.rocketmq.segments.extensions import Units
+from gapless.traces.sources.rocketmq.segments.index_keys import found_keys
 from gapless.traces.sources.rocketmq.segments.queue_events import queue_events
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import log_events, name_of
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
-from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
+from gapless.traces.sources.rocketmq.store.index_files import FOLDER
+from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wants_index
 from gapless.traces.sources.rocketmq.transactions import lineage
 from gapless.traces.sources.rocketmq.transactions.ops import CURSORS, events_of_op, op_trace, op_with_marks
 from gapless.traces.sources.rocketmq.transactions.rows import BY_PLACE, HALF, KEY, KIND, NAMES, NUMBER, OP, PLACE
@@ -42,17 +47,19 @@ def export(path: Path, store: StoreDirectory, out: Path, progress: Progress | No
     One segment is held in memory at a time, and 128 bytes of every step of a transaction. Raises Unreadable.
     """
     judged = StoreCheck(path, store, Options(), exported=True).whole(Local(progress=progress))
-    return schema.write(out, _batches(judged, source=str(path)))
+    with undecided(judged.inconclusive):
+        return schema.write(out, _batches(judged, source=str(path)))
 
 
 def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
     """Joints that come first, every segment with the joints before it, and the joints that come last."""
     waiting = sorted(judged.joints, key=lambda joint: joint[0])
-    steps = [NO_ROWS]
+    steps, keys = [NO_ROWS], [np.zeros(0, np.int64)]
     store = judged.store
+    of_index = wants_index(store, Options())
     limited = replace(store, limit=min(judged.end, store.limit))
     for split in splits.splits(limited):
-        for scanned in SplitReader(limited, split).segments():
+        for scanned in SplitReader(limited, split, index_keys=of_index).segments():
             if scanned.start >= judged.end:
                 continue
             ready = [joint for joint in waiting if joint[0] <= scanned.start]
@@ -65,12 +72,15 @@ def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
             )  # fmt: skip
             yield from _queues(judged, scanned.columns, source)
             steps.append(scanned.columns.steps.copy())
+            if store.index and of_index and scanned.columns.count:
+                keys.append(found_keys(store.index, scanned.columns, scanned.start, scanned.end))
     yield from _joints(waiting, source)
+    yield from _later(judged, np.concatenate(keys), source)
     rows = np.concatenate(steps, axis=1)
     lineage.key_marks(rows)
     given = terms(store, Options())
     lives = lineages(rows, given)
-    for events in (_transactions(store, lives, given), _ops(judged, rows, given), _cursors(judged, lives, given)):
+    for events in (_transactions(judged, lives, given), _ops(judged, rows, given), _cursors(judged, lives, given)):
         for group in iter(lambda some=events: list(islice(some, ROWS)), []):  # type: ignore[misc]
             yield schema.from_events(_event(source, *event) for event in group)
 
@@ -96,11 +106,13 @@ def _event(source: str, spec: str, trace: str, position: int, event: Event) -> s
     )
 
 
-def _transactions(store: StoreDirectory, lives: Lineages, given: Terms) -> Iterator[Told]:
-    """Every transaction, one after the other."""
+def _transactions(judged: JudgedStore, lives: Lineages, given: Terms) -> Iterator[Told]:
+    """Every transaction that is judged, one after the other."""
     for transaction in range(len(lives.bounds) - 1):
         events, places = lives.events(transaction, given)
-        name, position = name_of_record(store, places[0]), 0
+        if not judged.unjudged.isdisjoint(places):
+            continue
+        name, position = name_of_record(judged.store, places[0]), 0
         for event, place in zip(events, places, strict=True):
             position = max(position, place)
             yield "transaction", name, position, event
@@ -152,6 +164,40 @@ def _joints(joints: list[Joint], source: str) -> Iterator[pa.RecordBatch]:
         )
 
 
+def _later(judged: JudgedStore, keys: Ints, source: str) -> Iterator[pa.RecordBatch]:
+    """What is made again for this, and the keys that are found in the hash index, by the records that have them."""
+    for _, trace, made in judged.later:
+        for events in made():
+            yield _batch(judged, events, trace, source)
+    index = judged.store.index
+    if index and index.whole and len(keys):
+        found = Events.room(SPECS["hash_index"], len(keys) + 1)
+        found.put(0, STEPS["hash_index"].open(slots=1))
+        found.action[1:] = found.spec.codes["look_up"]
+        found.column("position")[1:], found.column("found")[1:] = keys, 1
+        yield _batch(judged, found, f"{FOLDER}/", source)
+
+
+def _batch(judged: JudgedStore, events: Events, trace: str, source: str) -> pa.RecordBatch:
+    position = np.full(len(events.action), judged.end)
+    return schema.from_columns(
+        events.spec.name, source=source, traces=[trace], position=position, action=events.action, args=events.args
+    )
+
+
+def _units(judged: JudgedStore, units: Units, source: str) -> Iterator[pa.RecordBatch]:
+    """The units that entries name, as far as they are judged."""
+    traces = np.repeat(np.arange(len(units.queues)), np.diff(units.starts))
+    low = np.array([judged.queues[q].anew_at if q in judged.queues else 0 for q in units.queues], np.int64)
+    high = np.array([judged.unread.get(queue, judged.end) for queue in units.queues], np.int64)
+    (kept,) = np.nonzero((units.positions >= low[traces]) & (units.positions < high[traces]))
+    yield schema.from_columns(
+        "extension", source=source, traces=[name_of(queue) for queue in units.queues], trace=traces[kept],
+        position=units.positions[kept], action=units.events.action[kept],
+        args=np.ascontiguousarray(units.events.args[:, kept]),
+    )  # fmt: skip
+
+
 def _queues(judged: JudgedStore, columns: Columns, source: str) -> Iterator[pa.RecordBatch]:
     """Every message's append and its entry's index, by log position; entries stand where their message does."""
     events = queue_events(judged.store, columns)
@@ -176,6 +222,8 @@ def _queues(judged: JudgedStore, columns: Columns, source: str) -> Iterator[pa.R
         action=action[kept],
         args=np.ascontiguousarray(args[:, kept]),
     )
+    if events.units is not None:
+        yield from _units(judged, events.units, source)
 
 
 def _counts(judged: JudgedStore, subjects: list[tuple[str, int]], trace: Ints, position: Ints, entry: Flags) -> Flags:

@@ -13,7 +13,18 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
-from gapless.traces.sources.rocketmq import of_cursor, of_extension, of_half_table, of_index, of_tiered, of_timer
+from gapless.traces.sources.rocketmq import (
+    of_compaction,
+    of_cursor,
+    of_dledger_index,
+    of_extension,
+    of_half_table,
+    of_index,
+    of_index_table,
+    of_tiered,
+    of_timer,
+    of_timer_table,
+)
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
@@ -120,7 +131,11 @@ def _subject(found: Breach) -> str:
         "hash_index": "the hash index",
         "cursor": "cursor",
         "half_table": "half",
+        "index_table": "record",
+        "timer_table": "timer",
         "tiered": "the tiered queue",
+        "compaction": "the compacted queue",
+        "dledger_index": "the index of entries",
     }
     return named.get(found.spec) or f"{kinds.get(found.spec, 'queue')} {shown(found.trace)}"
 
@@ -130,8 +145,12 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "extension": (of_extension.place, of_extension.message),
     "cursor": (of_cursor.place, of_cursor.message),
     "half_table": (of_half_table.place, of_half_table.message),
+    "index_table": (of_index_table.place, of_index_table.message),
     "timer": (of_timer.place, of_timer.message),
+    "timer_table": (of_timer_table.place, of_timer_table.message),
     "tiered": (of_tiered.place, of_tiered.message),
+    "compaction": (of_compaction.place, of_compaction.message),
+    "dledger_index": (of_dledger_index.place, of_dledger_index.message),
 }
 TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is called
 
@@ -336,7 +355,7 @@ def what_lies_there(judged: JudgedStore, found: Breach) -> list[str]:
         return _what_lies_in_a_queue(judged, found)
     if found.spec == "transaction":
         return _differences(judged.store, found)
-    if found.spec == "op_batch" and found.detail:
+    if (found.spec == "op_batch" or found.action == "checkpoint") and found.detail:
         return [found.detail]
     if found.spec == "tiered":
         return of_tiered.what_is_lost(found)

@@ -34,7 +34,10 @@ class Extensions:
         self._files()
         for queue, bad in sorted(self.bad.items()):
             run = self.judged.queues.get(queue)
-            if run is None or run.departs or bad.position < run.anew_at or bad.position >= self.judged.end:
+            judged = run is not None and not run.departs and run.anew_at <= bad.position < self.judged.end
+            if not judged or not self.store.clean:
+                self.judged.unread[queue] = bad.position
+            if not judged:
                 continue
             if self.store.clean:
                 self._take(queue, bad.event, bad.position, bad.offset)
@@ -53,6 +56,7 @@ class Extensions:
                 continue
             for file in files if files[-1].length else files[:-1]:
                 found = EXTENSION.find_file(length=file.length, full=full)
+                self.judged.joint(self.store.start, "extension", name_of(queue), [found])
                 if not self._take(queue, found, run.began, file.base):
                     break
 

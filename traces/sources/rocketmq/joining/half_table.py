@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from gapless.spec.catalog import STRICT
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
@@ -36,6 +37,7 @@ from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.wanted import HALF_TABLE, wanted_transaction, wants_half_table
 
 TIMEOUT = 6_000  # ms: transactionTimeOut, unless settings say otherwise
+INTERVAL, CHECKS = 30_000, 15  # likewise transactionCheckInterval, in ms, and transactionCheckMax
 END = -1  # the trace of the table's end: all others are positions
 Truths = npt.NDArray[np.bool_]
 
@@ -69,7 +71,7 @@ class JoinedHalfTable:
     def _rows(self) -> TableOfHalves | None:
         """The table, if it can be read."""
         folder = Path(self.store.path) / FOLDER
-        why = "it is not there" if not (folder / "CURRENT").is_file() else why_unreadable(folder)
+        why = "it is not there" if not (folder / "CURRENT").is_file() else why_unreadable(folder, "it is")
         if not why:
             from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
 
@@ -99,6 +101,8 @@ class HeldTable:
         live = rows.position >= self.store.start  # the halves of others have expired
         self.rows = TableOfHalves(rows.position[live], rows.owner[live], rows.checks[live], rows.size[live], rows.last)
         self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_held else 0
+        self.checks = number_set(self.store.settings, "transactionCheckMax") or CHECKS
+        self.interval = number_set(self.store.settings, "transactionCheckInterval") or INTERVAL
         # Where nobody started on the files again, nothing of the log was cut off, and nothing rows told of was lost.
         self.surely = self.store.clean and self.store.first_life
 
@@ -172,7 +176,17 @@ class HeldTable:
                 f"first at {first:,}: legal if the log lost its end with the power, and what decided them; otherwise "
                 "they are forgotten"
             )
-        given_up = missing & ~decided & spent
+        young = missing & ~decided & spent & self._are_young()
+        if count := int(young.sum()):
+            first = int(self.halves.position[young][0])
+            self.judged.doubt(
+                f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves, the "
+                f"first at {first:,}, and as far as the log tells the broker cannot have asked about "
+                f"{'them' if count > 1 else 'it'} {self.checks:,} times: legal if it ran on without a message, "
+                f"one check in {self.interval / 1000:g} s; otherwise they are forgotten"
+            )
+            unsure |= young
+        given_up = missing & ~decided & spent & ~young
         if count := int(given_up.sum()):
             self.judged.note(
                 f"{count:,} undecided {'halves have' if count > 1 else 'half has'} no row in the table of halves: the "
@@ -182,17 +196,35 @@ class HeldTable:
         kept = missing & ~unsure
         yield _of("miss_row", self.halves.position[kept], 2, {"spent": spent[kept]})
 
+    def _are_young(self) -> Truths:
+        """Halves of a first life whose checks cannot be over by the end of the log.
+
+        There is a round of checks at a start, when nothing is there yet, and one each interval. Nobody knows for how
+        long a broker ran after its last message, so this accuses nobody. A strict reading wants no reason.
+        """
+        known, profile = self.store.checkpoint, self.options.profile
+        if not self.store.first_life or known is None or profile == STRICT:
+            return np.zeros(len(self.halves.position), np.bool_)
+        end = max(known.log, int(self.halves.born.max(initial=0)))
+        return 1 + (end - self._due()) // self.interval < self.checks
+
+    def _due(self) -> Ints:
+        """From when on each half is asked about, in ms."""
+        timeout = number_set(self.store.settings, "transactionTimeOut") or TIMEOUT
+        due: Ints = np.where(self.halves.due >= 0, self.halves.due, self.halves.born + timeout)
+        return due
+
     def _cannot_be_spent(self) -> Truths:
         """Halves that were asked about less often than is allowed, as the row of an older one shows.
 
         A round of checks goes through all rows, oldest first, and leaves out immune ones. So a half that lies behind
         another, and is immune as long, was asked about once more at most: where a round came in the middle.
         """
-        halves, timeout = self.halves, number_set(self.store.settings, "transactionTimeOut") or TIMEOUT
+        halves = self.halves
         cannot = np.zeros(len(halves.position), np.bool_)
         if not self.limit:
             return cannot
-        due = np.where(halves.due >= 0, halves.due, halves.born + timeout)
+        due = self._due()
         row = _first(self.rows.position, halves.position)
         low = (row >= 0) & (self.rows.checks[row] < self.limit if len(self.rows.checks) else False)
         earliest = np.minimum.accumulate(np.where(low, due, np.iinfo(np.int64).max))

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named, replay
 from gapless.traces.replay.kernels import Cells, Kernel, kernel
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore, Later
 from gapless.traces.sources.rocketmq.segments.index_keys import FIRST, KEYS, LAST, RECORDS, Indexed
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
@@ -81,33 +83,63 @@ class HashIndex:
         """One file."""
         lost = odd[0][odd[1] & OWNED == 0]
         tail = file.items - len(lost)
-        if len(lost) and not self.store.first_life and lost[0] == tail:
+        at_the_tail = len(lost) > 0 and lost[0] == tail
+        if at_the_tail and self.store.copied and self._point_beyond(file, tail):
+            self.judged.note(f"the last {len(lost):,} items of {file.name} were copied after the log")
+            odd = odd[:, odd[0] < tail]
+        elif at_the_tail and not self.store.first_life:
             self.judged.doubt(
                 f"the last {len(lost):,} items of {file.name} point at no record that has their key: legal after a "
-                "power loss, for the log was cut off where they point; damage otherwise"
+                "power loss, for the log was cut off where they point, and in a copy of a running broker "
+                f"({SAY_SO}); damage otherwise"
             )
             odd = odd[:, odd[0] < tail]
-        departure = self._replayed(file, odd)
+        departure, accepted, heads = self._replayed(file, odd)
+        doubted = departure is not None and self._is_deleted_next(file)
+        if self.judged.exported:
+            count = accepted + (departure is not None and not doubted)
+            self.judged.later.append(Later("hash_index", file.name, partial(self._told_of, file, odd, heads, count)))
         if departure is None:
             return
-        if self._is_deleted_next(file):
+        if doubted and self.store.copied and departure.event[0] in ("find_slot", "find_header"):
+            self.judged.note(f"{file.name} was copied while the broker wrote it ({departure.because}: not so)")
+            return
+        if doubted:
             self.judged.doubt(
-                f"{file.name} is not whole ({departure.because}: not so): legal after a power loss, and the broker "
-                "deletes the file at its next start; damage otherwise"
+                f"{file.name} is not whole ({departure.because}: not so): legal after a power loss, for the broker "
+                f"deletes the file at its next start, and in a copy of a running broker ({SAY_SO}); damage otherwise"
             )
             return
         self.judged.find(file.name, max(int(departure.state.last), self.store.start), departure)
+
+    def _point_beyond(self, file: IndexFile, tail: int) -> bool:
+        """Whether all items from one on point beyond the log's end."""
+        positions = file.read(tail, file.items)["position"].astype(np.int64)
+        return bool((positions >= self.judged.end).all())
 
     def _is_deleted_next(self, file: IndexFile) -> bool:
         """Whether the broker's next start deletes the file, for it stopped in the middle of it."""
         known = self.store.checkpoint
         return not self.store.clean and (known is None or file.header[1] > known.index)
 
-    def _replayed(self, file: IndexFile, odd: Ints) -> Departure | None:
-        """What is wrong with a file first, if anything is."""
+    def _told_of(self, file: IndexFile, odd: Ints, heads: Ints, count: int) -> Iterator[Events]:
+        """The first events of a file again, to be written: its slots by their numbers in the table."""
+        used = _used(file)
+        for events in chain(self._events(file, used, odd), [self._ends(file, used, heads)]):
+            some = min(count, len(events.action))
+            kept = Events(events.spec, events.action[:some], events.args[:, :some])
+            codes = events.spec.codes
+            (of_slots,) = np.nonzero((kept.action == codes["put"]) | (kept.action == codes["find_slot"]))
+            kept.column("slot")[of_slots] = used[kept.column("slot")[of_slots]]
+            yield kept
+            count -= some
+
+    def _replayed(self, file: IndexFile, odd: Ints) -> tuple[Departure | None, int, Ints]:
+        """What is wrong with a file first, if anything is; how many events come before it; the newest item of slots."""
         of, used = kernel("hash_index", self.options.ignored), _used(file)
         state = np.array([[int(getattr(of.spec.initial, name))] for name in of.spec.scalars], np.int64)
         cells: Cells | None = None
+        accepted = 0
         for events in self._events(file, used, odd):
             replayed = of.replay(
                 np.array([0, len(events.action)], np.int64), events.action, events.args, state, cells=cells,
@@ -117,7 +149,9 @@ class HashIndex:
             self.judged.cover("hash_index", _counts(of, replayed.covered))
             state = replayed.state
             if replayed.bad_at[0] >= 0:
-                return self._told(file, used, state, events, int(replayed.bad_at[0]))
+                bad = int(replayed.bad_at[0])
+                return self._told(file, used, state, events, bad), accepted + bad, np.zeros(len(used), np.int64)
+            accepted += len(events.action)
             cells = replayed.cells
         heads = cells.values[0] if cells is not None else np.zeros(len(used), np.int64)
         events = self._ends(file, used, heads)
@@ -127,7 +161,9 @@ class HashIndex:
         )  # fmt: skip
         self.judged.cover("hash_index", _counts(of, replayed.covered))
         bad = int(replayed.bad_at[0])
-        return self._told(file, used, replayed.state, events, bad) if bad >= 0 else None
+        if bad >= 0:
+            return self._told(file, used, replayed.state, events, bad), accepted + bad, heads
+        return None, accepted + len(events.action), heads
 
     def _events(self, file: IndexFile, used: Ints, odd: Ints) -> Iterator[Events]:
         """The file is found, and its items, in stretches."""
@@ -289,6 +325,7 @@ class HashIndex:
         before: State = replace(spec.initial, slots=slots, items=items)
         event = INDEX.look_up(position=position, found=0)
         outcome = replay("hash_index", before, [event], profile=self.options.profile, ignored=self.options.ignored)
+        self.judged.joint(self.judged.end, "hash_index", f"{name}/{position}", [INDEX.open(slots=slots), event])
         if outcome.departure:
             self.judged.tell(name, position, outcome.departure, detail)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gapless.spec.catalog import State
+from gapless.traces.judging.building import Events
 from gapless.traces.replay.exact import Departure, Event, named
 from gapless.traces.report.values import Moments, Picture
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
@@ -105,7 +107,7 @@ class JoinedQueue:
     @property
     def ended(self) -> bool:
         """Whether nothing more is judged of the queue."""
-        return self.departs or self.waits
+        return self.breach is not None or self.suspect is not None or self.waits
 
 
 @dataclass
@@ -122,6 +124,14 @@ class Listed:
     def take_back(self, keys: Ints) -> None:
         """Transactions with these keys are judged anew."""
         self.accepted = [some[:, ~among(some[0], keys)] for some in self.accepted]
+
+
+class Later(NamedTuple):
+    """A trace whose events are too many to be remembered."""
+
+    spec: str
+    trace: str
+    events: Callable[[], Iterator[Events]]
 
 
 @dataclass
@@ -148,6 +158,9 @@ class JudgedStore:
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Sequence[Event]]] = field(default_factory=list)  # see `joint`
+    unjudged: set[int] = field(default_factory=set)  # log positions of records whose transactions are not judged
+    unread: dict[Subject, int] = field(default_factory=dict)  # from where in the log a queue's extension is not judged
+    later: list[Later] = field(default_factory=list)  # likewise, of traces that are made again when they are written
     client: ClientRow | None = None
     moments: Moments | None = None  # that its files look to be of
     testimony: WitnessRow | None = None

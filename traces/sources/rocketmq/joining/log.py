@@ -17,16 +17,20 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.joining.compaction import JoinedCompaction
 from gapless.traces.sources.rocketmq.joining.copies import moments_of
+from gapless.traces.sources.rocketmq.joining.dledger_index import JoinedDledgerIndex
 from gapless.traces.sources.rocketmq.joining.extensions import Extensions
 from gapless.traces.sources.rocketmq.joining.group_cursors import JudgedCursors
 from gapless.traces.sources.rocketmq.joining.half_table import JoinedHalfTable
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndex
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.index_table import JoinedIndexTable
+from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
 from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.joining.tiered import JoinedTiered
+from gapless.traces.sources.rocketmq.joining.timer_table import JoinedTimerTable
 from gapless.traces.sources.rocketmq.joining.timers import JoinedTimers
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
 from gapless.traces.sources.rocketmq.segments import tasks
@@ -211,7 +215,11 @@ class StoreJudge:
             JudgedCursors(judged, self.options).finish()
             JoinedTimers(judged, self.options).hold()
             JoinedHalfTable(judged, self.options).hold()
+            JoinedDledgerIndex(judged, self.options).hold()
+            JoinedIndexTable(judged, self.options).hold()
+            JoinedTimerTable(judged, self.options).hold()
         JoinedTiered(judged, self.options).hold()
+        JoinedCompaction(judged, self.options).hold()
         return judged
 
     def _old_bytes(self, count: int) -> None:
@@ -243,9 +251,16 @@ class StoreJudge:
         """
         judged, known = self.judged, self.store.checkpoint
         newer = known is not None and known.log > self.log.newest
-        if known and (beyond or not newer):
-            judged.cover("log", {"checkpoint": int(self._take(LOG.checkpoint(time=known.log), judged.end))})
-        elif known and not self.store.copied:
+        if known and newer and self.store.copied:
+            judged.note("the checkpoint was copied after the log: it knows of a record that is younger than any in it")
+        elif known and (beyond or not newer):
+            perhaps = (
+                f"unless this is a copy of a running broker, with a checkpoint that is younger than the log: {SAY_SO}"
+            )
+            detail = "" if self.store.clean else perhaps
+            taken = self._take(LOG.checkpoint(time=known.log), judged.end, detail=detail)
+            judged.cover("log", {"checkpoint": int(taken)})
+        elif known:
             judged.inconclusive.append(
                 f"the checkpoint knows of a record stored at {known.log} ms, later than any in the log, and no entry "
                 "names one: either the log lost its last records with their entries, or the checkpoint is damaged"

@@ -103,7 +103,8 @@ class QueueEnds:
         run.breach = run.suspect = run.pending = None
         run.waits = False
         self.joined.waiting.pop(name_of(subject), None)
-        begin = self.joined.state(run, first=run.opened, indexed=run.opened, end=run.opened, blank=0)
+        opened = self._opened(subject, run)
+        begin = self.joined.state(run, first=opened, indexed=opened, end=opened, blank=0)
         outcome = self.joined.replayed(begin, self._since(subject, run.anew_at))
         if outcome.departure and self._is_of_a_life_before(subject, run, outcome.departure):
             every = self._since(subject, run.anew_at)
@@ -123,6 +124,13 @@ class QueueEnds:
         run.first, run.indexed, run.end, run.blank = state.first, state.indexed, state.end, state.blank
         if run.indexed < run.end and self._has_entries(subject, run):
             self._wait(subject, run, outcome.state, ())
+
+    def _opened(self, subject: Subject, run: JoinedQueue) -> int:
+        """The number of the queue's first message in the log, whose first files may have expired meanwhile."""
+        if run.began >= self.store.start:
+            return run.opened
+        first = next((e for e in self._since(subject, FARTHEST) if e[0] == "append"), None)
+        return named("queue", first)["number"] if first else run.opened
 
     def _is_of_a_life_before(self, subject: Subject, run: JoinedQueue, departure: Departure) -> bool:
         """Whether it departs before its topic was made anew for the last time: where nobody reads it any more."""

@@ -57,7 +57,9 @@ class JoinedTimers:
         files = timer_files(Path(self.store.path)) if wants_timers(self.options) else None
         if files is None:
             if (TIMER_TOPIC, 0) in self.judged.queues and wants_timers(self.options):
-                self.judged.note("there are messages that wait for their time, and no timerlog/: timers are not judged")
+                self.judged.note(
+                    "there are messages that wait for their time, and no timerlog/: the timer wheel is not judged"
+                )
             return
         if self.store.live:
             self.judged.note("the timer wheel is not judged: a broker is running on this store")
@@ -295,7 +297,9 @@ class Wheel:
             handed_on = self._tally(rows.waits == 0) > 0
             there |= handed_on[self.group]
         if has_more(Path(self.store.path)):
-            self.judged.note("timers may be in rocksdbstore/ too (timerRocksDBEnable), where they are not judged")
+            self.judged.note(
+                "timers may be in rocksdbstore/ too (timerRocksDBEnable): they need no unit in the timer log"
+            )
             done &= there
         if not self.store.clean and (lacking := int((done & ~there).sum())):
             self.judged.doubt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import replay
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.replay.exact import Departure, replay
+from gapless.traces.replay.kernels import EXACT, Replayed, kernel
+from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 Column = npt.NDArray[Any]
@@ -68,12 +68,28 @@ def judge_told(
             first = int(replayed.deviated_at[n])
             trace = name(int(traces[int(starts.searchsorted(first, side="right")) - 1]))
             judged.anomaly(deviation.step.__name__, int(replayed.deviated[n]), int(about[first]), trace)
-    for bad in np.flatnonzero(replayed.bad_at >= 0).tolist():
-        of_it = [events.at(n) for n in range(int(starts[bad]), int(starts[bad + 1]))]
-        outcome = replay(of, spec.initial, of_it, profile=options.profile, ignored=options.ignored)
-        if outcome.departure:
-            position = int(about[int(replayed.bad_at[bad])])
-            judged.tell(name(int(traces[bad])), position, outcome.departure)
+    for bad, departure in _departures(judged, options, of, replayed, starts, events):
+        judged.tell(name(int(traces[bad])), int(about[int(replayed.bad_at[bad])]), departure)
     if judged.exported:
         for trace, low, high in zip(traces.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             judged.joint(judged.end, of, name(trace), [events.at(n) for n in range(low, high)])
+
+
+def _departures(
+    judged: JudgedStore, options: Options, of: str, replayed: Replayed, starts: Ints, events: Events
+) -> Iterator[tuple[int, Departure]]:
+    """What the plain functions refuse of the traces that a kernel refused. What would only be counted is not replayed.
+
+    The departures are to be told as they come.
+    """
+    rules: dict[int, str] = {}  # why the kernel refuses, and the rule that this is
+    for bad in np.flatnonzero(replayed.bad_at >= 0).tolist():
+        why = int(replayed.bad_why[bad])
+        if judged.stories[rules.get(why, "")] >= STORIES and judged.is_told_enough(rules[why]):
+            continue
+        of_it = [events.at(n) for n in range(int(starts[bad]), int(starts[bad + 1]))]
+        outcome = replay(of, SPECS[of].initial, of_it, profile=options.profile, ignored=options.ignored)
+        if outcome.departure:
+            if why != EXACT:
+                rules[why] = outcome.departure.rule
+            yield bad, outcome.departure

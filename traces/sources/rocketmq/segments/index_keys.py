@@ -20,6 +20,7 @@ from gapless.traces.sources.rocketmq.segments.matching import (
     SECONDS,
     SINCE,
     TIMELY,
+    Bits,
     match,
 )
 from gapless.traces.sources.rocketmq.segments.splits import Columns
@@ -53,10 +54,7 @@ class Indexed(NamedTuple):
 
 def indexed(index: Index, columns: Columns, start: int, end: int) -> Indexed:
     """Hold the keys of a segment from log position `start` to `end` against the index. Raises Unreadable."""
-    items = _items(index, start, end)
-    keys = columns.index_keys
-    found, bits = np.zeros(keys.shape[1], np.int8), np.zeros(items.shape[1], np.int8)
-    match(columns.log[scan.POSITION], columns.log[scan.TIME], keys, items, found, bits)
+    keys, items, found, bits = _matched(index, columns, start, end)
     must = keys[KIND] == MUST
     runs, partly = _lacking(columns.log[scan.POSITION], keys[RECORD][must], found[must])
     (odd,) = np.nonzero(bits != OWNED | TIMELY)
@@ -70,6 +68,21 @@ def indexed(index: Index, columns: Columns, start: int, end: int) -> Indexed:
         odd=np.concatenate([told, bits[odd[:TOLD]][None].astype(np.int64)]),
         odds=len(odd),
     )
+
+
+def found_keys(index: Index, columns: Columns, start: int, end: int) -> Ints:
+    """The log positions of the records of a segment, once for each of their keys that is found. Raises Unreadable."""
+    keys, _, found, _ = _matched(index, columns, start, end)
+    positions: Ints = columns.log[scan.POSITION][keys[RECORD][(keys[KIND] == MUST) & (found != 0)]]
+    return positions
+
+
+def _matched(index: Index, columns: Columns, start: int, end: int) -> tuple[Ints, Ints, Bits, Bits]:
+    """Keys and items, and of each what the other says of it: see `match`."""
+    items, keys = _items(index, start, end), columns.index_keys
+    found, bits = np.zeros(keys.shape[1], np.int8), np.zeros(items.shape[1], np.int8)
+    match(columns.log[scan.POSITION], columns.log[scan.TIME], keys, items, found, bits)
+    return keys, items, found, bits
 
 
 def _items(index: Index, start: int, end: int) -> Ints:

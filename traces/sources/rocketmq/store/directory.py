@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
 from gapless.traces.sources.rocketmq.store import message_database
 from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues, batch_queues
-from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, has_dledger
+from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, empty_dledger, has_dledger
 from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
 from gapless.traces.sources.rocketmq.store.files import (
     ENTRY,
@@ -51,7 +52,7 @@ CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check se
 READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else looks at
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 OTHER_LAYOUTS = {
-    "compaction": "compacted topics",
+    "kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)",
     "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
 }
 
@@ -74,6 +75,13 @@ class Cursors:
     file: str  # relative to the store
     half: int | None  # None: it has not moved yet
     op: int | None
+
+
+class SlotReader(Protocol):
+    """Reads entries that lie in no file."""
+
+    def read(self, queue: Queue, number: int, into: memoryview) -> None:
+        """Fill `into` with the slots of a queue from `number` on; what is not there is left as it is."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,7 @@ class StoreDirectory:
     moment: Moment | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
     watched: bool = False  # its judgement goes on: what files and cursors say waits for whoever ends it
+    reader: SlotReader | None = None  # reads entries where no file has them: those of a database that is followed
 
     @property
     def start(self) -> int:
@@ -186,10 +195,13 @@ def client_log_beside(folder: Path) -> Path | None:
     return beside if folder.is_absolute() else Path(os.path.relpath(beside))
 
 
-def open_store(path: Path, config: Path | None = None, *, copied: bool = False) -> StoreDirectory:
+def open_store(
+    path: Path, config: Path | None = None, *, copied: bool = False, databases: bool = True
+) -> StoreDirectory:
     """Look at the store in folder `path`.
 
-    `config`: a broker.conf; without it, one beside the store is used, and said so · `copied`: as of `StoreDirectory`.
+    `config`: a broker.conf; without it, one beside the store is used, and said so · `copied`: as of `StoreDirectory` ·
+    `databases`: whether queues are copied out of a database; otherwise it is named, and none is read.
     Raises Unreadable, NothingThere.
     """
     notes: list[str] = []
@@ -200,19 +212,14 @@ def open_store(path: Path, config: Path | None = None, *, copied: bool = False) 
             notes.append("settings from broker.conf beside the store")
     settings = read_settings(config) if config else {}
     dledger = dledger_of(path, settings)
-    folders = log_folders(path, settings, notes)
+    folders = log_folders(path, settings, notes, before_dledger=dledger is not None)
     folders += [dledger.data] if dledger else []
-    if not any(folder.is_dir() for folder in folders) and not (path / "consumequeue").exists():
-        raise NothingThere(f"{path}: no log file in it, and no queue: nothing was ever appended")
     if not any(folder.is_dir() for folder in folders):
-        raise Unreadable(
-            f"{path}: there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog "
-            "says where (--config)"
-        )
+        raise _without_a_log(path)
     files = log_files(folders, settings, notes, {dledger.data: ENTRY_HEADER} if dledger else {})
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
-    database, twin, no_queues = _databases(path, settings, notes)
+    database, twin, no_queues = _databases(path, settings, notes, copies=databases)
     queues = database.queues if database else {} if no_queues else queue_files(path / "consumequeue")
     batches = batch_queues(path, settings.get("mapperFileSizeBatchConsumeQueue", ""))
     live = is_locked(path / "lock")
@@ -258,6 +265,21 @@ def open_store(path: Path, config: Path | None = None, *, copied: bool = False) 
         notes=tuple(notes),
         moment=moment,
         limit=moment.end if moment else FARTHEST,
+    )
+
+
+def _without_a_log(path: Path) -> Unreadable | NothingThere:
+    """Why nothing can be judged of a store that has no folder with a log."""
+    if empty := empty_dledger(path):
+        return Unreadable(
+            f"{path}: the DLedger log in {empty}/ has no file in {empty}/data/, where its entries lie; copy that "
+            "folder too, or restore it: without it nothing of this store can be judged"
+        )
+    if not (path / "consumequeue").exists():
+        return NothingThere(f"{path}: no log file in it, and no queue: nothing was ever appended")
+    return Unreadable(
+        f"{path}: there is no commitlog/ in it; if the log lies elsewhere, a broker.conf with storePathCommitLog says "
+        "where (--config)"
     )
 
 
@@ -308,7 +330,7 @@ def _opener(
 
 
 def _databases(
-    path: Path, settings: Mapping[str, str], notes: list[str]
+    path: Path, settings: Mapping[str, str], notes: list[str], *, copies: bool
 ) -> tuple[QueueDatabase | None, QueueDatabase | None, str]:
     """The queues in a database: alone, or beside the files that the broker reads; and why no queue can be read."""
     folder, plain = database_in(path), path / "consumequeue"
@@ -321,10 +343,10 @@ def _databases(
         if missing or not twice:
             why = missing or "the broker does not write it any more"
             notes.append(f"{folder.name}/ holds queues in RocksDB too, which are not judged: {why}")
-        return None, None if missing or not twice else _copied(folder), ""
+        return None, None if missing or not twice else _copied(folder, copies=copies), ""
     if missing:
         return None, None, missing
-    database = _copied(folder)
+    database = _copied(folder, copies=copies)
     if in_files and not settings:
         files, opened = queue_files(plain), _opener(str(path), None, None)
         if reached(files, opened) >= database.dispatched:
@@ -342,10 +364,10 @@ def _reads_database(settings: Mapping[str, str]) -> bool:
     return served.strip().lower() == "defaultrocksdb"
 
 
-def _copied(folder: Path) -> QueueDatabase:
+def _copied(folder: Path, *, copies: bool = True) -> QueueDatabase:
     from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
 
-    return rocksdb.copied(folder)
+    return rocksdb.copied(folder) if copies else rocksdb.named(folder)
 
 
 def _in_database(settings: Mapping[str, str]) -> bool:

@@ -25,6 +25,11 @@ class Dledger:
         return self.data.parent.name
 
     @property
+    def index_name(self) -> str:
+        """Its index, as a trace: the folder in the store."""
+        return f"{self.name}/{self.index.name}"
+
+    @property
     def settled(self) -> bool:
         """Whether all entries were known to be committed when the broker stopped: then all of them are in queues."""
         return self.last is not None and self.last == self.last_committed
@@ -38,8 +43,14 @@ class Dledger:
 
 
 def has_dledger(store: Path) -> bool:
-    """Whether a DLedger log lies in a store."""
-    return bool(_folders(store))
+    """Whether a DLedger log lies in a store, or the folders of one that has no file."""
+    return bool(_folders(store) or empty_dledger(store))
+
+
+def empty_dledger(store: Path) -> str:
+    """The name of the folder of a DLedger log whose `data/` has no file with a byte; nothing where there is none."""
+    there = [folder for folder in sorted(store.glob("dledger-*")) if folder.is_dir()]
+    return there[0].name if there and not _folders(store) else ""
 
 
 def dledger_of(store: Path, settings: Mapping[str, str]) -> Dledger | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, EntryHeader, entry_header
-from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Queue, QueueFile, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
 
@@ -166,6 +166,36 @@ def read_slot(store: StoreDirectory, topic: str, queue: int, number: int) -> tup
     return slot
 
 
+def read_all_entries(store: StoreDirectory, wanted: Iterable[tuple[Queue, int, memoryview]]) -> None:
+    """`read_entries` of many queues: of each the slots from a number on.
+
+    Most have all that is wanted of them in one file. What is common to all of them is asked once, or it would cost more
+    than to open the file and read it.
+    """
+    plain = not (store.moment or store.database or store.batches)
+    for queue, number, into in wanted:
+        files = store.queues.get(queue, ())
+        if not (plain and len(files) == 1 and _is_read_at_once(store.path, queue, files[0], number * ENTRY, into)):
+            read_entries(store, *queue, number, into)
+
+
+def _is_read_at_once(root: str, queue: Queue, file: QueueFile, low: int, into: memoryview) -> bool:
+    """Whether all of `into` lies in one file, and was read; why it was not, `read_exactly` tells."""
+    begin = low - file.base
+    if begin < 0 or begin + len(into) > file.length // ENTRY * ENTRY:
+        return False
+    try:
+        handle = os.open(f"{root}/consumequeue/{queue[0]}/{queue[1]}/{file.base:020d}", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.preadv(handle, [into], begin) == len(into)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+
+
 def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, into: memoryview) -> None:
     """Fill `into` with the slots from `number` on, 20 bytes each; what no file holds is left as it is.
 
@@ -173,6 +203,9 @@ def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, int
     deleted since has none.
     """
     subject = topic, queue
+    if store.reader is not None:
+        store.reader.read(subject, number, into)
+        return
     files = store.queues.get(subject, ())
     if number < 0 or not files or (subject in store.batched and store.moment):
         return

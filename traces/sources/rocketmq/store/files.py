@@ -93,8 +93,12 @@ def is_hole(file: LogFile, low: int, high: int) -> bool:
 # -- the log ---------------------------------------------------------------------------------------------------------
 
 
-def log_folders(root: Path, settings: Mapping[str, str], notes: list[str]) -> list[Path]:
+def log_folders(
+    root: Path, settings: Mapping[str, str], notes: list[str], *, before_dledger: bool = False
+) -> list[Path]:
     """The folders with files of the log: `commitlog/`, or where the settings say. Raises Unreadable.
+
+    `before_dledger`: the log lies in a DLedger log, and in these folders only what was written before; or nothing.
 
     Settings may tell of another machine, or of a broker that this store was copied from. So a `commitlog/` with files
     in it is the store's own, unless it is one of several.
@@ -107,8 +111,8 @@ def log_folders(root: Path, settings: Mapping[str, str], notes: list[str]) -> li
         return [own]
     missing = [path for path in named if not path.is_dir()]
     if any(_same(path, own) for path in named) or not filled:
-        if missing and filled and len(named) == 1:
-            return [own]
+        if missing and (before_dledger or (filled and len(named) == 1)):
+            return [path for path in named if path.is_dir()] or [own]
         if missing:
             raise Unreadable(
                 f"{missing[0]}: no such directory, and broker.conf says that files of the log lie there; give a "
@@ -223,13 +227,12 @@ def queue_files(root: Path) -> QueueFiles:
 def files_in(folder: str) -> tuple[QueueFile, ...]:
     """The files of one queue, by base."""
     with os.scandir(folder) as files:
-        return tuple(
-            sorted(
-                QueueFile(int(file.name), file.stat().st_size)
-                for file in files
-                if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
-            )
-        )
+        found = [
+            QueueFile(int(file.name), file.stat().st_size)
+            for file in files
+            if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
+        ]
+    return tuple(sorted(found) if len(found) > 1 else found)
 
 
 def _queue_folders(root: Path) -> Iterator[tuple[str, int, str]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, CURSOR_FILES, StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import quoted, read_json_or_older
 
 LIGHT = "%LMQ%"  # cursors in light queues are not those of groups
@@ -112,6 +113,8 @@ def _of_database(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
 
 
 def _values(database: Path) -> list[tuple[bytes, bytes]]:
+    if why := why_unreadable(database, "they are"):
+        raise Unreadable(f"config/{database.name}/: {why}")
     from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
 
     room = Path(tempfile.mkdtemp(prefix="gapless-config-"))

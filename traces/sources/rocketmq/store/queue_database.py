@@ -64,13 +64,16 @@ def database_in(store: Path) -> Path | None:
     return None
 
 
-def why_unreadable(folder: Path) -> str:
-    """Why the database cannot be read, or nothing: the library may be missing where it has no wheel."""
+def why_unreadable(folder: Path, holds: str = "consume queues are") -> str:
+    """Why the database cannot be read, or nothing: the library may be missing where it has no wheel.
+
+    `holds`: what it has, with its verb.
+    """
     try:
         import rocksdict  # noqa: F401, PLC0415 - it may be missing
     except ImportError:
         return (
-            f"consume queues are in {folder.name}/, a RocksDB database, and the package {PACKAGE}, which reads it, is "
-            f"not installed (pip install {PACKAGE})"
+            f"{holds} in {folder.name}/, a RocksDB database, and the package {PACKAGE}, which reads it, is not "
+            f"installed (pip install {PACKAGE})"
         )
     return ""

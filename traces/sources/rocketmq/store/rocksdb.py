@@ -14,14 +14,15 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BufferedWriter
 from itertools import islice, takewhile
 from pathlib import Path
+from typing import TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
-from rocksdict import AccessType, Options, Rdict, ReadOptions
+from rocksdict import AccessType, Options, Rdict, RdictIter, ReadOptions
 
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, Queue, QueueFile, QueueFiles
@@ -32,36 +33,120 @@ VALUE = 28  # bytes of an entry: those of a plain one, and the store time of its
 NUMBER = 8  # bytes of a number, the end of an entry's key
 BESIDE_TOPIC = 4 + 1 + 1 + 4 + 1  # bytes of an entry's key besides its topic and its number
 CHECKPOINT = "CHECKPOINT_TOPIC"  # no topic: up to where the log has been dispatched
+CHECKPOINT_KEY = len(CHECKPOINT).to_bytes(4, "big") + b"\1" + CHECKPOINT.encode() + b"\1max\1" + bytes(4)
 WINDOW = 1 << 16  # entries that are read at once
+AGAIN = "copy the folder again"
+REMOVE = f"{AGAIN}, or remove it to check without entries"  # what can be done where a database holds queues
 TRIES = 5  # a broker that merges its tables all the time is not waited for
+T = TypeVar("T")
 
 
 def copied(folder: Path) -> QueueDatabase:
     """The queues in `folder`, copied out. Raises Unreadable."""
     room = Path(tempfile.mkdtemp(prefix="gapless-queues-"))
     kept = FolderKept(room)
+    return _tried(folder, room, lambda linked: _copied(folder, linked, room / "entries", kept))
+
+
+def _tried(folder: Path, room: Path, done: Callable[[Path], T]) -> T:
+    """What comes of links to a database in `room`; once more where a broker took tables away. Raises Unreadable."""
     for left in reversed(range(TRIES)):
         linked = room / "database"
         try:
             _link(folder, linked)
-            return _copied(folder, linked, room / "entries", kept)
+            return done(linked)
         except OSError as error:
-            raise Unreadable(f"{folder}: cannot be copied to {room} ({error.strerror}); TMPDIR says where") from error
+            raise _not_copied(folder, room, error, REMOVE) from error
         except Exception as error:
             if type(error) is not Exception:  # the library has no class of its own for what it cannot read
                 raise
             gone = any(not table.exists() for table in linked.glob("*.sst"))
             if not gone or not left:
-                raise _unreadable(folder, linked, error) from error
+                raise _unreadable(folder, linked, error, REMOVE) from error
         shutil.rmtree(linked)
     raise AssertionError(folder)
 
 
-def _unreadable(folder: Path, linked: Path, error: Exception) -> Unreadable:
+def named(folder: Path) -> QueueDatabase:
+    """The database in `folder` without any of its entries, and what it says of dispatch. Raises Unreadable."""
+    live = LiveDatabase(folder)
+    live.close()
+    return QueueDatabase(folder.name, copy="", queues={}, last={}, first={}, dispatched=live.dispatched)
+
+
+class LiveDatabase:
+    """The queues in a database that a broker is writing, as far as they are on disk; read where they are asked for.
+
+    `dispatched`: as of `QueueDatabase`, as of the last time that it was opened.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Raises Unreadable."""
+        self.folder = folder
+        self.database: Rdict | None = None
+        self.seen: tuple[int, ...] = ()
+        self.dispatched = 0
+        self.renew()
+
+    def renew(self) -> bool:
+        """Open it again if its broker wrote to it since, and say whether that was so. Raises Unreadable."""
+        seen = self._signs()
+        if seen == self.seen and self.database is not None:
+            return False
+        room = Path(tempfile.mkdtemp(prefix="gapless-queues-"))
+        kept = FolderKept(room)
+        database = _tried(self.folder, room, _opened)
+        table = database.get_column_family(OFFSETS) if OFFSETS in Rdict.list_cf(str(room / "database")) else None
+        found = table.get(CHECKPOINT_KEY) if table is not None else None
+        self.close()
+        self.database, self.kept, self.seen = database, kept, seen
+        self.dispatched = int.from_bytes(found[:8], "big", signed=True) if isinstance(found, bytes) else 0
+        return True
+
+    def _signs(self) -> tuple[int, ...]:
+        """What is another number after each flush and each merge."""
+        try:
+            status = (self.folder / (self.folder / "CURRENT").read_text(errors="replace").strip()).stat()
+        except (OSError, ValueError):
+            return ()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def read(self, queue: Queue, number: int, into: memoryview) -> None:
+        """Fill `into` with the slots of a queue from `number` on; what is not there is left as it is."""
+        assert self.database is not None  # noqa: S101 - `renew` opened it
+        topic = os.fsencode(queue[0])
+        sized = len(topic).to_bytes(4, "big") + b"\1" + topic
+        prefix = sized + b"\1" + queue[1].to_bytes(4, "big", signed=True) + b"\1"
+        low, high = number, number + len(into) // ENTRY
+        at = self.database.iter()
+        at.seek(_key(prefix, max(low, 0)))
+        if not at.valid() or at.key() >= _key(prefix, high):
+            at.status()
+            return
+        for begin, slots in _EntriesByKey(self.database, self.folder).stretches(at, at.key(), prefix, high):
+            place = (begin - number) * ENTRY
+            into[place : place + len(slots)] = slots
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self.database is not None:
+            self.database.close()
+            self.database = None
+            self.kept.remove()
+
+
+def _unreadable(folder: Path, linked: Path, error: Exception, remedy: str) -> Unreadable:
     said = shown(str(error).replace(str(linked), folder.name))
-    return Unreadable(
-        f"{folder}: the database cannot be read ({said}); copy the folder again, or remove it to check without entries"
-    )
+    return Unreadable(f"{folder}: the database cannot be read ({said}); {remedy}")
+
+
+def _not_copied(folder: Path, room: Path, error: OSError, remedy: str) -> Unreadable:
+    """A file of the database cannot be read, or nothing can be written where copies go."""
+    at = error.filename if isinstance(error.filename, str) else ""
+    if at and Path(at).is_relative_to(folder):
+        how = "give read permission, or " if isinstance(error, PermissionError) else ""
+        return Unreadable(f"{at}: cannot be read ({error.strerror}); {how}{remedy}")
+    return Unreadable(f"{folder}: cannot be copied to {room} ({error.strerror}); TMPDIR says where")
 
 
 def pairs(folder: Path, linked: Path) -> list[tuple[bytes, bytes]]:
@@ -76,29 +161,48 @@ def families(
 
     `most`: how many of each are enough.
     """
+    with _tables(folder, linked) as tables:
+        return {name: list(islice(_items(tables[name], b""), most)) for name in wanted if name in tables}
+
+
+def stretches(folder: Path, linked: Path, family: str, count: int = WINDOW) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Keys and values of one column family, so many at once, read as by `pairs`. Raises Unreadable."""
+    with _tables(folder, linked) as tables:
+        if family in tables:
+            yield from _in_stretches(tables[family], count)
+
+
+@contextmanager
+def _tables(folder: Path, linked: Path) -> Iterator[dict[str, Rdict]]:
+    """The column families of a database, read from links in `linked`, which is not there yet. Raises Unreadable."""
     try:
         _link(folder, linked)
         there = Rdict.list_cf(str(linked))
-        options = {name: Options(raw_mode=True) for name in there}
-        database = Rdict(
-            str(linked), Options(raw_mode=True), options, AccessType.read_only(error_if_log_file_exist=False)
-        )
+        database = _opened(linked)
         try:
-            return {
-                name: list(
-                    islice(_items(database if name == "default" else database.get_column_family(name), b""), most)
-                )
-                for name in wanted
-                if name in there
-            }
+            yield {name: database if name == "default" else database.get_column_family(name) for name in there}
         finally:
             database.close()
     except OSError as error:
-        raise Unreadable(f"{folder}: cannot be copied to {linked} ({error.strerror}); TMPDIR says where") from error
+        raise _not_copied(folder, linked, error, AGAIN) from error
     except Exception as error:
         if type(error) is not Exception:
             raise
-        raise _unreadable(folder, linked, error) from error
+        raise _unreadable(folder, linked, error, AGAIN) from error
+
+
+def _in_stretches(table: Rdict, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
+    """All of a table, so much at once. Where the library's own `items` ends early, ours says why."""
+    end = table.iter()
+    end.seek_to_last()
+    last = end.key() if end.valid() else None
+    end.status()
+    items, found = cast("Iterator[tuple[bytes, bytes]]", table.items()), None
+    while some := list(islice(items, count)):
+        found = some[-1][0]
+        yield some
+    if found != last:
+        yield [item for item in _items(table, found or b"") if item[0] != found]
 
 
 def value_now(folder: Path, queue: Queue, number: int) -> bytes:
@@ -118,7 +222,7 @@ def _link(folder: Path, linked: Path) -> None:
     (linked / "CURRENT").write_bytes(current)
     manifest = current.decode(errors="replace").strip()
     if "/" in manifest or not (folder / manifest).is_file():
-        raise Unreadable(f"{folder}/CURRENT: names {shown(manifest)!r}, which is not there; copy the folder again")
+        raise Unreadable(f"{folder}/CURRENT: names {shown(manifest)!r}, which is not there; {AGAIN}")
     shutil.copyfile(folder / manifest, linked / manifest)
     for path in folder.iterdir():
         if path.suffix == ".log":
@@ -127,14 +231,19 @@ def _link(folder: Path, linked: Path) -> None:
             (linked / path.name).symlink_to(path.absolute())
 
 
+def _opened(linked: Path) -> Rdict:
+    """A database, to read only."""
+    options = {name: Options(raw_mode=True) for name in Rdict.list_cf(str(linked))}
+    return Rdict(str(linked), Options(raw_mode=True), options, AccessType.read_only(error_if_log_file_exist=False))
+
+
 def _copied(folder: Path, linked: Path, into: Path, kept: FolderKept) -> QueueDatabase:
-    families = Rdict.list_cf(str(linked))
-    options = {name: Options(raw_mode=True) for name in families}
-    database = Rdict(str(linked), Options(raw_mode=True), options, AccessType.read_only(error_if_log_file_exist=False))
+    database = _opened(linked)
     try:
         with into.open("wb") as out:
             queues = _Copying(database, out, folder).queues()
-        ends = _ends(database.get_column_family(OFFSETS), folder) if OFFSETS in families else {}
+        with_table = OFFSETS in Rdict.list_cf(str(linked))
+        ends = _ends(database.get_column_family(OFFSETS), folder) if with_table else {}
     finally:
         database.close()
     dispatched = ends.pop((CHECKPOINT, 0, "max"), QueueEnd(0, 0)).position
@@ -162,17 +271,63 @@ def _ends(table: Rdict, folder: Path) -> dict[tuple[str, int, str], QueueEnd]:
     return ends
 
 
-class _Copying:
-    """Copies the entries of a database in the order of its keys: queue by queue, numbers rising.
+class _EntriesByKey:
+    """Reads entries in the order of their keys.
 
     A window of numbers is read by values alone, which takes a fifth of the time that keys and values take: if there are
     as many as the numbers up to the window's last key, each is where it belongs. Otherwise keys are read too.
     """
 
-    def __init__(self, database: Rdict, out: BufferedWriter, folder: Path) -> None:
+    def __init__(self, database: Rdict, folder: Path) -> None:
         self.database = database
-        self.out = out
         self.folder = folder
+
+    def stretches(self, at: RdictIter, key: bytes, prefix: bytes, stop: int) -> Iterator[tuple[int, bytes]]:
+        """The slots of a queue that follow one another, from a key that is there to below number `stop`.
+
+        With the first number of each stretch. `at` is moved to the last of them. Raises Unreadable.
+        """
+        number, end = self._number(key), _key(prefix, stop)
+        below = ReadOptions()  # held until all is read: the library forgets the bound with it
+        below.set_iterate_upper_bound(end)
+        values = list(self.database.values(from_key=key, read_opt=below))
+        at.seek_for_prev(_key(prefix, stop - 1))
+        whole = at.key() == _key(prefix, number + len(values) - 1)
+        for begin, some in [(number, values)] if whole else self._between_gaps(key, end):
+            yield begin, self._slots(begin, some, prefix)
+
+    def _slots(self, number: int, values: list[bytes], prefix: bytes) -> bytes:
+        """Entries as slots of a plain queue. Raises Unreadable where one has a length that no broker gives it."""
+        data = b"".join(values)
+        for at, value in enumerate(values) if len(data) != VALUE * len(values) else ():
+            if len(value) != VALUE:
+                raise Unreadable(
+                    f"{self.folder}: entry {number + at} of {_shown(prefix)} has {len(value)} bytes, expected {VALUE}; "
+                    f"{REMOVE}"
+                )
+        return np.frombuffer(data, np.uint8).reshape(-1, VALUE)[:, :ENTRY].tobytes()
+
+    def _between_gaps(self, key: bytes, end: bytes) -> Iterator[tuple[int, list[bytes]]]:
+        """The entries from one key on that follow one another, with the first number of each stretch."""
+        items = list(takewhile(lambda item: item[0] < end, _items(self.database, key)))
+        numbers = np.array([self._number(one) for one, _ in items], np.int64)
+        starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1).tolist()
+        for low, high in zip(starts, [*starts[1:], len(items)], strict=True):
+            yield int(numbers[low]), [value for _, value in items[low:high]]
+
+    def _number(self, key: bytes) -> int:
+        number = int.from_bytes(key[-NUMBER:], "big", signed=True)
+        if not 0 <= number < FARTHEST // ENTRY:
+            raise Unreadable(f"{self.folder}: it holds {key.hex()}, the key of no entry")
+        return number
+
+
+class _Copying(_EntriesByKey):
+    """Copies the entries of a database, queue by queue, numbers rising."""
+
+    def __init__(self, database: Rdict, out: BufferedWriter, folder: Path) -> None:
+        super().__init__(database, folder)
+        self.out = out
         self.written = 0
 
     def queues(self) -> QueueFiles:
@@ -184,51 +339,21 @@ class _Copying:
             key = at.key()
             prefix, number = key[:-NUMBER], self._number(key)
             files = found.setdefault(self._queue(prefix, key), [])
-            end = _key(prefix, number + WINDOW)
-            below = ReadOptions()  # held until all is read: the library forgets the bound with it
-            below.set_iterate_upper_bound(end)
-            values = list(self.database.values(from_key=key, read_opt=below))
-            at.seek_for_prev(_key(prefix, number + WINDOW - 1))
-            if at.key() == _key(prefix, number + len(values) - 1):
-                self._put(files, number, values, prefix)
-            else:
-                for begin, some in self._between_gaps(key, end):
-                    self._put(files, begin, some, prefix)
-            at.seek(end)
+            for begin, slots in self.stretches(at, key, prefix, number + WINDOW):
+                self._put(files, begin, slots)
+            at.seek(_key(prefix, number + WINDOW))
         at.status()
         return {queue: tuple(files) for queue, files in found.items()}
 
-    def _between_gaps(self, key: bytes, end: bytes) -> Iterator[tuple[int, list[bytes]]]:
-        """The entries from one key on that follow one another, with the first number of each stretch."""
-        items = list(takewhile(lambda item: item[0] < end, _items(self.database, key)))
-        numbers = np.array([self._number(one) for one, _ in items], np.int64)
-        starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1).tolist()
-        for low, high in zip(starts, [*starts[1:], len(items)], strict=True):
-            yield int(numbers[low]), [value for _, value in items[low:high]]
-
-    def _put(self, files: list[QueueFile], number: int, values: list[bytes], prefix: bytes) -> None:
-        data = b"".join(values)
-        for at, value in enumerate(values) if len(data) != VALUE * len(values) else ():
-            if len(value) != VALUE:
-                raise Unreadable(
-                    f"{self.folder}: entry {number + at} of {_shown(prefix)} has {len(value)} bytes, expected {VALUE}; "
-                    "copy the folder again, or remove it to check without entries"
-                )
-        slots: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8).reshape(-1, VALUE)[:, :ENTRY]
-        self.out.write(slots.tobytes())
-        length = len(values) * ENTRY
+    def _put(self, files: list[QueueFile], number: int, slots: bytes) -> None:
+        self.out.write(slots)
+        length = len(slots)
         if files and files[-1].base + files[-1].length == number * ENTRY:
             begun = files.pop()
             files.append(QueueFile(begun.base, begun.length + length, begun.at))
         else:
             files.append(QueueFile(number * ENTRY, length, self.written))
         self.written += length
-
-    def _number(self, key: bytes) -> int:
-        number = int.from_bytes(key[-NUMBER:], "big", signed=True)
-        if not 0 <= number < FARTHEST // ENTRY:
-            raise Unreadable(f"{self.folder}: it holds {key.hex()}, the key of no entry")
-        return number
 
     def _queue(self, prefix: bytes, key: bytes) -> Queue:
         size = int.from_bytes(prefix[:4], "big")

@@ -6,13 +6,13 @@ Source: docs/rocketmq-tiered.md#layout, #metadata.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.files import A_NUMBER, ENTRY, FARTHEST, LogFile, Queue
-from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
+from gapless.traces.sources.rocketmq.store.settings import read_json
 
 METADATA = "config/tieredStoreMetadata.json"
 FOLDER = "tieredstore"  # where the files are looked for that no setting leads to
@@ -26,7 +26,8 @@ INDEX_TOPIC = "rmq_sys_INDEX"
 class TieredFile:
     """A segment: `told` of its bytes are committed, as the metadata says; `length` is -1 where there is no such file.
 
-    `name`: as reports call it · `base`: where in the queue, or its log, it begins.
+    `name`: as reports call it · `base`: where in the queue, or its log, it begins · `youngest`: when the last message
+    in it was stored, as the metadata says, in ms; it expires by that.
     """
 
     path: Path
@@ -34,6 +35,7 @@ class TieredFile:
     base: int
     told: int
     length: int
+    youngest: int
 
     @property
     def end(self) -> int:
@@ -65,11 +67,17 @@ class TieredQueue:
 
 @dataclass(frozen=True)
 class TieredStorage:
-    """What a store has in tiered storage. `why_not`: why nothing of it can be judged, or nothing."""
+    """What a store has in tiered storage.
+
+    `untold`: files with bytes that the metadata does not tell of, as reports call them · `why_not`: why nothing of it
+    can be judged, or nothing · `lost`: whether what cannot be judged may be lost; otherwise it is elsewhere.
+    """
 
     queues: tuple[TieredQueue, ...]
     has_index: bool = False
+    untold: tuple[str, ...] = ()
     why_not: str = ""
+    lost: bool = False
 
 
 def _place(files: tuple[TieredFile, ...], at: int) -> tuple[str, int]:
@@ -77,47 +85,104 @@ def _place(files: tuple[TieredFile, ...], at: int) -> tuple[str, int]:
     return file.name, at - file.base
 
 
+class Elsewhere(Exception):  # noqa: N818 - it says what is so
+    """The files are kept by something that has no folder."""
+
+
+Segments = dict[str, list[tuple[int, int, int]]]
+"""Base, size and youngest message of every segment, by base, by the path of its queue."""
+
+
 def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -> TieredStorage | None:
     """The tiered storage of a store; None where there is none."""
-    if not (store / METADATA).is_file():
-        why = f"{FOLDER}/ holds it, and {METADATA} is not there"
-        return TieredStorage((), why_not=why) if (store / FOLDER).is_dir() else None
     try:
-        content, _ = read_json_or_older(store / METADATA, notes)
-        tables = {kind: _table(content.get(name, {})) for kind, name in TABLES.items()}
+        content = _metadata(store, notes)
+        if content is None:
+            left = tuple(_untold(store, store / FOLDER, "*/*", ()))
+            why = f"{FOLDER}/ holds {_files(left)} of it, and neither {METADATA} nor its .bak is there"
+            return TieredStorage((), why_not=why, lost=True) if left else None
+        tables, has_index = content
+        paths = sorted({path for table in tables.values() for path, segments in table.items() if segments})
+        queues = {path: queue for path in paths if (queue := _queue_of(path)) is not None}
+        if not queues:
+            return TieredStorage((), has_index, tuple(_untold(store, store / FOLDER, "*/*", ())))
+        root = _root(store, settings, queues)
     except Unreadable as broken:
-        return TieredStorage((), why_not=str(broken))
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return TieredStorage((), why_not=f"{METADATA} does not hold tables of segments, as expected")
-    has_index = bool(content.get("indexFileSegmentTable")) or (store / "tiered_index_file").is_dir()
-    paths = sorted({path for table in tables.values() for path, segments in table.items() if segments})
-    queues = {path: queue for path in paths if (queue := _queue_of(path)) is not None}
-    root = _root(store, settings, queues) if queues else store
-    if isinstance(root, str):
-        return TieredStorage((), why_not=root)
-    found = (
+        return TieredStorage((), why_not=str(broken), lost=True)
+    except Elsewhere as there:
+        return TieredStorage((), why_not=str(there))
+    found = [
         TieredQueue(
             queue,
             *(tuple(_file(root, store, path, kind, *one) for one in tables[kind].get(path, ())) for kind in TABLES),
         )
         for path, queue in queues.items()
-    )
-    return TieredStorage(tuple(sorted(found, key=lambda one: one.queue)), has_index)
+    ]
+    told = {file.path for queue in found for file in (*queue.log, *queue.entries)}
+    brokers = sorted({path.partition("/")[0] for path in queues})
+    untold = tuple(name for broker in brokers for name in _untold(store, root, broker, told))
+    return TieredStorage(tuple(sorted(found, key=lambda one: one.queue)), has_index, untold)
 
 
-def _table(told: object) -> dict[str, list[tuple[int, int]]]:
-    """Base and size of every segment, by base, by the path of its queue."""
+def _metadata(store: Path, notes: list[str]) -> tuple[dict[str, Segments], bool] | None:
+    """The tables of segments, and whether there is an index; None where nobody wrote any. Raises Unreadable.
+
+    A broker takes the older version where the file is missing, empty, or cannot be read; and begins anew where there
+    is none of both. Source: docs/rocketmq-tiered.md#metadata; ConfigManager.load.
+    """
+    file, older = store / METADATA, store / f"{METADATA}.bak"
+    broken: Unreadable | None = None
+    for path in (file, older):
+        if not path.is_file():
+            continue
+        try:
+            content = read_json(path)
+            tables = {kind: _table(content.get(name, {})) for kind, name in TABLES.items()}
+        except Unreadable as unreadable:
+            broken = broken or unreadable
+        except (AttributeError, KeyError, TypeError, ValueError):
+            broken = broken or Unreadable(f"{path}: expected tables of segments, each with its baseOffset and size")
+        else:
+            if path == older:
+                why = "is broken" if file.is_file() else "is not there"
+                notes.append(f"{METADATA} {why}: {older.name} is used, as the broker would do")
+            has_index = bool(content.get("indexFileSegmentTable")) or _has_files(store / "tiered_index_file")
+            return tables, has_index
+    if broken:
+        raise broken
+    return None
+
+
+def _has_files(folder: Path) -> bool:
+    return folder.is_dir() and any(path.is_file() for path in folder.rglob("*"))
+
+
+def _untold(store: Path, root: Path, broker: str, told: Collection[Path]) -> Iterator[str]:
+    """Files with bytes of queues that nobody tells of. `broker`: the folder, or a pattern, below `root`."""
+    for kind in (LOG, ENTRIES):
+        for path in sorted(root.glob(f"{broker}/*/*/{kind}/*")):
+            if path not in told and path.is_file() and path.stat().st_size:
+                yield str(path.relative_to(store) if path.is_relative_to(store) else path)
+
+
+def _files(names: Collection[str]) -> str:
+    return f"{len(names):,} file{'s' * (len(names) != 1)}"
+
+
+def _table(told: object) -> Segments:
     if not isinstance(told, dict):
         raise TypeError
-    return {str(path): sorted(map(_base_and_size, segments.values())) for path, segments in told.items()}
+    return {str(path): sorted(map(_segment, segments.values())) for path, segments in told.items()}
 
 
-def _base_and_size(segment: Mapping[str, object]) -> tuple[int, int]:
+def _segment(segment: Mapping[str, object]) -> tuple[int, int, int]:
     found = segment["baseOffset"], segment["size"]
     for number in found:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < FARTHEST:
             raise ValueError
-    return found  # type: ignore[return-value]
+    youngest = segment.get("endTimestamp")
+    is_known = isinstance(youngest, int) and not isinstance(youngest, bool) and 0 <= youngest < FARTHEST
+    return *found, youngest if is_known else FARTHEST  # type: ignore[return-value]
 
 
 def _queue_of(path: str) -> Queue | None:
@@ -127,14 +192,14 @@ def _queue_of(path: str) -> Queue | None:
     return (topic, int(queue)) if topic not in ("", INDEX_TOPIC) and A_NUMBER.fullmatch(queue) else None
 
 
-def _root(store: Path, settings: Mapping[str, str], queues: Collection[str]) -> Path | str:
-    """The folder of the cluster, in which brokers have theirs; or why nobody can tell.
+def _root(store: Path, settings: Mapping[str, str], queues: Collection[str]) -> Path:
+    """The folder of the cluster, in which brokers have theirs. Raises Unreadable, Elsewhere.
 
     Settings may tell of another machine: what lies in the store itself counts first.
     """
     provider = settings.get("tieredBackendServiceProvider", "").strip()
     if provider and not provider.endswith(POSIX):
-        return f"its provider is {provider}, which keeps no files here"
+        raise Elsewhere(f"its provider is {provider}, which keeps no files here")
     named, cluster_set = (settings.get(name, "").strip() for name in ("tieredStoreFilePath", "brokerClusterName"))
     looked = [f"{FOLDER}/", *([named] if named and store / named != store / FOLDER else [])]
     for folder in (store / one for one in looked):
@@ -145,10 +210,13 @@ def _root(store: Path, settings: Mapping[str, str], queues: Collection[str]) -> 
         if len(clusters) == 1:
             return clusters[0]
         if clusters:
-            count = len(clusters)
-            return f"{count} folders in {folder} hold its queues; a broker.conf with brokerClusterName tells which"
+            raise Unreadable(
+                f"{len(clusters)} folders in {folder} hold its queues; a broker.conf with brokerClusterName tells which"
+            )
     where = " and ".join(looked)
-    return f"its files are not in {where}; a broker.conf whose tieredStoreFilePath names where they are would tell"
+    raise Unreadable(
+        f"its files are not in {where}; a broker.conf whose tieredStoreFilePath names where they are would tell"
+    )
 
 
 def digest(text: str) -> str:
@@ -156,7 +224,7 @@ def digest(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:8]
 
 
-def _file(root: Path, store: Path, path: str, kind: str, base: int, told: int) -> TieredFile:
+def _file(root: Path, store: Path, path: str, kind: str, base: int, told: int, youngest: int) -> TieredFile:
     file = root / path / kind / f"{digest(str(base))}{base:020d}"
     name = file.relative_to(store) if file.is_relative_to(store) else file
-    return TieredFile(file, str(name), base, told, file.stat().st_size if file.is_file() else -1)
+    return TieredFile(file, str(name), base, told, file.stat().st_size if file.is_file() else -1, youngest)

@@ -10,7 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.native import native
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i64, is_name, number_in, place_of, u32
+from gapless.traces.sources.rocketmq.store.bytes import (
+    Bytes,
+    Ints,
+    digest,
+    hash_on,
+    i64,
+    is_name,
+    number_in,
+    place_of,
+    u32,
+)
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import REAL_TOPIC, TIMER_TOPIC, UNIQ_KEY, as_bytes
 from gapless.traces.sources.rocketmq.store.record_pass import LONGEST, found_up_to, load, work
@@ -24,7 +34,8 @@ class TimerRows(NamedTuple):
     """Messages with a time, a column for each field.
 
     `waits`: it lies in the broker's own topic, where `number` is its · `due`: ms, or -1 · digests: of the `topic` it
-    is sent to, of its `key`, of both together as a cancellation names them, and of what it `cancels` itself, or 0
+    is sent to, of its `key` (0 where that is no UTF-8), of both together as a cancellation names them, and of what it
+    `cancels` itself, or 0; `undone`: the same without a topic · `time`: when it was stored, in ms
     """
 
     position: Ints
@@ -36,6 +47,8 @@ class TimerRows(NamedTuple):
     key: Ints
     named: Ints
     cancels: Ints
+    undone: Ints
+    time: Ints
 
 
 COLUMNS = len(TimerRows._fields)
@@ -47,7 +60,7 @@ def load_kernels() -> None:
 
 
 @native(work)
-def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901 - of each record, all properties
+def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912 - of each record, all properties
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
     The first of them is where the next call begins, then, and the fourth, how many messages there are.
@@ -64,7 +77,7 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
         r = parts(b, p, v2)
         waits = is_name(b, r.topic, r.topic_end, _TOPIC)
         due, key, key_end, real, real_end = np.int64(-1), np.int64(0), np.int64(0), r.topic, r.topic_end
-        cancels, has = np.int64(0), False
+        cancels, undone, has = np.int64(0), np.int64(0), False
         k = np.int64(r.low)
         while k < r.high:
             w = place_of(b, k, r.high, 2)
@@ -77,6 +90,8 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
                 real, real_end = m + 1, w
             elif is_name(b, k, m, _CANCELLED):
                 cancels = digest(b, m + 1, w)
+                plus = place_of(b, m + 1, w, 43) + 1
+                undone = digest(b, plus, w) if plus <= w else cancels
             k = w + 1
         if waits or has:
             length = np.int64(0)
@@ -91,8 +106,11 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
                     length += 1
             room[0, count], room[1, count], room[2, count] = base + p, size, np.int64(waits)
             room[3, count], room[4, count] = i64(b, p + 20), due
-            room[5, count], room[6, count] = digest(b, real, real_end), digest(b, key, key_end)
+            room[5, count], room[6, count] = digest(b, real, real_end), np.int64(0)
+            if hash_on(b, key, key_end, 0)[1]:
+                room[6, count] = digest(b, key, key_end)
             room[7, count], room[8, count] = digest(scratch, np.int64(0), length), cancels
+            room[9, count], room[10, count] = undone, i64(b, r.time)
             count += 1
         p += size
     bounds[0], bounds[3] = p, count

@@ -8,6 +8,8 @@ from gapless.traces.sources.rocketmq.store.index_files import FOLDER
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
 HALF_TABLE = "rocksdbstore"  # begins the names of rows of the table of halves, as traces: their position follows
+INDEX_TABLE = "index-rocksdb"  # begins the names of records in the table of keys, as traces: their position follows
+TIMER_TABLE = "timers-rocksdb"  # begins the names of timers in RocksDB, as traces: time and log position follow
 TIMERS = "timerwheel"  # begins the names of the times of the timer wheel, as traces
 TRANSACTIONS = "RMQ_SYS_TRANS_"  # begins the topics of halves and ops, and so the names of what is no one transaction
 
@@ -32,6 +34,13 @@ def wants_index(store: StoreDirectory, options: Options) -> bool:
     return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
 
+def wants_dledger_index(store: StoreDirectory, options: Options) -> bool:
+    """Whether the index of a DLedger log is to be judged: it is of no one topic."""
+    if store.dledger is None or options.topic is not None:
+        return False
+    return options.trace in (None, store.dledger.index_name)
+
+
 def wants_transactions(options: Options) -> bool:
     """Whether transactions, ops and cursors are to be judged: they are of no one topic."""
     if options.topic is not None:
@@ -50,6 +59,19 @@ def wants_half_table(options: Options) -> bool:
         return False
     one = wanted_transaction(options) is not None
     return options.trace is None or one or options.trace.startswith(f"{HALF_TABLE}/")
+
+
+def wants_index_table(options: Options) -> bool:
+    """Whether the table of keys is to be judged: it is of no one topic."""
+    if options.topic is not None:
+        return False
+    name, _, position = str(options.trace).partition("/")
+    return options.trace is None or (name == INDEX_TABLE and position.isdecimal())
+
+
+def wants_timer_table(options: Options) -> bool:
+    """Whether the table of timers is to be judged: it is of no one topic."""
+    return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMER_TABLE}/"))
 
 
 def wants_timers(options: Options) -> bool:

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 
 from gapless.traces.engines.local import Local
@@ -29,38 +30,48 @@ from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import MISSING
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject, name_of
+from gapless.traces.sources.rocketmq.segments.tasks import Piece, SplitResult, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
 from gapless.traces.sources.rocketmq.store.files import ENTRY, work_in
 from gapless.traces.sources.rocketmq.summary import summary
+from gapless.traces.sources.rocketmq.watching.deleted import forget_deleted, is_cleared
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
 from gapless.traces.sources.rocketmq.watching.live_files import (
     LiveQueues,
     going_on,
-    refuse_what_is_not_followed,
+    layout_of,
     with_log_files,
     without_index,
 )
 from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, allocated, anchor
+from gapless.traces.sources.rocketmq.watching.waiting import (
+    PATIENCE,
+    Entries,
+    EntriesInFiles,
+    refusals,
+    subjects_refused,
+)
 
-PATIENCE = 5.0  # seconds that an entry may lag behind those of later messages
 LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
 SHORTLY = 0.05  # seconds after which an entry that is another one is read again
 SOON = 2.0  # seconds after which what cannot be read counts as written
 FILES_AGAIN = 10.0  # seconds between two looks at which files the log has
 SAVEPOINTS = 2  # that are kept, to go back to where the log is cut off
-CANDIDATES = 64  # queues whose last entry is looked at to tell how far dispatch is
 AGAIN = 3  # times that the store is opened again where files go away while it is read
 LINES = 1000  # things to say that wait to be read
 
 
 @dataclass(frozen=True)
 class Place:
-    """How far a store was followed: what is known, and the last record, by which the log is known again."""
+    """How far a store was followed: what is known, and the last record, by which the log is known again.
+
+    `entries`: whether entries are among what is known.
+    """
 
     known: KnownSoFar
     anchor: Anchor | None
+    entries: bool = True
 
 
 @dataclass
@@ -75,6 +86,10 @@ class Numbers:
     behind_since: float = 0.0  # when, by the follower's clock, it was last not behind the broker
 
 
+Told = set[tuple[str, str, int]]
+"""Departures that were told: rule, trace and position of each."""
+
+
 @dataclass
 class Saying:
     """Something to say at once: a sentence, or a departure with its story."""
@@ -83,8 +98,14 @@ class Saying:
     finding: Finding | None = None
 
 
+class OtherLayout(Exception):  # noqa: N818 - nothing is wrong
+    """The log or the queues of a store lie elsewhere than when it was opened: it is to be opened anew."""
+
+
 class Follower:
     """One store that is followed."""
+
+    judges_entries = True
 
     def __init__(
         self,
@@ -100,15 +121,16 @@ class Follower:
         self.clock = clock
         self.numbers = Numbers(behind_since=clock())
         self.says: deque[Saying] = deque(maxlen=LINES)
-        self.told: set[tuple[str, str, int]] = set()
+        self.told: Told = set()
         self.tail, self.seen = Tail(), SeenEntries(clock)
-        self.waiting: dict[Subject, float] = {}
         self.gone: dict[tuple[Subject, int], float] = {}  # entries that are zeros now: since when
         self.unread: tuple[int, float] = (-1, 0.0)  # where no record can be read, and since when
         self.files_at = self.news_at = clock()
         self.places: list[Place] = []
         self.departed = False  # something departs that was not told yet
+        self.layout = layout_of(folder)
         self.store = self._opened()
+        self.entries: Entries = self._entries()
         self.judge = self._judge()
         with expecting(work_in(Path(file.path) for file in self.store.files)):
             tasks.load_more_kernels(self.store, options)
@@ -118,7 +140,12 @@ class Follower:
     # -- opening -----------------------------------------------------------------------------------------------------
 
     def _opened(self) -> StoreDirectory:
-        return going_on(open_store(self.folder, self.config))
+        return going_on(open_store(self.folder, self.config, databases=False))
+
+    def _entries(self) -> Entries:
+        queues = self.store.queues
+        assert isinstance(queues, LiveQueues)  # noqa: S101 - `going_on` made them
+        return EntriesInFiles(queues, self.options, self.clock)
 
     def _judge(self) -> StoreJudge:
         self.anchor: Anchor | None = None
@@ -126,6 +153,8 @@ class Follower:
 
     def _go_on(self, place: Place) -> bool:
         """Take up a place again, if the log still has it."""
+        if self.judges_entries and not place.entries:
+            return False
         below = place.known.reached < self.store.start
         if below or (place.anchor is not None and not place.anchor.holds(self.store)):
             self.says.append(
@@ -152,13 +181,33 @@ class Follower:
         """The log position up to which all is judged."""
         return self.judge.reached
 
+    @property
+    def indexed(self) -> int:
+        """The log position up to which entries are judged."""
+        return self.reached
+
+    @property
+    def front(self) -> Follower:
+        """Who is furthest in the log: where entries come late, somebody else."""
+        return self
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What waits for the end, or for a check."""
+        found = ["the hash index"] if (Path(self.folder) / "index").is_dir() else []
+        both = self.layout.database and isinstance(self.store.queues, LiveQueues)
+        return (*found, *(["queues in RocksDB beside those in files"] if both else []))
+
+    def close(self) -> None:
+        """Let go of all that is open."""
+
     def round(self) -> bool:
         """Take what is new, and say whether there is more at once. Raises Unreadable, NothingThere."""
         self.numbers.rounds += 1
         try:
             return self._round()
         except (Gone, FileNotFoundError):
-            self._queues.known.clear()
+            self.entries.forget()
             self._look_at_files()
             return False
 
@@ -199,7 +248,8 @@ class Follower:
         return self.anchor is None or self.anchor.holds(self.store)
 
     def _see_that_it_is_the_same_log(self) -> None:
-        refuse_what_is_not_followed(self.store)
+        if self.layout != layout_of(self.folder):
+            raise OtherLayout(f"{self.store.path}: its log or its queues lie elsewhere than before; it is opened anew")
         if self._log_still_holds():
             return
         self._look_at_files()
@@ -219,6 +269,7 @@ class Follower:
                 )
                 return
         self.store = self._opened()
+        self.entries = self._entries()
         self._begin_anew("the log is another one, or was cut off below where it was known")
 
     def _begin_anew(self, why: str) -> None:
@@ -229,8 +280,12 @@ class Follower:
         self.says.append(Saying(f"{why}: judged from {self.store.start:,} on, and all before is forgotten"))
 
     def _new(self) -> Stretch | None:
-        """What is new in the log."""
-        at = self.reached
+        """What is new in the log, as far as entries are known."""
+        at, reach = self.reached, self.entries.reach()
+        found = self._found(at) if at < reach else None
+        return found.below(reach) if found else None
+
+    def _found(self, at: int) -> Stretch | None:
         found = self.tail.stretch(self.store, at)
         if found is None and self.tail.file_is_full(self.store, at):
             self._look_at_files()
@@ -247,7 +302,7 @@ class Follower:
 
     def _judged(self, split: Split) -> SplitResult | None:
         """The stretch judged as far as its entries are there; what is refused, once more. None where it is to wait."""
-        result = self._without_waiting(split)
+        result = self.entries.judged(self.store, split)
         if result is None or not refusals(result):
             return result
         for _ in range(3):
@@ -255,8 +310,8 @@ class Follower:
             self.numbers.looked_again += 1
             time.sleep(LOOK_AGAIN)
             for subject in subjects_refused(result):
-                self._queues.look_again(subject)
-            result = self._without_waiting(split)
+                self.entries.look_again(subject)
+            result = self.entries.judged(self.store, split)
             if result is None or refusals(result) == before:
                 break
         return result
@@ -264,70 +319,16 @@ class Follower:
     def _before(self, split: Split, position: int) -> SplitResult | None:
         """The stretch without its last record, which is half written, or torn: a broker that starts would drop it."""
         high = position - split.file.base
-        return self._without_waiting(replace(split, high=high)) if high > split.low else None
-
-    def _without_waiting(self, split: Split) -> SplitResult | None:
-        result = tasks.judge(self.store, split, self.options)
-        if waiting := self._waiting(result):
-            changed = [subject for subject in waiting if self._queues.look_again(subject)]  # all of them are looked for
-            if changed:
-                result = tasks.judge(self.store, split, self.options)
-                waiting = self._waiting(result)
-            if waiting:
-                return self._up_to_dispatched(split, result, waiting)
-        return result
-
-    def _up_to_dispatched(self, split: Split, result: SplitResult, waiting: list[Subject]) -> SplitResult | None:
-        """The part of the stretch whose entries are there, or all of it where nobody will write the others."""
-        end = self._dispatched(result) - split.file.base
-        if self._are_given_up(result, waiting, split.file.base + end):
-            return result
-        if not split.low < end < split.high:
-            return None
-        shorter = tasks.judge(self.store, replace(split, high=end), self.options)
-        waiting = self._waiting(shorter)
-        return None if waiting and not self._are_given_up(shorter, waiting, split.file.base + end) else shorter
-
-    def _waiting(self, result: SplitResult) -> list[Subject]:
-        """The queues that lack entries for messages at their end."""
-        found = []
-        for segment in result.segments:
-            pieces = segment.pieces
-            lacking = [at for at in pieces.waiting.tolist() if at not in pieces.refusals]
-            found += [pieces.subjects[at] for at in lacking]
-        for subject in list(self.waiting):
-            if subject not in found and any(subject in segment.pieces.subjects for segment in result.segments):
-                del self.waiting[subject]
-        return found
-
-    def _dispatched(self, result: SplitResult) -> int:
-        """The end of the last message in the stretch that is known to have its entry; a log position."""
-        reached = 0
-        for segment in result.segments:
-            pieces = segment.pieces
-            order: list[int] = (-pieces.last).argsort()[:CANDIDATES].tolist()
-            for at in order:
-                number = int(pieces.indexed_ends[at])
-                if number > int(pieces.numbers[at]):
-                    position, size, _ = file_access.read_slot(self.store, *pieces.subjects[at], number - 1)
-                    reached = max(reached, position + size)
-        return reached
-
-    def _are_given_up(self, result: SplitResult, waiting: list[Subject], dispatched: int) -> bool:
-        """Whether later messages have had their entries for long: those of deleted topics never come."""
-        now = self.clock()
-        last = {
-            subject: int(place)
-            for segment in result.segments
-            for subject, place in zip(segment.pieces.subjects, segment.pieces.last, strict=True)
-        }
-        waits = [self.waiting.setdefault(subject, now) for subject in waiting]
-        return all(now - since > PATIENCE for since in waits) and all(last[one] < dispatched for one in waiting)
+        return self.entries.judged(self.store, replace(split, high=high)) if high > split.low else None
 
     def _take(self, result: SplitResult) -> None:
         before = self._departures(result)
+        if isinstance(self.store.queues, LiveQueues):
+            for subject in forget_deleted(self.store, self.judge.judged.queues, result):
+                self.seen.forget(subject)
         self.judge.take(result)
-        self.seen.add(self.store, result)
+        if isinstance(self.store.queues, LiveQueues):
+            self.seen.add(self.store, result)
         last = max((segment.last for segment in result.segments), default=-1)
         if last >= 0:
             self.anchor = anchor(self.store, last)
@@ -344,7 +345,7 @@ class Follower:
 
     def _look_at_entries(self) -> None:
         for block in self.seen.changed(self.store):
-            if self._queues.look_again(block.subject) and read(self.store, block) == bytes(
+            if self.entries.look_again(block.subject) and read(self.store, block) == bytes(
                 (block.high - block.low) * ENTRY
             ):
                 self.seen.forget(block.subject)  # its topic was deleted
@@ -360,10 +361,11 @@ class Follower:
         run = self.judge.judged.queues.get(block.subject)
         result = tasks.judge(self.store, split, self.options)
         for segment in result.segments:
-            for piece in segment.pieces.each():
+            for piece in starmap(Piece, segment.pieces.each()):
                 if piece.subject != block.subject or piece.refusal is None or run is None or run.ended:
                     continue
-                if piece.refusal.event[0].startswith("index") and self._is_made_anew(block, piece.refusal.event[1]):
+                event = piece.refusal.event
+                if event[0].startswith("index") and self._is_made_anew(block, named("queue", event)["number"]):
                     self.seen.forget(block.subject)
                     return
                 if piece.refusal.rule == MISSING and not self._is_gone_for_long(block):
@@ -379,22 +381,22 @@ class Follower:
         since = self.gone.setdefault((block.subject, block.low), self.clock())
         return self.clock() - since > PATIENCE
 
-    def _is_made_anew(self, block: Block, arguments: tuple[int, ...]) -> bool:
-        """Whether the queue's first slot names a message behind all that was read: the topic was deleted since."""
-        position, size, _ = file_access.read_slot(self.store, *block.subject, 0)
-        return size > 0 and position >= self.reached and bool(arguments)
+    def _is_made_anew(self, block: Block, number: int) -> bool:
+        """Whether the topic was deleted since: the queue's first slot, or that of `number` too, tells so.
 
-    @property
-    def _queues(self) -> LiveQueues:
-        queues = self.store.queues
-        assert isinstance(queues, LiveQueues)  # noqa: S101 - `going_on` made them
-        return queues
+        Either it names a message behind all that was read, or neither is an entry.
+        """
+        position, size, _ = file_access.read_slot(self.store, *block.subject, 0)
+        if size > 0 and position >= self.reached:
+            return True
+        self.entries.look_again(block.subject)
+        return is_cleared(self.store, block.subject, number)
 
     # -- what it comes to --------------------------------------------------------------------------------------------
 
     def place(self) -> Place:
         """How far it is, to go on from there."""
-        place = Place(kept(self.judge), self.anchor)
+        place = Place(kept(self.judge), self.anchor, self.judges_entries)
         self.places = [*self.places, place][-SAVEPOINTS:]
         return place
 
@@ -417,16 +419,23 @@ class Follower:
         raise AssertionError
 
     def _whole(self, *, last: bool) -> JudgedStore:
-        store = without_index(open_store(self.folder, self.config))
-        if not last and not self._is_at_rest():
-            store = replace(store, live=True, clean=False, moment=None, limit=self.reached)
-        before = kept(self.judge) if self.reached <= store.limit and self.reached >= store.start else None
-        check = StoreCheck(self.path, store, self.options, before=before)
-        return check.whole(Local(jobs=1))
+        if last or self._is_at_rest():
+            store = without_index(open_store(self.folder, self.config))
+        else:
+            store = self._so_far(without_index(open_store(self.folder, self.config, databases=False)))
+        return StoreCheck(self.path, store, self.options, before=self._known_of(store)).whole(Local(jobs=1))
+
+    def _known_of(self, store: StoreDirectory) -> KnownSoFar | None:
+        """What is known of the beginning of the log, as far as a check of `store` may take it for granted."""
+        return kept(self.judge) if store.start <= self.reached <= store.limit else None
+
+    def _so_far(self, store: StoreDirectory) -> StoreDirectory:
+        """The store as far as it was followed, for a report."""
+        return replace(store, live=True, clean=False, moment=None, twin=None, limit=self.reached)
 
     def _is_at_rest(self) -> bool:
         """Whether nobody runs, and nothing was new for some time."""
-        return not self.is_running() and self.clock() - self.news_at > PATIENCE
+        return not self.is_running() and self.clock() - self.front.news_at > PATIENCE
 
     def parts(self, judged: JudgedStore) -> Parts:
         """The same, for a report."""
@@ -467,27 +476,9 @@ class Follower:
                 yield places.finding(known, found, source=str(self.path), how=how, count=1, traces=[found.trace])
 
 
-def refusals(result: SplitResult) -> list[str]:
-    """All that was refused in a split, to compare."""
-    found = []
-    for segment in result.segments:
-        found += [repr(refusal) for refusal in segment.refused]
-        pieces = segment.pieces
-        found += [f"{name_of(pieces.subjects[at])} {refusal!r}" for at, refusal in sorted(pieces.refusals.items())]
-        for judgement in segment.transactions:
-            found += [repr(rows.tolist()) for rows in (*judgement.refused, *judgement.bad_ops)]
-    return found
-
-
 def refused_last(result: SplitResult) -> int:
     """The position of the last record if it was refused, or -1."""
     if not result.segments or not result.segments[-1].refused:
         return -1
-    last = result.segments[-1].last
+    last = result.segments[-1].last - result.split.file.wrapped
     return last if named("log", result.segments[-1].refused[-1].event)["position"] == last else -1
-
-
-def subjects_refused(result: SplitResult) -> Iterator[Subject]:
-    """The queues that were refused."""
-    for segment in result.segments:
-        yield from (segment.pieces.subjects[at] for at in segment.pieces.refusals)

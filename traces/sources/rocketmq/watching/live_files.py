@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.dledger import has_dledger
+from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
 from gapless.traces.sources.rocketmq.store.files import (
+    FARTHEST,
     Queue,
     QueueFile,
     can_be_a_folder,
@@ -16,6 +19,7 @@ from gapless.traces.sources.rocketmq.store.files import (
     log_files,
     log_folders,
 )
+from gapless.traces.sources.rocketmq.store.queue_database import database_in
 
 
 class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):
@@ -52,24 +56,34 @@ class LiveQueues(Mapping[Queue, tuple[QueueFile, ...]]):
         return changed
 
 
+class Layout(NamedTuple):
+    """Where the log and the queues of a store lie: what a follower of it depends on."""
+
+    dledger: bool  # the log goes on in a DLedger log
+    database: bool  # a database is there
+    files: bool  # and files of queues are, too; nobody asks where there is no database
+    units: bool  # tag codes of entries may be addresses of units in consumequeue_ext/
+
+
+def layout_of(folder: Path) -> Layout:
+    """Where the log and the queues of a store lie now."""
+    database, plain = database_in(folder), folder / "consumequeue"
+    files = database is not None and plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
+    return Layout(has_dledger(folder), database is not None, files, (folder / "consumequeue_ext").is_dir())
+
+
 def going_on(store: StoreDirectory) -> StoreDirectory:
-    """The store as somebody watches it: like that of a running broker, whose ends nobody judges. Raises Unreadable."""
-    refuse_what_is_not_followed(store)
-    followed = without_index(store)
-    return replace(followed, live=True, clean=False, moment=None, watched=True, queues=LiveQueues(store.path))
-
-
-def refuse_what_is_not_followed(store: StoreDirectory) -> None:
-    """Raise Unreadable where queues are not read from files of theirs alone: such stores can be checked."""
-    what = ""
-    if store.dledger:
-        what = f"its log lies in {store.dledger.name}, a DLedger log, whose last entries another leader may take back"
-    elif store.database or store.twin:
-        what = "its queues are in a RocksDB database, of which a running broker keeps the newest entries in memory"
-    elif Path(store.path, "consumequeue_ext").is_dir():
-        what = "entries of its queues have units in consumequeue_ext/, which are read as they are once"
-    if what:
-        raise Unreadable(f"{store.path}: {what}, and cannot be followed; check it now and then (gapless check)")
+    """The store as somebody watches it: like that of a running broker, whose ends nobody judges."""
+    return replace(
+        without_index(store),
+        live=True,
+        clean=False,
+        moment=None,
+        limit=FARTHEST,
+        twin=None,
+        watched=True,
+        queues=LiveQueues(store.path),
+    )
 
 
 def without_index(store: StoreDirectory) -> StoreDirectory:
@@ -83,6 +97,9 @@ def without_index(store: StoreDirectory) -> StoreDirectory:
 
 def with_log_files(store: StoreDirectory) -> StoreDirectory:
     """The store with the files that its log has now. Raises Unreadable, NothingThere."""
-    folders = log_folders(Path(store.path), store.settings, [])
-    files = log_files(folders, store.settings, [], {})
+    before = store.dledger is not None
+    folders, wrapped = log_folders(Path(store.path), store.settings, [], before_dledger=before), {}
+    if store.dledger:
+        folders, wrapped = [*folders, store.dledger.data], {store.dledger.data: ENTRY_HEADER}
+    files = log_files(folders, store.settings, [], wrapped)
     return store if files == store.files else replace(store, files=files)

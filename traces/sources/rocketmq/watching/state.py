@@ -11,7 +11,7 @@ from pathlib import Path
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.rocketmq.watching.follower import Place
 
-FORM = 1
+FORM = 2
 """Of what is kept. Whoever changes what a judgement keeps raises it: `joining/going_on.py` pickles our classes."""
 HEAD = b"gapless watch "
 

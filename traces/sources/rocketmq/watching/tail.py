@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,39 +13,40 @@ import numpy as np
 from gapless.traces.native import native
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, i32, i64, u32
+from gapless.traces.sources.rocketmq.store.bytes import i32
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, FileWindow, Space
 from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
-from gapless.traces.sources.rocketmq.store.records import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, SMALLEST, measure
-from gapless.traces.sources.rocketmq.store.scan import INVALID, ROLLED, SHORT, find_start
+from gapless.traces.sources.rocketmq.store.records import BLANK
+from gapless.traces.sources.rocketmq.store.scan import (
+    INVALID,
+    NOT_FORCED,
+    ROLLED,
+    SHORT,
+    TAKEN,
+    View,
+    claim,
+    find_start,
+)
 
 CHUNK = 1 << 18  # bytes that are read at once to see how far the log reaches
 MARKED = 4096  # bytes of a record that tell it from another one
 
 
-@native(lambda b, *_: len(b) >> 10)
-def walk(b: Bytes, base: int, begin: int, limit: int, have: int) -> tuple[int, int]:
-    """Step over records from `begin` on. Returns why it ended, and where: as `scan`, which looks into them too."""
-    p = begin
+@native(lambda view: (view.stop - view.begin) >> 10)
+def walk(view: View) -> tuple[int, int]:
+    """Step over records from `view.begin` on. Returns why it ended, and where: as `scan`, which looks into them too."""
+    b, base, at, _stop, limit, have, wrapped = view
     while True:
-        if p + BLANK > have:
-            return (SHORT if have < limit else INVALID), p
-        size, magic = i32(b, p), u32(b, p + 4)
-        if magic == MAGIC_BLANK and size == limit - p:
-            return ROLLED, p
-        if (magic not in (MAGIC_V1, MAGIC_V2)) or size < SMALLEST or p + size > limit:
-            return INVALID, p
-        if p + size > have:
-            return SHORT, p
-        if i64(b, p + 28) != base + p or measure(b, p, p + size, magic == MAGIC_V2) != size:
-            return INVALID, p
-        p += size
+        why, size, _v2, _known, _fits = claim(b, base, limit, have, wrapped, NOT_FORCED, at)
+        if why != TAKEN:
+            return why, at
+        at += wrapped + size
 
 
 def warm() -> None:
     """Compile what walks."""
-    walk(np.zeros(BLANK, np.uint8), 0, 0, BLANK, BLANK)
+    walk(View(np.zeros(BLANK, np.uint8), 0, 0, BLANK, BLANK, BLANK, 0))
 
 
 class Stretch(NamedTuple):
@@ -57,6 +59,13 @@ class Stretch(NamedTuple):
     def end(self) -> int:
         """Log position behind the last record."""
         return self.split.file.base + self.split.high
+
+    def below(self, reach: int) -> Stretch | None:
+        """The part of it that lies below a log position; None where nothing does."""
+        if self.end <= reach:
+            return self
+        high = reach - self.split.file.base
+        return Stretch(replace(self.split, high=high), more=False) if high > self.split.low else None
 
 
 class Tail:
@@ -80,7 +89,7 @@ class Tail:
         window, at, wanted = FileWindow(file, self.space), begin, CHUNK
         while True:
             window.read(at, at + wanted)
-            why, place = walk(window.data, file.base + window.low, 0, file.length - window.low, window.have)
+            why, place = walk(window.view(at, at + wanted))
             place += window.low
             if why != SHORT or place - begin >= SPLIT:
                 return why, place
@@ -104,7 +113,7 @@ class Tail:
             if place >= 0:
                 why, end = self._walk(file, window.low + place)
                 return Stretch(Split(file, begin, end + 1 if why == ROLLED else end, exact=True), more=True)
-            low += max(window.have - BLANK, 1)
+            low += max(window.have - BLANK - file.wrapped, 1)
             if window.have < SPLIT or not window.data[: window.have].any():
                 break
         following = file_of(store, file.base + file.length)

@@ -1,0 +1,54 @@
+"""A store that is watched in a test: what was said, by a clock that is set."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gapless import check
+from gapless.traces.report.values import Finding, Report
+from gapless.traces.watch import Hears, StoreWatch
+
+
+@dataclass
+class Clock:
+    """Time that goes on when it is told to."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        """What it shows."""
+        return self.now
+
+
+@dataclass
+class Heard:
+    """What was said."""
+
+    says: list[str] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+
+    def hears(self) -> Hears:
+        """As a watch takes it."""
+        return Hears(self.says.append, self.found.append, self.reports.append)
+
+
+def watch(path: Path, heard: Heard, clock: Clock | None = None, **options: Any) -> StoreWatch:
+    """A watch that tells `heard`."""
+    return StoreWatch(path, heard.hears(), clock=clock or Clock(), **options)
+
+
+def until_idle(watched: StoreWatch) -> None:
+    """Look until nothing is new."""
+    while watched.look():
+        pass
+
+
+def same(watched: Report, checked: Report) -> None:
+    """But for how long it took, and that a check says itself what engine it had."""
+    assert watched.model_dump(exclude={"seconds"}) == checked.model_dump(exclude={"seconds"})
+
+
+def checked(path: Path) -> Report:
+    """The report of a check."""
+    return check([path], engine="local", jobs=1)

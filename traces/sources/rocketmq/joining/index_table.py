@@ -1,0 +1,334 @@
+"""The table of keys, held against the log: each key of a record has its row, and no row leads elsewhere.
+
+The table says itself up to which record it was written. What lies behind that is not judged: the next start writes it.
+Rows are held against their records stretch by stretch of the log. Rows go lawfully, by whole hours: see `_is_over`.
+
+Source: docs/rocketmq.md#index-rocksdb.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.options import Options
+from gapless.traces.problems import shown
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.message_tables import read_table
+from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.files import FARTHEST
+from gapless.traces.sources.rocketmq.store.index_rows import (
+    HOUR,
+    ROW,
+    UNSURE,
+    IndexTable,
+    WantedRows,
+    index_table,
+    names_of,
+    wanted_rows,
+)
+from gapless.traces.sources.rocketmq.store.message_database import FOLDER, KEYS
+from gapless.traces.sources.rocketmq.store.wanted import INDEX_TABLE, wants_index_table
+
+SWITCHES = {"messageIndexEnable": "true", "indexRocksDBEnable": "false"}  # settings, and what they are by default
+WEEK = 168 * HOUR  # rows of so many hours go at once
+NOT_JUDGED = f"the index of messages in {FOLDER}/ is not judged: "
+NAMED = 8  # rows that are named of a record
+LAST = -1  # the trace of the table's end: all others are positions
+STORE, FIND, PASS = range(3)  # where events stand in a trace
+Truths = npt.NDArray[np.bool_]
+
+
+class Counted(NamedTuple):
+    """How much was counted of a kind, and the log position of the first."""
+
+    many: int
+    first: int
+
+
+class JoinedIndexTable:
+    """The table of keys of a store whose log was judged."""
+
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+
+    def hold(self) -> None:
+        """Judge the table, if there is one."""
+        if not wants_index_table(self.options):
+            return
+        if self.store.copied:
+            if self._is_on:
+                self.judged.note(f"{NOT_JUDGED}it is of another moment than the log")
+            return
+        table = read_table(self.judged, KEYS, NOT_JUDGED, index_table, is_on=self._is_on)
+        if table is None or not (len(table.position) or table.last is not None or table.odd or self._is_on):
+            return
+        if table.odd:
+            self.judged.doubt(f"{NOT_JUDGED}it holds {shown(table.odd)}, which no broker writes")
+        elif self.judged.damage:
+            self.judged.note("the table of keys is not judged: the log that it is of is damaged")
+        else:
+            HeldIndexTable(self.judged, self.options, table, is_on=self._is_on).hold()
+
+    @property
+    def _is_on(self) -> bool:
+        """Whether the settings, if there are any, have the broker write the table."""
+        said = {name: self.store.settings.get(name, other).strip().lower() for name, other in SWITCHES.items()}
+        return bool(self.store.settings) and all(one == "true" for one in said.values())
+
+
+class HeldIndexTable:
+    """One table of keys, with the records that it was told of."""
+
+    def __init__(self, judged: JudgedStore, options: Options, table: IndexTable, *, is_on: bool) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+        self.table = table
+        self.is_on = is_on
+        self.last = -1 if table.last is None else table.last
+        self.there = False  # a record with keys lies where the table ends
+        self.timely = False
+        self.newest = 0  # ms: the store time of the newest record up to there
+        self.latest = np.zeros(0, np.int64)  # of each row, by position: the latest hour of those up to it
+        self.behind: list[Counted] = []
+        self.gone: list[Counted] = []
+        self.early: list[Counted] = []
+        self.unsure: list[Counted] = []
+        self.nowhere: list[Counted] = []
+        self.first = int(table.position[0]) if len(table.position) else FARTHEST
+        self.asked = int(str(options.trace).rpartition("/")[2]) if options.trace is not None else -1
+
+    def hold(self) -> None:
+        """Judge every record and every row."""
+        self.latest = np.maximum.accumulate(self.table.hour) if len(self.table.hour) else self.table.hour
+        reached = self.store.start
+        for low, high, wanted in wanted_rows(self.store, self.judged.end):
+            if low == reached:
+                self._stretch(low, high, wanted)
+                reached = high
+        if reached < self.judged.end:
+            self.judged.note(f"the table of keys is judged up to {reached:,}: records cannot be followed from there on")
+        self._elsewhere(reached)
+        self._end(reached)
+        self._name_rows()
+        self._say()
+
+    def _stretch(self, low: int, high: int, wanted: WantedRows) -> None:
+        """One stretch of the log, and the rows that lead there."""
+        rows = self.table.between(low, high)
+        position, text = self.table.position[rows], self.table.text[rows]
+        unsure = wanted.position[wanted.kind == UNSURE]
+        wanted, records = _of(wanted, wanted.kind == ROW), _once(wanted.position)
+        self._look_for_the_end(wanted)
+        order = np.argsort(wanted.text, kind="stable")
+        row_of = _places(wanted.text[order], text)
+        of_row = np.where(row_of >= 0, order[row_of] if len(order) else -1, -1)
+        kept = ~np.isin(position, unsure)
+        lead = _places(records, position) >= 0  # to a record, whatever its keys are
+        cut = kept & (of_row < 0) & self._may_be_cut(position)
+        if count := int(cut.sum()):
+            self.nowhere.append(Counted(count, int(position[cut][0])))
+        kept &= ~cut
+        owned = of_row >= 0
+        time = np.where(owned, wanted.time[of_row] if len(wanted.time) else 0, self.table.time[rows])
+        has = np.zeros(len(wanted.position), np.bool_)
+        has[of_row[owned & kept]] = True
+        args = {
+            "owned": owned, "timely": self.table.time[rows] == time,
+            "in_hour": self.table.hour[rows] == time // HOUR * HOUR,
+        }  # fmt: skip
+        told = [
+            self._stored(wanted, position[kept & lead]),
+            OfStep("find_row", position[kept], np.full(int(kept.sum()), FIND), position[kept],
+                {name: value[kept] for name, value in args.items()}),
+            self._pass_by(wanted, has),
+        ]  # fmt: skip
+        self._judge(told)
+
+    def _stored(self, wanted: WantedRows, lead_to: Ints) -> OfStep:
+        """The records, those without keys too that a row leads to."""
+        positions, first = _firsts(wanted.position)
+        counts = np.diff(np.append(first, len(wanted.position)))
+        others = np.setdiff1d(lead_to, positions)
+        traces = np.concatenate([positions, others])
+        keys = np.concatenate([counts, np.zeros(len(others), np.int64)])
+        return OfStep("store", traces, np.full(len(traces), STORE), traces, {"position": traces, "keys": keys})
+
+    def _pass_by(self, wanted: WantedRows, has: Truths) -> OfStep:
+        """The records that the table was written beyond, but for those whose rows may lawfully be missing."""
+        positions, first = _firsts(wanted.position)
+        rows = np.add.reduceat(has.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
+        keys = np.diff(np.append(first, len(wanted.position)))
+        passed, none = positions <= self.last, rows == 0
+        lacking = rows < keys
+        behind = lacking & ~passed
+        over = passed & none & self._is_over(positions, wanted.time[first] if len(first) else positions)
+        unsure = passed & none & ~over & (not self._promised)
+        early = unsure & (not self.store.first_life) & (positions < self.first)
+        unsure &= ~early
+        for which, kept in ((behind, self.behind), (over, self.gone), (early, self.early), (unsure, self.unsure)):
+            if count := int(which.sum()):
+                kept.append(Counted(count, int(positions[which][0])))
+        traces = positions[passed & ~over & ~early & ~unsure]
+        return OfStep("pass_by", traces, np.full(len(traces), PASS), traces, {})
+
+    @property
+    def _promised(self) -> bool:
+        """Whether the table was written from the first record on."""
+        return self.is_on and self.store.settings_held and not self.store.live
+
+    def _is_over(self, positions: Ints, times: Ints) -> Truths:
+        """Whether rows of records may have gone with their hour.
+
+        Once the log has lost a file, a broker deletes the rows of a week up to an hour, all at once. So nothing goes
+        behind which an older row of that week is left.
+        """
+        if not self.store.start and not self.store.live:
+            return np.zeros(len(positions), np.bool_)
+        before = self.table.position.searchsorted(positions) - 1
+        hours = times // HOUR * HOUR
+        latest = np.where(before >= 0, self.latest[np.maximum(before, 0)] if len(self.latest) else 0, 0)
+        over: Truths = (before < 0) | (latest > hours) | (latest < hours - WEEK)
+        return over
+
+    def _may_be_cut(self, positions: Ints) -> Truths:
+        """Whether what a row leads to may have been cut off with a log's end, and other records lie there now."""
+        return np.full(len(positions), not self.store.first_life)
+
+    def _elsewhere(self, reached: int) -> None:
+        """Rows beyond the end of the log. Those below its start led to what has expired."""
+        rows = self.table.between(reached, 1 << 62)
+        position = self.table.position[rows]
+        if reached < self.judged.end or self.store.live:  # then records may lie there
+            return
+        if not (self.store.clean and self.store.first_life):
+            if len(position):
+                self.nowhere.append(Counted(len(position), int(position[0])))
+            return
+        none = np.zeros(len(position), np.bool_)
+        args = {"owned": none, "timely": none, "in_hour": none}
+        self._judge([OfStep("find_row", position, np.full(len(position), FIND), position, args)])
+
+    def _look_for_the_end(self, wanted: WantedRows) -> None:
+        """Whether the record at which the table ends is among these."""
+        upto = wanted.position <= self.last
+        if upto.any():
+            self.newest = max(self.newest, int(wanted.time[upto].max()))
+        mine = wanted.time[wanted.position == self.last]
+        if len(mine):
+            self.there = True
+            said = self.table.last_time
+            self.timely = said is not None and int(mine[0]) <= said <= self.newest
+
+    def _end(self, reached: int) -> None:
+        if self.table.last is None or self.last < self.store.start or (self.asked >= 0 and self.asked != self.last):
+            return
+        beyond = self.last >= reached
+        if not self.there and (self.store.live or (beyond and reached < self.judged.end)):
+            return
+        if not self.there and not (self.store.first_life and (self.store.clean or not beyond)):
+            self.judged.doubt(
+                f"the table of keys ends at {self.last:,}, where no record with keys lies: legal if the log lost its "
+                "end with the power, damage otherwise; records up to there will be left out of it"
+            )
+            return
+        at = np.array([LAST])
+        timely = self.timely or not self.there
+        args = {"position": np.array([self.last]), "there": np.array([self.there]), "timely": np.array([timely])}
+        judge_told(
+            self.judged, self.options, "index_table", [OfStep("find_last", at, np.zeros(1, np.int64), at, args)], at,
+            lambda _: f"{INDEX_TABLE}/{self.last}",
+        )  # fmt: skip
+
+    def _judge(self, told: list[OfStep]) -> None:
+        """Judge some records, with the rows that lead to them."""
+        traces = _once(np.sort(np.concatenate([some.traces for some in told]), kind="stable"))
+        if self.asked >= 0:
+            traces = traces[traces == self.asked]
+            told = [some.only(traces) for some in told]
+        if not len(traces):
+            return
+        judge_told(self.judged, self.options, "index_table", told, traces, lambda trace: f"{INDEX_TABLE}/{trace}")
+
+    def _name_rows(self) -> None:
+        """Say of each departure what the rows say that lead to its record: they are looked up once more."""
+        mine = [n for n, found in enumerate(self.judged.breaches) if found.spec == "index_table"]
+        positions = {self.judged.breaches[n].position for n in mine}
+        if not positions:
+            return
+        named = read_table(
+            self.judged, KEYS, NOT_JUDGED, lambda pairs: names_of(pairs, positions), is_on=False
+        ) or {}  # fmt: skip
+        for n in mine:
+            found = self.judged.breaches[n]
+            rows = [f"{shown(row.text)} in hour {row.hour}" for row in named.get(found.position, [])[:NAMED]]
+            self.judged.breaches[n] = replace(found, detail="; ".join(rows))
+
+    def _say(self) -> None:
+        """What was counted, in sentences."""
+        lawful = not self.store.clean or self.store.live or not self.is_on
+        self._count(
+            self.behind, "record", "behind the end of the table of keys",
+            "the next start puts them into it, if indexRocksDBEnable is on" if lawful else "",
+            "legal for what comes while a broker stops, damage otherwise",
+        )  # fmt: skip
+        self._count(
+            self.gone, "record", "without rows in the table of keys, and so are all before them",
+            "rows go by the hour once the log has lost a file",
+        )  # fmt: skip
+        self._count(
+            self.early, "record", "without rows in the table of keys, and so are all before them",
+            "indexRocksDBEnable was off then",
+        )  # fmt: skip
+        self._count(
+            self.unsure, "record", "without rows in the table of keys, and others behind them have theirs",
+            doubt="legal if messageIndexEnable or indexRocksDBEnable was off for a time, damage otherwise",
+        )  # fmt: skip
+        self._count(
+            self.nowhere, "row of the table of keys", "for places where no record with their key lies",
+            doubt="legal if the log lost its end with the power, damage otherwise",
+        )  # fmt: skip
+        rows = len(self.table.position)
+        end = f"ends at {self.last:,}" if self.last >= 0 else "says of no record that it was written for it"
+        self.judged.note(f"the table of keys has {rows:,} row{'s' * (rows != 1)}, and {end}")
+
+    def _count(self, counted: list[Counted], what: str, are: str, note: str = "", doubt: str = "") -> None:
+        """Say how many of something there are: a note where it is lawful, or a reason to doubt."""
+        if not (count := sum(one.many for one in counted)):
+            return
+        noun, _, of = what.partition(" ")
+        many = f"{noun}{'s' * (count > 1)} {of}".strip()
+        text = f"{count:,} {many} {'are' if count > 1 else 'is'} {are}, the first at {counted[0].first:,}"
+        if note:
+            self.judged.note(f"{text}: {note}")
+        else:
+            self.judged.doubt(f"{text}: {doubt}")
+
+
+def _of(wanted: WantedRows, mine: Truths) -> WantedRows:
+    return WantedRows(*np.stack(wanted)[:, mine])
+
+
+def _firsts(rising: Ints) -> tuple[Ints, Ints]:
+    """Each of rising numbers once, and where it first stands."""
+    (first,) = np.nonzero(np.diff(rising, prepend=-1))
+    return rising[first], first.astype(np.int64)
+
+
+def _once(rising: Ints) -> Ints:
+    return _firsts(rising)[0]
+
+
+def _places(among: Ints, texts: Ints) -> Ints:
+    """Where each text stands among rising ones; -1 where it does not."""
+    if not len(among):
+        return np.full(len(texts), -1)
+    at = np.minimum(among.searchsorted(texts), len(among) - 1)
+    return np.where(among[at] == texts, at, -1)

@@ -1,0 +1,47 @@
+"""Reads one column family of the database of messages, or says why it is not judged."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from gapless.traces.problems import Unreadable
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.store.message_database import FOLDER
+from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
+
+TRIES = 3  # a running broker removes tables that it has merged
+Pairs = list[tuple[bytes, bytes]]
+Table = TypeVar("Table")
+
+
+def read_table(
+    judged: JudgedStore, family: str, what: str, reader: Callable[[Iterator[Pairs]], Table], *, is_on: bool
+) -> Table | None:
+    """What `reader` makes of a column family; None where it is not there, or cannot be judged.
+
+    `what`: begins the sentence that says why · `is_on`: the settings have the broker write it.
+    """
+    store = judged.store
+    tell = judged.doubt if is_on or not store.settings else judged.note
+    folder = Path(store.path) / FOLDER
+    if not (folder / "CURRENT").is_file():
+        if is_on:
+            tell(f"{what}{FOLDER}/CURRENT is not there")
+        return None
+    if why := why_unreadable(folder, "that is"):
+        tell(f"{what}{why}")
+        return None
+    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
+
+    with tempfile.TemporaryDirectory(prefix="gapless-messages-") as room:
+        for left in reversed(range(TRIES)):
+            try:
+                return reader(rocksdb.stretches(folder, Path(room) / str(left), family))
+            except Unreadable as unreadable:
+                if not left or not store.live:
+                    tell(f"{what}{unreadable}")
+                    break
+    return None

@@ -1,0 +1,305 @@
+"""The table of timers, held against the messages that wait, and against what was delivered.
+
+A timer is the messages with one key that wait for one time; each is a trace of its own. What the table was told of, it
+says itself: the number of the next message that it reads, and the time up to which it has delivered.
+
+Source: docs/rocketmq.md#timers-rocksdb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.options import Options
+from gapless.traces.problems import shown
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, read_table
+from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
+from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
+from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
+from gapless.traces.sources.rocketmq.store.timer_files import timer_files, units_of_log
+from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
+from gapless.traces.sources.rocketmq.store.wanted import TIMER_TABLE, wants_timer_table
+
+NOT_JUDGED = f"the timers in {FOLDER}/ are not judged: "
+NUMBER, TIME = b"sys_topic_scan_offset_checkpoint", b"timeline_checkpoint"  # keys that are no rows
+VALUE = 12  # bytes of a row: size and position of the message
+FOUND, LATER = 1 << 60, 1 << 61  # where events stand behind the messages of a timer
+END = np.iinfo(np.int64).min  # the trace of how far messages were read
+PROMPT = 10_000  # ms: a broker reads a message that waits within this time, unless it was just started
+DURING = 60_000  # ms: what was delivered just before a crash may not have been on disk
+MIXED = -7046029254386353131  # makes one number of a time and a key
+Truths = npt.NDArray[np.bool_]
+
+
+class TimerTable(NamedTuple):
+    """The rows, a column for each field; how far messages were read, and up to which time they were delivered (ms).
+
+    `due`: ms · `key`: digest of the UNIQ_KEY · `odd`: a row that no broker writes, or nothing.
+    """
+
+    due: Ints
+    key: Ints
+    size: Ints
+    position: Ints
+    number: int
+    time: int
+    odd: str
+
+
+class JoinedTimerTable:
+    """The table of timers of a store whose log was judged."""
+
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+
+    def hold(self) -> None:
+        """Judge the table, if there is one."""
+        if not wants_timer_table(self.options):
+            return
+        is_on = self.store.setting("timerRocksDBEnable")
+        if self.store.copied:
+            if is_on:
+                self.judged.note(f"{NOT_JUDGED}they are of another moment than the log")
+            return
+        table = read_table(self.judged, TIMERS, NOT_JUDGED, _table, is_on=is_on)
+        if table is None or not (len(table.due) or table.number or table.odd):
+            return
+        if table.odd:
+            self.judged.doubt(f"{NOT_JUDGED}there is {shown(table.odd)}, which no broker writes")
+            return
+        rows, reached = timer_rows(self.store, self.judged.end)
+        if reached < self.judged.end or self.judged.damage:
+            self.judged.note(f"{NOT_JUDGED}the log that they are of is damaged")
+            return
+        HeldTimerTable(self.judged, self.options, table, rows).hold()
+
+
+def _table(stretches: Iterator[Pairs]) -> TimerTable:
+    """The table whose keys and values come in stretches."""
+    columns, said, odd = [np.zeros((4, 0), np.int64)], {NUMBER: 0, TIME: 0}, ""
+    for pairs in stretches:
+        rows = [(key, value) for key, value in pairs if len(value) == VALUE and len(key) > 8]
+        for key, value in pairs if len(rows) < len(pairs) else ():
+            if key in said and len(value) == 8:
+                said[key] = int.from_bytes(value, "big", signed=True)
+            elif len(value) != VALUE or len(key) <= 8:
+                odd = odd or f"{key.hex()}: {value.hex()}"
+        data = np.frombuffer(b"".join([key for key, _ in rows]), np.uint8)
+        stops = np.cumsum(np.fromiter((len(key) for key, _ in rows), np.int64, len(rows)))
+        begins = np.concatenate([[0], stops])[:-1]
+        values = np.frombuffer(b"".join([value for _, value in rows]), [("size", ">i4"), ("position", ">i8")])
+        due = np.frombuffer(b"".join([key[:8] for key, _ in rows]), ">i8")
+        columns.append(np.stack([due, digests_between(data, begins + 8, stops), values["size"], values["position"]]))
+    due, key, size, position = np.concatenate(columns, axis=1).astype(np.int64)
+    return TimerTable(due, key, size, position, said[NUMBER], said[TIME], odd)
+
+
+class HeldTimerTable:
+    """One table of timers, with the messages that it is about. A timer is known by one number of its time and key."""
+
+    def __init__(self, judged: JudgedStore, options: Options, table: TimerTable, rows: TimerRows) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+        self.rows = rows
+        self.end = int(rows.number[rows.waits == 1].max(initial=-1)) + 1
+        live = table.position >= self.store.start  # the messages of others have expired
+        unsure = (rows.waits == 1) & ((rows.key == 0) | (rows.due < 0))  # nobody knows what rows they have
+        live &= ~np.isin(table.position, rows.position[unsure])
+        self.table = table._replace(
+            due=table.due[live], key=table.key[live], size=table.size[live], position=table.position[live]
+        )
+        known = (rows.key != 0) & (rows.due >= 0)
+        self.waiting = _rows(rows, known & (rows.waits == 1) & (rows.cancels == 0))
+        self.cancelling = _rows(rows, (rows.due >= 0) & (rows.waits == 1) & (rows.undone != 0))
+        out = _rows(rows, known & (rows.waits == 0))
+        self.of_row = _timer(self.table.due, self.table.key)
+        self.of_waiting = _timer(self.waiting.due, self.waiting.key)
+        self.of_cancelling = _timer(self.cancelling.due, self.cancelling.undone)
+        # Of each timer with messages: its number, and then what is known of it.
+        self.timers, self.first, self.messages = np.unique(self.of_waiting, return_index=True, return_counts=True)
+        self.due = self.waiting.due[self.first]
+        self.newest = np.zeros(len(self.timers), np.int64)  # the number of its newest message
+        at = np.searchsorted(self.timers, self.of_waiting)
+        np.maximum.at(self.newest, at, self.waiting.number)
+        self.stored = np.full(len(self.timers), np.iinfo(np.int64).min)  # when its newest message was stored
+        np.maximum.at(self.stored, at, self.waiting.time)
+        copied, copies = np.unique(_timer(out.due, out.key), return_counts=True)
+        self.copies = _of(copied, copies, self.timers)
+        self.is_cancelled = np.isin(self.timers, self.of_cancelling)
+
+    def hold(self) -> None:
+        """Judge every timer."""
+        told = [self._waits(), self._cancels(), self._rows()]
+        if not self.store.live:
+            told += [self._sought(), self._delivered(), *self._read_to()]
+        traces = np.unique(np.concatenate([some.traces for some in told]))
+        if self.options.trace is not None:
+            traces = self._asked(str(self.options.trace), traces)
+            told = [some.only(traces) for some in told]
+        if len(traces):
+            judge_told(self.judged, self.options, "timer_table", told, traces, self._name)
+        count, number = len(self.table.due), self.table.number
+        self.judged.note(
+            f"the table of timers has {count:,} row{'s' * (count != 1)}, and was told of {number:,} messages"
+        )
+
+    def _waits(self) -> OfStep:
+        some = self.waiting
+        return OfStep("wait", self.of_waiting, some.number, some.position, {"position": some.position})
+
+    def _cancels(self) -> OfStep:
+        mine = np.isin(self.of_cancelling, self._places_of[0])
+        some = _rows(self.cancelling, mine)
+        return OfStep("cancel", self.of_cancelling[mine], some.number, some.position, {})
+
+    def _rows(self) -> OfStep:
+        """The rows. One that names no message may be of a part of the log that was lost with the power."""
+        table = self.table
+        places, sizes = self.rows.position, self.rows.size
+        at = np.minimum(places.searchsorted(table.position), max(len(places) - 1, 0))
+        there = places[at] == table.position if len(places) else np.zeros(len(table.due), np.bool_)
+        whole = there & (sizes[at] == table.size) if len(places) else there
+        pairs = np.stack([self.of_waiting, self.waiting.position], axis=1)
+        named = _in_pairs(pairs, np.stack([self.of_row, table.position], axis=1))
+        unsure = ~named & ((table.position >= self.judged.end) | (not self.store.first_life))
+        unsure &= not (self.store.clean and self.store.first_life)
+        if (count := int(unsure.sum())) and not self.store.live:
+            self.judged.doubt(
+                f"{count:,} row{'s' * (count > 1)} of the table of timers, first for {table.position[unsure][0]:,}, "
+                "name no message that waits: legal if the log lost its end with the power, damage otherwise"
+            )
+        kept = ~unsure
+        over = ~np.isin(self.of_row, self._cancelled_in_time())
+        args = {"named": named[kept], "whole": (whole | ~named)[kept], "over": over[kept]}
+        return OfStep("find_row", self.of_row[kept], np.full(int(kept.sum()), FOUND), table.position[kept], args)
+
+    def _cancelled_in_time(self) -> Ints:
+        """Timers whose time is to come, and whose rows were surely deleted: cancelled last, and long before it."""
+        if not self.store.first_life or self.store.live:
+            return np.zeros(0, np.int64)
+        some = self.cancelling
+        at = np.minimum(np.searchsorted(self.timers, self.of_cancelling), max(len(self.timers) - 1, 0))
+        if not len(self.timers):
+            return np.zeros(0, np.int64)
+        mine = (self.timers[at] == self.of_cancelling) & (some.number > self.newest[at])
+        surely = mine & (some.number < self.table.number) & (some.due > self.table.time)
+        surely &= some.due - some.time >= PROMPT
+        found: Ints = self.of_cancelling[surely]
+        return found
+
+    def _sought(self) -> OfStep:
+        """Timers whose time is to come, all of whose messages the table was told of."""
+        mine = (self.newest < self.table.number) & (self.due > self.table.time)
+        lacks = mine & ~self.is_cancelled & (self.copies == 0) & ~np.isin(self.timers, self.of_row)
+        unsure = lacks & ((not self.store.first_life) | (self.due - self.stored < PROMPT))
+        wheeled = unsure & np.isin(self.waiting.position[self.first], self._in_the_wheel())
+        for which, tell, why in (
+            (wheeled, self.judged.note, "they are in the timer wheel"),
+            (unsure & ~wheeled, self.judged.doubt, "legal if timerRocksDBEnable was off for a time, damage otherwise"),
+        ):  # fmt: skip
+            if count := int(which.sum()):
+                waits = "messages wait" if count > 1 else "message waits"
+                tell(f"{count:,} {waits} for a time to come, and no row of the table of timers names them: {why}")
+        mine &= ~unsure
+        args = {"handed_on": (self.copies > 0)[mine]}
+        return OfStep("seek", self.timers[mine], np.full(int(mine.sum()), LATER), self._places(mine), args)
+
+    def _in_the_wheel(self) -> Ints:
+        """Where the messages lie that units of the timer log name."""
+        files = timer_files(Path(self.store.path))
+        if files is None:
+            return np.zeros(0, np.int64)
+        units, _, _ = units_of_log(files)
+        return np.asarray(units["message"]).astype(np.int64)
+
+    def _delivered(self) -> OfStep:
+        """Timers whose time is over."""
+        mine = (self.newest < self.table.number) & (self.due < self.table.time)
+        settings = self.store.settings
+        is_slave = settings.get("brokerRole", "").strip().upper() == "SLAVE"
+        is_slave = is_slave or settings.get("brokerId", "0").strip() != "0"
+        if not (self.store.clean and settings and not is_slave):
+            known = self.store.checkpoint
+            mine &= self.due < (known.log - DURING if known else 0)
+        if self.store.setting("enableSlaveActingMaster"):
+            mine[:] = False
+        copies = np.where(self.copies > 0, np.maximum(self.copies // self.messages, 1), 0)
+        return OfStep(
+            "deliver", self.timers[mine], np.full(int(mine.sum()), LATER), self._places(mine), {"copies": copies[mine]}
+        )
+
+    def _read_to(self) -> list[OfStep]:
+        """How far messages were read, where it is known how many there are."""
+        number = self.table.number
+        if not self.end:
+            return []
+        if number > self.end and not (self.store.clean and self.store.first_life):
+            self.judged.doubt(
+                f"the table of timers was told of {number:,} messages that wait, and there are {self.end:,}: legal if "
+                "the log lost its end with the power, damage otherwise"
+            )
+            return []
+        at = np.array([END])
+        args = {"number": np.array([number]), "end": np.array([self.end])}
+        return [OfStep("read_to", at, np.zeros(1, np.int64), np.array([self.judged.end]), args)]
+
+    def _places(self, mine: Truths) -> Ints:
+        places: Ints = self.waiting.position[self.first][mine]
+        return places
+
+    @cached_property
+    def _places_of(self) -> tuple[Ints, Ints, Ints]:
+        """Of each timer, its number, rising: its time, and the first place in the log that it is known by."""
+        of = np.concatenate([self.of_waiting, self.of_row])
+        timers, first = np.unique(of, return_index=True)
+        due = np.concatenate([self.waiting.due, self.table.due])[first]
+        return timers, due, np.concatenate([self.waiting.position, self.table.position])[first]
+
+    def _asked(self, name: str, traces: Ints) -> Ints:
+        """The one trace of this name, if it is among these."""
+        timers, due, position = self._places_of
+        named = [name == f"{TIMER_TABLE}/{a}/{b}" for a, b in zip(due.tolist(), position.tolist(), strict=True)]
+        asked = np.array([END]) if name == self._name(END) else timers[np.array(named, np.bool_)]
+        return np.intersect1d(asked, traces)
+
+    def _name(self, trace: int) -> str:
+        if trace == END:
+            return f"{TIMER_TABLE}/{self.table.number}"
+        timers, due, position = self._places_of
+        at = int(timers.searchsorted(trace))
+        return f"{TIMER_TABLE}/{due[at]}/{position[at]}"
+
+
+def _rows(rows: TimerRows, mine: Truths) -> TimerRows:
+    return TimerRows(*np.stack(rows)[:, mine])
+
+
+def _timer(due: Ints, key: Ints) -> Ints:
+    """One number of each time and key."""
+    with np.errstate(over="ignore"):
+        return key ^ (due * np.int64(MIXED))
+
+
+def _of(known: Ints, values: Ints, wanted: Ints) -> Ints:
+    """What is known of each wanted one, or 0."""
+    if not len(known):
+        return np.zeros(len(wanted), np.int64)
+    at = np.minimum(known.searchsorted(wanted), len(known) - 1)
+    return np.where(known[at] == wanted, values[at], 0)
+
+
+def _in_pairs(among: Ints, wanted: Ints) -> Truths:
+    """Which of the wanted pairs are among others."""
+    _, same = np.unique(np.concatenate([among, wanted]), axis=0, return_inverse=True)
+    same = same.reshape(-1)
+    return np.isin(same[len(among) :], same[: len(among)])

@@ -1,0 +1,159 @@
+"""How much of what is new in a log can be judged: as far as its entries are there, or nobody writes them any more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.segments import tasks
+from gapless.traces.sources.rocketmq.segments.splits import Split
+from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject, name_of
+from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import FARTHEST
+from gapless.traces.sources.rocketmq.watching.live_files import LiveQueues
+
+PATIENCE = 5.0  # seconds that an entry may lag behind those of later messages
+CANDIDATES = 64  # queues whose last entry is looked at to tell how far dispatch is
+
+
+class Entries(Protocol):
+    """The entries of a store's queues, as they come."""
+
+    def reach(self) -> int:
+        """The log position up to which entries are known; what lies behind is not read."""
+
+    def judged(self, store: StoreDirectory, split: Split) -> SplitResult | None:
+        """The stretch judged as far as its entries are there; None where none of it can be. Raises Unreadable."""
+
+    def look_again(self, queue: Subject) -> bool:
+        """Look for what is known of a queue once more, and say whether that is something else now."""
+
+    def forget(self) -> None:
+        """All of it is to be looked for again."""
+
+
+@dataclass
+class EntriesInFiles:
+    """Entries in files of their queues, which a broker appends to."""
+
+    queues: LiveQueues
+    options: Options
+    clock: Callable[[], float] = time.monotonic
+    waiting: dict[Subject, float] = field(default_factory=dict)
+
+    def reach(self) -> int:
+        """As `Entries` says: files tell nothing of that."""
+        return FARTHEST
+
+    def look_again(self, queue: Subject) -> bool:
+        """As `Entries` says."""
+        return self.queues.look_again(queue)
+
+    def forget(self) -> None:
+        """As `Entries` says."""
+        self.queues.known.clear()
+
+    def judged(self, store: StoreDirectory, split: Split) -> SplitResult | None:
+        """As `Entries` says."""
+        result = tasks.judge(store, split, self.options)
+        if waiting := self._waiting(result):
+            changed = [subject for subject in waiting if self.look_again(subject)]  # all of them are looked for
+            if changed:
+                result = tasks.judge(store, split, self.options)
+                waiting = self._waiting(result)
+            if waiting:
+                return self._up_to_dispatched(store, split, result, waiting)
+        return result
+
+    def _up_to_dispatched(
+        self, store: StoreDirectory, split: Split, result: SplitResult, waiting: list[Subject]
+    ) -> SplitResult | None:
+        """The part of the stretch whose entries are there, or all of it where nobody will write the others."""
+        end = self._dispatched(store, result) - split.file.base
+        if self._are_given_up(result, waiting, split.file.base + end):
+            return result
+        if not split.low < end < split.high:
+            return None
+        shorter = tasks.judge(store, replace(split, high=end), self.options)
+        waiting = self._waiting(shorter)
+        return None if waiting and not self._are_given_up(shorter, waiting, split.file.base + end) else shorter
+
+    def _waiting(self, result: SplitResult) -> list[Subject]:
+        """The queues that lack entries for messages at their end."""
+        found = []
+        for segment in result.segments:
+            pieces = segment.pieces
+            lacking = [at for at in pieces.waiting.tolist() if at not in pieces.refusals]
+            found += [pieces.subjects[at] for at in lacking]
+        for subject in list(self.waiting):
+            if subject not in found and any(subject in segment.pieces.subjects for segment in result.segments):
+                del self.waiting[subject]
+        return found
+
+    def _dispatched(self, store: StoreDirectory, result: SplitResult) -> int:
+        """The end of the last message in the stretch that is known to have its entry; a log position."""
+        reached = 0
+        for segment in result.segments:
+            pieces = segment.pieces
+            order: list[int] = (-pieces.last).argsort()[:CANDIDATES].tolist()
+            for at in order:
+                number = int(pieces.indexed_ends[at])
+                if number > int(pieces.numbers[at]):
+                    position, size, _ = file_access.read_slot(store, *pieces.subjects[at], number - 1)
+                    reached = max(reached, position + size)
+        return reached
+
+    def _are_given_up(self, result: SplitResult, waiting: list[Subject], dispatched: int) -> bool:
+        """Whether later messages have had their entries for long: those of deleted topics never come."""
+        now = self.clock()
+        last = {
+            subject: int(place)
+            for segment in result.segments
+            for subject, place in zip(segment.pieces.subjects, segment.pieces.last, strict=True)
+        }
+        waits = [self.waiting.setdefault(subject, now) for subject in waiting]
+        return all(now - since > PATIENCE for since in waits) and all(last[one] < dispatched for one in waiting)
+
+
+@dataclass
+class NoEntries:
+    """Nobody waits for entries: the log and its transactions are judged alone."""
+
+    options: Options
+
+    def reach(self) -> int:
+        """As `Entries` says."""
+        return FARTHEST
+
+    def look_again(self, queue: Subject) -> bool:  # noqa: ARG002 - as `Entries` says
+        """As `Entries` says."""
+        return False
+
+    def forget(self) -> None:
+        """As `Entries` says."""
+
+    def judged(self, store: StoreDirectory, split: Split) -> SplitResult | None:
+        """As `Entries` says."""
+        return tasks.judge(store, split, self.options)
+
+
+def refusals(result: SplitResult) -> list[str]:
+    """All that was refused in a split, to compare."""
+    found = []
+    for segment in result.segments:
+        found += [repr(refusal) for refusal in segment.refused]
+        pieces = segment.pieces
+        found += [f"{name_of(pieces.subjects[at])} {refusal!r}" for at, refusal in sorted(pieces.refusals.items())]
+        for judgement in segment.transactions:
+            found += [repr(rows.tolist()) for rows in (*judgement.refused, *judgement.bad_ops)]
+    return found
+
+
+def subjects_refused(result: SplitResult) -> Iterator[Subject]:
+    """The queues that were refused."""
+    for segment in result.segments:
+        yield from (segment.pieces.subjects[at] for at in segment.pieces.refusals)
