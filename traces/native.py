@@ -132,7 +132,7 @@ class Native(Generic[P, R]):
 
     few: ClassVar[int] = 25_000  # rows, such as records: of a hundred thousand events or so
 
-    def __init__(self, compiled: Jitted[P, R], work: Callable[P, int]) -> None:
+    def __init__(self, compiled: Any, work: Callable[P, int]) -> None:
         self.compiled = compiled
         self._work = work
         self._seen = 0
@@ -149,7 +149,7 @@ class Native(Generic[P, R]):
                 if not self._is_kept():
                     _tell()
             self._is_ready = True
-        return self.compiled(*args, **named)
+        return cast("R", self.compiled(*args, **named))
 
     def by_python(self, *args: P.args, **named: P.kwargs) -> R:
         """The same, by Python."""
@@ -157,7 +157,7 @@ class Native(Generic[P, R]):
             return cast("R", by_python(self.compiled)(*map(_plain, args), **named))
 
     def _is_kept(self) -> bool:
-        return self.compiled.is_kept()
+        return bool(self.compiled.is_kept())
 
 
 @cache

@@ -128,7 +128,8 @@ class StepTables:
         """The step of every event; -1 where it is none."""
         specs, actions = text_codes(spec, self.specs), text_codes(action, self.actions)
         if len(specs) and not specs.strides[0]:  # one spec throughout
-            return self.step_of[specs[0]].take(actions)
+            alone: Ints = self.step_of[specs[0]].take(actions)
+            return alone
         found: Ints = self.step_of[specs, actions]
         return found
 
@@ -153,8 +154,10 @@ class StepTables:
         """Whether every event has the arguments of its step and no other, and what is a flag is 1 or 0."""
         occurring = np.flatnonzero(np.bincount(step))
         takes, flags = self.takes[occurring], self.flags[occurring]
-        some, every = takes.any(axis=0).tolist(), takes.all(axis=0).tolist()
-        some_flag, only_flags = flags.any(axis=0).tolist(), flags.all(axis=0).tolist()
+        some: list[bool] = np.logical_or.reduce(takes, axis=0).tolist()
+        every: list[bool] = np.logical_and.reduce(takes, axis=0).tolist()
+        some_flag: list[bool] = np.logical_or.reduce(flags, axis=0).tolist()
+        only_flags: list[bool] = np.logical_and.reduce(flags, axis=0).tolist()
         for at, name in enumerate(self.arguments):
             if name not in args:
                 if some[at]:
