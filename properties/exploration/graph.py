@@ -69,6 +69,11 @@ class StateGraph:
         return state in self.beyond or state >= self.explored
 
     @property
+    def inside(self) -> int:
+        """How many states lie within the bound."""
+        return len(self.states) - len(self.beyond)
+
+    @property
     def transitions(self) -> int:
         """How many accepted steps join states within the bound."""
         inside = np.ones(len(self.states), np.bool_)

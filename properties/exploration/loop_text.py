@@ -1,160 +1,220 @@
-"""The part of a native search that is alike for all specs, as source: what packs states, and the loop over them."""
+"""The part of a native search that is alike for all specs, as text of the language of `machine_code.py`.
+
+Arrays are as `native_search.py` makes them. A state is so many words; `row` is one that steps are taken from, `new`
+what a step makes of it, and `old` the state before. Names in capitals are constants, known once
+it is known how states are packed.
+"""
 
 from __future__ import annotations
 
 FUNCTION = """
 
-@njit(forceinline=True)
-def {name}({given}now, windows, origin, width, escape, numbers, lows):
-{body}    return True
+@inline
+def {name}({given}):
+{body}    return 1
 """
 
-EACH = """    for e in range(lows[{number}], lows[{number} + 1]):
+EACH_OF = """    for e_{number} in range(lows[{number}], lows[{number} + 1]):
 {body}"""
 
-KEPT = """
+EACH_BETWEEN = """    for {name} in range({low}, {high}):
+{body}"""
 
-@njit
-def {name}({given}j, after, layout, now, windows, origin, width, escape, numbers, lows):
-{shown}{body}    return True
+JUST_ONE = """    if {low} <= ({key}) < {high}:
+        {name} = {key}
+{body}"""
+
+QUANTIFIER = """
+
+def {name}(low, high, {given}escape):
+    if high - low > {widest}:
+        escape[0] = 3
+        return 0
+    for n in range(low, high):
+{body}    return 1
+
+
+def {until}(low, high, {given}escape):
+    if high - low > {widest}:
+        escape[0] = 3
+        return low
+    n = low
+    while n < high:
+        if not {name}(n, n + 1, {given}escape):
+            return n
+        n += 1
+    return n
 """
+"""Whether something holds of all numbers from `low` to `high`; and up to where it does."""
 
-STAND_IN = """
+MAP = """
 
-@njit
-def {name}({called}):
-    return {tried}
+@inline
+def map_{number}(row, key):
+    place = key - ORIGIN
+    inside = 0 <= place < WIDTH
+    bit = F{field}_WORD + ((place if inside else 0) << F{field}_SHIFT)
+    return (((row[bit >> 6] >> (bit & 63)) & F{field}_MASK) + F{field}_LEAST) if inside else {default}
+
+
+@inline
+def put_{number}(new, key, value, escape):
+    place = key - ORIGIN
+    if 0 <= place < WIDTH:
+        raw = value - F{field}_LEAST
+        if raw < 0 or raw > F{field}_MASK:
+            too_wide(escape, {field}, value)
+        bit = F{field}_WORD + (place << F{field}_SHIFT)
+        ones = F{field}_MASK << (bit & 63)
+        new[bit >> 6] = (new[bit >> 6] & ~ones) | ((raw << (bit & 63)) & ones)
+    elif value != {default}:
+        escape[0] = 1
+    return 0
+
+
+def most_{number}(row):
+    found = 0
+    best = {default}
+    for key in range(ORIGIN, ORIGIN + WIDTH):
+        value = map_{number}(row, key)
+        if value != {default} and (value > best or not found):
+            found = 1
+            best = value
+    return best
+
+
+def held_{number}(row):
+    count = 0
+    for key in range(ORIGIN, ORIGIN + WIDTH):
+        count += map_{number}(row, key) != {default}
+    return count
+"""
+"""A Map: what lies at a key, how something is put there, the most that it holds, and how much."""
+
+FORGET = """
+
+@inline
+def forget_{number}(new, key):
+    place = max(key - ORIGIN, 0)
+    if place < WIDTH:
+        bit = F{field}_WORD + (place << F{field}_SHIFT)
+{words}    return 0
+"""
+"""What lies in a Map from a key on is forgotten, word by word."""
+
+FORGET_WORD = """        begin = max(bit - {low}, 0)
+        if begin < 64:
+            ones = (~0 << begin) & {ones}
+            new[{word}] = (new[{word}] & ~ones) | ({blank} & ones)
 """
 
 TRY = """
 
-@njit(forceinline=True)
-def {name}(one, end, runs, {called}):
-{loads}{guards}    for r in range(one, end):
-        first, last = runs[r, 0], runs[r, 1]
+@inline
+def {name}({called}):
+{loads}{guards}    for r in range(RUNS_{code}_FIRST, RUNS_{code}_END):
+        first = runs[3 * r]
+        last = runs[3 * r + 1]
+        low = first - runs[3 * r + 2]
 {narrowed}        for e in range(first, last):
-{body}"""
+{body}    return 0
+"""
+TRY_ONE = """
 
-WORDS = '''
+@inline
+def {name}({called}):
+    r = 0
+    while r < 1:
+        r = 1
+        first = CALLS_{code}_FIRST
+        last = CALLS_{code}_END
+        low = CALLS_{code}_LOW
+{loads}{guards}{narrowed}        for e in range(first, last):
+{body}    return 0
+"""
+"""A step with all its arguments, in many runs or in one. `low`: by what the last argument is less than a call."""
 
-@njit
-def most(windows, width, column, default):
-    found, best = False, default
-    for place in range(width):
-        value = windows[place, column]
-        if value != default and (value > best or not found):
-            found, best = True, value
-    return best
+STORED = """    value = {value}
+    raw = value - F{field}_LEAST
+    if raw < 0 or raw > F{field}_MASK:
+        too_wide(escape, {field}, value)
+    new[F{field}_WORD] += (value - {before}) << F{field}_SHIFT
+"""
 
+STORE = """
 
-@njit
-def held(windows, width, column, default):
-    count = 0
-    for place in range(width):
-        count += windows[place, column] != default
-    return count
+@apart
+def too_wide(escape, field, value):
+    escape[0] = 2
+    escape[1] = field
+    escape[2] = value
+    return 0
+"""
 
+HASH = """
 
-# `layout` has a row for each number: (word, shift, least, mask); and behind them one for each Map: (bit, shift, least,
-# mask), where the first value lies at that bit, and each takes 1 << shift of them.
-
-
-@njit(forceinline=True)
-def opened(row, after, codes, fill, code):
-    """Room for what a step makes of the state `row`: that state, to begin with."""
-    j = fill[0]
-    fill[0] = j + 1
-    codes[j] = code
-    after[j, 0] = row[0]
-    for k in range(1, len(row)):
-        after[j, k] = row[k]
-    return j
-
-
-@njit(forceinline=True)
-def store(after, j, layout, field, before, value, escape):
-    raw = value - layout[field, 2]
-    if raw < 0 or raw > layout[field, 3]:
-        escape[0], escape[1], escape[2] = 2, field, value
-    else:
-        after[j, layout[field, 0]] += np.uint64(value - before) << np.uint64(layout[field, 1])
+@inline
+def hash_of(row):
+    h = row[0] * 0x9E3779B97F4A7C15
+{more}    return (h ^ (h >> 32)) * 0x94D049BB133111EB
 
 
-@njit(forceinline=True)
-def put_in(after, j, layout, field, place, width, default, value, escape):
-    if 0 <= place < width:
-        raw = value - layout[field, 2]
-        if raw < 0 or raw > layout[field, 3]:
-            escape[0], escape[1], escape[2] = 2, field, value
-        bit = layout[field, 0] + (place << layout[field, 1])
-        shift = np.uint64(bit & 63)
-        others = ~(np.uint64(layout[field, 3]) << shift)
-        after[j, bit >> 6] = (after[j, bit >> 6] & others) | (np.uint64(raw) << shift)
-    elif value != default:
-        escape[0] = 1
+@inline
+def same(row, new):
+    return {same}
 
 
-@njit
-def forget_in(after, j, layout, field, place, width, blank):
-    bit = layout[field, 0] + (max(place, 0) << layout[field, 1])
-    end = layout[field, 0] + (width << layout[field, 1])
-    while bit < end:
-        word = bit >> 6
-        until = min(end, (word + 1) << 6)
-        ones = (~np.uint64(0) >> np.uint64(64 - (until - bit))) << np.uint64(bit & 63)
-        after[j, word] = (after[j, word] & ~ones) | (blank[word] & ones)
-        bit = until
+@inline
+def opened(row, new):
+{copied}    return 0
+"""
+"""What is done to all words of a state."""
+
+SLOTS = {
+    True: """
+
+@inline
+def is_at(slots, slot, found, h, states, new):
+    return slots[2 * slot + 1] == new[0]
 
 
-@njit(forceinline=True)
-def shown(rows, n, layout, field, windows, column, width):
-    """A Map of a row, as a window."""
-    bit, step = layout[field, 0], 1 << layout[field, 1]
-    least, mask, shift = layout[field, 2], np.uint64(layout[field, 3]), np.uint64(step)
-    word = rows[n, bit >> 6] >> np.uint64(bit & 63)
-    for place in range(width):
-        if bit & 63 == 0:
-            word = rows[n, bit >> 6]
-        windows[place, column] = np.int64(word & mask) + least
-        word >>= shift
-        bit += step
+@inline
+def put_at(slots, slot, found, new):
+    slots[2 * slot] = found
+    slots[2 * slot + 1] = new[0]
+    return 0
+""",
+    False: """
+
+@inline
+def is_at(slots, slot, found, h, states, new):
+    if (found ^ (h << 32)) >> 32 != 0:
+        return 0
+    return same(ref(states, ((found & 0x7FFFFFFF) - 1) * WORDS), new)
 
 
-@njit(forceinline=True)
-def same(one, n, other, m):
-    if one[n, 0] != other[m, 0]:
-        return False
-    for k in range(1, one.shape[1]):
-        if one[n, k] != other[m, k]:
-            return False
-    return True
+@inline
+def put_at(slots, slot, found, new):
+    slots[slot] = found
+    return 0
+""",
+}
+"""Whether a state is the one that a place of the table tells of. A state of one word lies there itself."""
 
+HASH_WORD = """    h = ((h ^ (h >> 29)) + row[{word}]) * 0xBF58476D1CE4E5B9
+"""
 
-@njit(forceinline=True)
-def hash_of(rows, n):
-    h = rows[n, 0] * np.uint64(0x9E3779B97F4A7C15)
-    for k in range(1, rows.shape[1]):
-        h = ((h ^ (h >> np.uint64(29))) + rows[n, k]) * np.uint64(0xBF58476D1CE4E5B9)
-    return (h ^ (h >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
+MADE = """
 
-
-@njit(cache=True)
-def fill_slots(states, count, beyond, slots):
-    """The table of the first so many states."""
-    mask = np.uint64(len(slots) - 1)
-    for n in range(count):
-        h = hash_of(states, n)
-        slot = h >> np.uint64(32) & mask
-        while slots[slot] != 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = entry(h, n, beyond[n])
-
-
-@njit(forceinline=True)
-def entry(h, n, is_beyond):
-    """32 bits of the hash, one that says whether the state is beyond the bound, and the state's number from 1."""
-    return (h << np.uint64(32)) | (np.uint64(is_beyond) << np.uint64(31)) | np.uint64(n + 1)
-'''
+@inline
+def made_of(new, code, mask, slots):
+    h = hash_of(new)
+    new[WORDS] = code
+    new[WORDS + 1] = h
+    soon(slots, SLOT * ((h >> 32) & mask))
+    return 1
+"""
+"""What a step makes is looked up later, all together: what the table holds there is under way by then."""
 
 AT_LEAST = """cut = min(max({at}, first), last)
 {counter} += cut - first
@@ -173,7 +233,8 @@ if not first <= cut < last:
     {counter} += last - first
     continue
 {counter} += last - first - 1
-first, last = cut, cut + 1
+first = cut
+last = cut + 1
 """
 RANGES = {
     ">=": AT_LEAST,
@@ -184,66 +245,131 @@ RANGES = {
 }
 """What a comparison of a run's last argument leaves of the run, from `first` to `last`."""
 
-TAKEN = """                try_{code}(starts_of[{code}], starts_of[{code} + 1], runs, {called})
+TAKEN = """                try_{code}({called})
 """
 
 LOOP = """
 
-@njit(forceinline=True)
-def unpack(rows, n, layout, now, windows, width):
-    for k in range({scalars}):
-        there = rows[n, layout[k, 0]] >> np.uint64(layout[k, 1])
-        now[k] = np.int64(there & np.uint64(layout[k, 3])) + layout[k, 2]
-    for m in range({maps}):
-        shown(rows, n, layout, {scalars} + m, windows, m, width)
+@exported
+def fill_slots(states, count, beyond, slots, mask):
+    for n in range(count):
+        row = ref(states, n * WORDS)
+        h = hash_of(row)
+        slot = (h >> 32) & mask
+        while slots[SLOT * slot] != 0:
+            slot = (slot + 1) & mask
+        put_at(slots, slot, entry(h, n, beyond[n]), row)
+    return 0
 
 
-@njit(forceinline=True)
+@inline
+def entry(h, n, is_beyond):
+    return (h << 32) | (is_beyond << 31) | (n + 1)
+
+
+@exported
+def escaping(count, explored, beyond, ahead, fill):
+    left = 0
+    n = count - 1
+    while n >= 0:
+        fill[n] = 1 if beyond[n] or n >= explored or (ahead[n] > n and fill[max(ahead[n], 0)]) else 0
+        left += 1 - fill[n]
+        n -= 1
+    return left
+
+
+@exported
+def search(
+    runs, most, rest, args, numbers, lows, limit, budget, until, joins, keep,
+    counts, escape, after, room, fill, ends, block,
+    states, states_room, slots, mask, sources, met, beyond, ahead, accepted, starts, targets, targets_room, calls,
+    refused,
+):
+    explored = counts[0]
+    begun = explored
+    while explored < min(counts[1], until):
+        if explored - begun >= budget:
+            return 1
+        if counts[1] + room > states_room or 4 * (counts[1] + room) > 3 * (mask + 1):
+            return 2
+        if keep and counts[2] + room > targets_room:
+            return 2
+        source = explored
+        fill[0] = 0
+        stop = min(min(counts[1], until), source + block)
+        while source < stop and fill[0] + most <= room:
+            if not beyond[source]:
+                row = ref(states, source * WORDS)
+{taken}                if escape[0] != 0:
+                    return 2 + escape[0]
+            ends[source - explored] = fill[0]
+            source += 1
+        status = settle(
+            explored, source, limit, joins, rest, escape, numbers, lows, counts, args,
+            after, ends, states, slots, mask, sources, met, beyond, ahead, accepted, keep, starts,
+            targets, calls,
+        )
+        if status != 0:
+            return status
+        explored = counts[0]
+    return 0
+
+
+@inline
 def settle(
-    block, until, limit, joins, rest, origin, width, layout, now, windows, escape, numbers, lows, counts,
-    after, codes, hashes, ends, states, slots, met_source, met_call, beyond, ahead, accepted, keep, starts,
+    explored, until, limit, joins, rest, escape, numbers, lows, counts, args,
+    after, ends, states, slots, mask, sources, met, beyond, ahead, accepted, keep, starts,
     targets, calls,
 ):
-    met, joined, inside, status, target = counts[1], counts[2], counts[4], 0, 0
-    mask = np.uint64(len(slots) - 1)
-    j, source = 0, block
+    count = counts[1]
+    joined = counts[2]
+    inside = counts[4]
+    status = 0
+    target = 0
+    j = 0
+    source = explored
     while source < until and status == 0:
-        if met > limit:
+        if count > limit:
             status = 8
             break
         farthest = ahead[source]
-        while j < ends[source - block]:
+        end = ends[source - explored]
+        while j < end:
             if joined >= joins:
                 status = 9
                 break
-            code = codes[j]
+            new = ref(after, j * (WORDS + 2))
+            code = new[WORDS]
             wrong = code < 0
             if wrong:
                 code = -1 - code
-            h = hashes[j]
-            slot = (h >> np.uint64(32)) & mask
-            found = slots[slot]
+            kind = (code >> 32) & 0xFFFF
+            check = code >> 48
+            code = code & 0xFFFFFFFF
+            h = new[WORDS + 1]
+            slot = (h >> 32) & mask
+            found = slots[SLOT * slot]
             while found != 0:
-                target = np.int64(found & np.uint64(0x7FFFFFFF)) - 1
-                if (found ^ (h << np.uint64(32))) >> np.uint64(32) == 0 and same(states, target, after, j):
+                if is_at(slots, slot, found, h, states, new):
+                    target = (found & 0x7FFFFFFF) - 1
                     break
-                slot = (slot + np.uint64(1)) & mask
-                found = slots[slot]
+                slot = (slot + 1) & mask
+                found = slots[SLOT * slot]
             if found == 0:
-                target = met
-                met += 1
-                for k in range(states.shape[1]):
-                    states[target, k] = after[j, k]
-                met_source[target] = source
-                met_call[target] = code
+                target = count
+                count += 1
+                opened(new, ref(states, target * WORDS))
+                sources[target] = source
+                met[target] = code
                 ahead[target] = -1
-                unpack(states, target, layout, now, windows, width)
-                beyond[target] = not is_within(now, windows, origin, width, escape, numbers, lows)
-                right = is_right(now, windows, origin, width, escape, numbers, lows)
-                found = entry(h, target, beyond[target])
-                slots[slot] = found
+                is_beyond = not is_within(new, escape, numbers, lows)
+                beyond[target] = is_beyond
+                found = entry(h, target, is_beyond)
+                put_at(slots, slot, found, new)
+                e = code // {ways}
+                right = is_right(check, e, args, new, ref(states, source * WORDS), escape, numbers, lows)
                 if escape[0] != 0:
-                    status = 3
+                    status = 2 + escape[0]
                     break
                 if not right:
                     counts[3] = target
@@ -253,8 +379,8 @@ def settle(
                 targets[joined] = target
                 calls[joined] = code
             joined += 1
-            inside += (found >> np.uint64(31)) & np.uint64(1) == 0
-            accepted[code] += 1
+            inside += ((found >> 31) & 1) == 0
+            accepted[kind] += 1
             if code < rest and target > farthest:
                 farthest = target
             j += 1
@@ -267,50 +393,9 @@ def settle(
             source += 1
             if keep:
                 starts[source] = joined
-    counts[0], counts[1], counts[2], counts[4] = source, met, joined, inside
+    counts[0] = source
+    counts[1] = count
+    counts[2] = joined
+    counts[4] = inside
     return status
-
-
-@njit(nogil=True, cache=True)
-def search(
-    starts_of, runs, most, rest, args, numbers, lows, limit, budget, until, joins, origin, width, layout, blank,
-    now, windows, escape, counts, row, after, codes, hashes, fill, ends,
-    states, slots, met_source, met_call, beyond, ahead, accepted, keep, starts, targets, calls, refused,
-):
-    begin = counts[0]
-    while counts[0] < min(counts[1], until):
-        if counts[0] - begin >= budget:
-            return 1
-        if counts[1] + len(after) > len(states) or 4 * (counts[1] + len(after)) > 3 * len(slots):
-            return 2
-        if keep and counts[2] + len(after) > len(targets):
-            return 2
-        block = counts[0]
-        source = block
-        fill[0] = 0
-        while source < min(counts[1], until) and source - block < len(ends) and fill[0] + most <= len(after):
-            if not beyond[source]:
-                unpack(states, source, layout, now, windows, width)
-                for k in range(len(row)):
-                    row[k] = states[source, k]
-{taken}                if escape[0] != 0:
-                    return 2 + escape[0]
-            ends[source - block] = fill[0]
-            source += 1
-        mask = np.uint64(len(slots) - 1)
-        looked_at = np.uint64(0)  # so that what the table holds there is under way before it is wanted
-        for j in range(fill[0]):
-            h = hash_of(after, j)
-            hashes[j] = h
-            looked_at ^= slots[(h >> np.uint64(32)) & mask]
-        fill[1] = np.int64(looked_at & np.uint64(1))
-        status = settle(
-            block, source, limit, joins, rest, origin, width, layout, now, windows, escape, numbers, lows, counts,
-            after, codes, hashes, ends, states, slots, met_source, met_call, beyond, ahead, accepted, keep, starts,
-            targets, calls,
-        )
-        if status != 0:
-            return status
-    return 0
-
 """

@@ -8,28 +8,27 @@ be read without being called, and numbers beyond 2**60, are left to the plain se
 
 from __future__ import annotations
 
+import random
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from pathlib import Path
+from itertools import pairwise
 from typing import Any, NamedTuple, get_args, get_type_hints, overload
 
 import immutables
 import numpy as np
-import numpy.typing as npt
 
 from gapless.properties.exploration.bounds import Bound
 from gapless.properties.exploration.graph import Call, StateGraph
-from gapless.properties.exploration.native_source import Property, SearchWriter
+from gapless.properties.exploration.machine_code import NotInTheLanguage
+from gapless.properties.exploration.native_source import SearchWriter, packed
+from gapless.properties.exploration.native_tables import Ints, SearchCache, Steps, Tables, handed
 from gapless.properties.exploration.packing import Field, Packing
 from gapless.spec.catalog import END, Spec, State
-from gapless.spec.language import Map
+from gapless.spec.language import Map, Refused
 from gapless.traces.replay.kernel_source import LIMIT
-from gapless.traces.replay.kernels import compiled_at, imported, is_compiled
-
-Ints = npt.NDArray[np.int64]
 
 DONE, MORE, FULL, WIDE_KEYS, WIDE_VALUES, EXACT, BROKEN_STATE, BROKEN_STEP, TOO_MANY, JOINED = range(10)
 """How a stretch of the search ended: all states are explored; its share is; there is no room for more; a key or a value
@@ -38,9 +37,9 @@ are wanted are kept."""
 
 WIDEST = 4096  # keys that a Map may have
 BUDGET = 20_000  # states between two looks at the clock, and at Ctrl-C
-FIRST = 1 << 12  # states for which there is room in the beginning
 BLOCK = 512  # states that steps make before they are looked up, all together: so memory is waited for once
 ALL = 1 << 62
+SAMPLED = 20_000  # calls that are tried at random, to see how much room values need
 
 OnProgress = Callable[[int, int], None]
 """Called now and then with the number of states that are explored, and of those that were met."""
@@ -67,106 +66,35 @@ class Ended(NamedTuple):
     target: int
 
 
-@dataclass
-class Tables:
-    """What a search has found: states by number, and which of them lie where in a table, by their hash.
-
-    `states`: uint64 [n, words], packed · `ahead`: the farthest state that a step leads to; -1 where there is none ·
-    `accepted`: how often each call was, in each way.
-    """
-
-    states: npt.NDArray[np.uint64]
-    slots: npt.NDArray[np.uint64]
-    met_source: npt.NDArray[np.int32]
-    met_call: npt.NDArray[np.int32]
-    beyond: npt.NDArray[np.bool_]
-    ahead: npt.NDArray[np.int32]
-    accepted: Ints
-    refused: Ints
-    counts: Ints = field(default_factory=lambda: np.array([0, 1, 0, 0, 0], np.int64))
-    """How many states are explored and met, how many calls were accepted; the state where something is broken; how
-    many calls lead to states within the bound."""
-
-    @classmethod
-    def new(cls, words: int, codes: int, reasons: int) -> Tables:
-        """Room for the first states."""
-        return cls(
-            states=np.zeros((FIRST, words), np.uint64),
-            slots=np.zeros(4 * FIRST, np.uint64),
-            met_source=np.full(FIRST, -1, np.int32),
-            met_call=np.full(FIRST, -1, np.int32),
-            beyond=np.zeros(FIRST, np.bool_),
-            ahead=np.full(FIRST, -1, np.int32),
-            accepted=np.zeros(codes, np.int64),
-            refused=np.zeros(reasons + 1, np.int64),
-        )
-
-    def make_room(self, more: int, fill: Callable[..., None]) -> None:
-        """For so many more states."""
-        met = int(self.counts[1])
-        if met + more > len(self.states):
-            room = max(2 * len(self.states), met + more)
-            for name in ("states", "met_source", "met_call", "beyond", "ahead"):
-                setattr(self, name, longer(getattr(self, name), room))
-        if 4 * (met + more) > 3 * len(self.slots):
-            self.slots = np.empty(_power(3 * (met + more)), np.uint64)  # which asks for large pages, as zeros does not
-            self.slots[:] = 0
-            fill(self.states, met, self.beyond, self.slots)
-
-
-@dataclass
-class Steps:
-    """The accepted calls, where they are kept: what leaves state *n* is `starts[n]:starts[n + 1]`."""
-
-    starts: Ints
-    targets: npt.NDArray[np.int32]
-    calls: npt.NDArray[np.int32]
-
-    @classmethod
-    def room(cls, sources: int, joined: int) -> Steps:
-        """Room for so many."""
-        return cls(np.zeros(sources + 1, np.int64), np.empty(joined, np.int32), np.empty(joined, np.int32))
-
-
-def longer(column: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
-    """A column with room for more."""
-    made = np.empty((length, *column.shape[1:]), column.dtype)
-    made[: len(column)] = column
-    return made
-
-
-def _power(least: int) -> int:
-    return 1 << (least - 1).bit_length()
-
-
 class NativeSearch:
     """The search of one spec within one bound, compiled. Raises CannotBeCompiled."""
 
     def __init__(self, spec: Spec, bound: Bound, allowed: Sequence[bool], asked: SearchTask) -> None:
         self.spec, self.bound, self.asked = spec, bound, asked
         self.allowed = tuple(allowed)
-        alone: list[Property] = [one[:2] for one in asked.alone]
-        pairs: list[Property] = [one[:2] for one in asked.pairs]
         try:
-            writer = SearchWriter(spec, alone, pairs, bound.within, allowed)
-            self._source = writer.source()
+            writer = SearchWriter(
+                spec,
+                asked.alone,
+                asked.pairs,
+                bound.within,
+                allowed,
+                dict(zip(asked.calls, np.diff(self.runs[1]).tolist(), strict=True)),
+            )
+            self._text = writer.source()
         except Exception as error:  # what a user's functions raise on what are no numbers, nobody knows
             raise CannotBeCompiled(f"{type(error).__name__}: {error}") from error
-        self.reasons = tuple(writer.reasons)
+        self.reasons, self.kinds = tuple(writer.reasons), tuple(writer.kinds)
         self._spoken_of = writer.spoken_of
-        self._path: Path = compiled_at(f"explore_{spec.name}", self._source)
+        self._kept = SearchCache(spec.name, self._text)
         if any(not -LIMIT < value < LIMIT for every in asked.calls.values() for args in every for value in args):
             raise CannotBeCompiled("a number leaves 64 bits")
 
-    @property
+    @cached_property
     def is_compiled(self) -> bool:
         """Whether it was compiled before."""
-        return is_compiled(self._path, "search")
-
-    @cached_property
-    def module(self) -> Any:
-        """The compiled functions."""
-        return imported(self._path, self._source)
+        packing = self._kept.packing(self._least)
+        return packing is not None and self._kept.code(self._packed(packing)).exists()
 
     @cached_property
     def flat_calls(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -175,9 +103,17 @@ class NativeSearch:
 
     def run(self, limit: int, progress: OnProgress | None) -> NativeFound:
         """Explore all states, at most so many. Raises CannotBeCompiled."""
-        packing: Packing | None = self._packing
+        least = self._least
+        kept = self._kept.packing(least)
+        seen = None if kept else self._seen(least)
+        packing: Packing | None = kept or (seen and seen.roomier())
         while packing is not None:
-            tables = Tables.new(packing.words, len(self.flat_calls) * self.ways, len(self.reasons))
+            tables = Tables.new(
+                packing,
+                len(self.kinds),
+                len(self.reasons),
+                min(self._kept.states, limit) + BLOCK + len(self.flat_calls),
+            )
             run = NativeRun(self, packing, tables)
             status = run.run(limit=limit, progress=progress)
             if status == WIDE_KEYS:
@@ -185,13 +121,43 @@ class NativeSearch:
                 packing = packing if packing.width <= WIDEST else None
             elif status == WIDE_VALUES:
                 packing = packing.widened(*run.wide)
+            elif status == EXACT:
+                packing = None
             else:
                 counts = tables.counts
+                if not kept or status == DONE:
+                    self._kept.keep(self._next(packing, tables, status), int(counts[1]))
                 return NativeFound(self, packing, tables, Ended(status, int(counts[0]), int(counts[3])))
         raise CannotBeCompiled("a number leaves 64 bits, or a Map has keys that lie far from one another")
 
+    def _next(self, packing: Packing, tables: Tables, status: int) -> Packing:
+        """How states are packed next time: into fewer words, if that can be."""
+        fitting = packing.fitting(tables.states[: tables.counts[1]]) if status == DONE else packing
+        return fitting if fitting.words < packing.words else packing
+
+    def functions(self, packing: Packing) -> Mapping[str, Callable[..., int]]:
+        """The machine code for states that are packed in one way. Raises CannotBeCompiled."""
+        text = self._packed(packing)
+        try:
+            return self._kept.loaded(text)
+        except NotInTheLanguage as error:
+            raise CannotBeCompiled(str(error)) from error
+
+    def _packed(self, packing: Packing) -> str:
+        runs, begins = self.runs
+        known = {"CALLS": len(self.flat_calls), "ROW": max([1, *map(len, self._spoken_of)])}
+        for code, (one, end) in enumerate(pairwise(begins.tolist())):
+            calls = runs[one:end].tolist() or [[0, 0, 0]]
+            known |= {
+                f"RUNS_{code}_FIRST": one,
+                f"RUNS_{code}_END": end,
+                f"CALLS_{code}_LOW": calls[0][0] - calls[0][2],
+            }
+            known |= {f"CALLS_{code}_FIRST": calls[0][0], f"CALLS_{code}_END": calls[-1][1]}
+        return packed(self._text, self.spec, packing, known)
+
     @cached_property
-    def _packing(self) -> Packing | None:
+    def _least(self) -> Packing | None:
         """The least that the initial state fits into, with the keys that calls tell of."""
         spec, initial = self.spec, self.spec.initial
         hints = get_type_hints(type(initial))
@@ -212,10 +178,30 @@ class NativeSearch:
             width,
             tuple(hints[name] for name in spec.scalars) + tuple(get_args(hints[name])[1] for name in spec.maps),
         )
-        for row, name in enumerate(spec.maps, len(spec.scalars)):
-            for value in getattr(initial, name).entries.values():
+        return self._with_room(packing, initial) if width <= WIDEST else None
+
+    def _with_room(self, packing: Packing, state: State) -> Packing:
+        """One that a state fits into, too, as far as that is possible."""
+        for row, name in enumerate(self.spec.scalars):
+            packing = packing.widened(row, int(getattr(state, name))) or packing
+        for row, name in enumerate(self.spec.maps, len(self.spec.scalars)):
+            for value in getattr(state, name).entries.values():
                 packing = packing.widened(row, int(value)) or packing
-        return packing if width <= WIDEST else None
+        return packing
+
+    def _seen(self, packing: Packing | None) -> Packing | None:
+        """One with room for what some walks at random come to: for each packing, there is something to compile."""
+        chance, calls, state = random.Random(0), self.flat_calls, self.spec.initial  # noqa: S311 - nobody guesses it.
+        for _ in range(SAMPLED if packing and calls else 0):
+            name, args = chance.choice(calls)
+            try:
+                state = self.spec.actions[name](state, *args)
+            except Refused:
+                continue
+            packing = self._with_room(packing, state)  # type: ignore[arg-type]
+            if not self.bound.within(state):
+                state = self.spec.initial
+        return packing
 
     @property
     def ways(self) -> int:
@@ -243,7 +229,7 @@ class NativeSearch:
     @cached_property
     def rest(self) -> int:
         """From which code on calls but claim that all is at rest."""
-        return self.ways * next((at for at, (name, _) in enumerate(self.flat_calls) if name == END), ALL)
+        return next((self.ways * at for at, (name, _) in enumerate(self.flat_calls) if name == END), ALL)
 
     @cached_property
     def arguments(self) -> Ints:
@@ -286,34 +272,29 @@ class NativeRun:
     ) -> int:  # fmt: skip
         """Explore, at most up to state `until`, and up to so many accepted calls; how that ended."""
         search, packing, tables, spec = self.search, self.packing, self.tables, self.search.spec
-        module, most, (runs, begins) = search.module, len(search.flat_calls), search.runs
-        (numbers, lows), layout = search.numbers, packing.rows
+        native, most, runs = search.functions(packing), len(search.flat_calls), search.runs[0]
+        numbers, lows = search.numbers
         rows, words = BLOCK + most, packing.words
-        numbered = [int(getattr(spec.initial, name)) for name in spec.scalars]
-        maps = [getattr(spec.initial, name) for name in spec.maps]
-        initial = np.array(packing.packed(numbered, [one.__getitem__ for one in maps]), np.uint64)
-        blank = np.array(packing.packed(numbered, [one.cleared().__getitem__ for one in maps]), np.uint64)
         steps = kept or Steps.room(0, 0)
-        now, windows = (
-            np.zeros(len(spec.scalars) + 1, np.int64),
-            np.zeros((packing.width, 2 * len(spec.maps)), np.int64),
-        )
         if not kept:
-            tables.states[0], tables.beyond[0] = initial, not search.bound.within(spec.initial)
-            module.fill_slots(tables.states, 1, tables.beyond, tables.slots)
-        row, after, ends = np.zeros(words, np.uint64), np.zeros((rows, words), np.uint64), np.zeros(BLOCK, np.int64)
-        codes, hashes, fill = np.zeros(rows, np.int64), np.zeros(rows, np.uint64), np.zeros(2, np.int64)
+            numbered = [int(getattr(spec.initial, name)) for name in spec.scalars]
+            maps = [getattr(spec.initial, name).__getitem__ for name in spec.maps]
+            tables.states[0] = packing.packed(numbered, maps)
+            tables.beyond[0] = not search.bound.within(spec.initial)
+            tables.fill_slots(native)
+        after, ends, fill = np.zeros((rows, words + 2), np.uint64), np.zeros(BLOCK, np.int64), np.zeros(1, np.int64)
         status = MORE
         while status in {MORE, FULL}:
             if status == FULL:
-                tables.make_room(rows, module.fill_slots)
-            status = module.search(
-                begins, runs, most, search.rest, search.arguments, numbers, lows, limit, BUDGET, until, joins,
-                packing.origin, packing.width, layout, blank, now, windows, self._escape, tables.counts, row, after,
-                codes, hashes, fill, ends, tables.states, tables.slots, tables.met_source, tables.met_call,
-                tables.beyond, tables.ahead, tables.accepted, kept is not None, steps.starts, steps.targets,
-                steps.calls, tables.refused,
+                tables.make_room(rows, native)
+            given = (
+                runs, most, search.rest, search.arguments, numbers, lows, limit, BUDGET, until, joins, kept is not None,
+                tables.counts, self._escape, after, rows, fill, ends, BLOCK,
+                tables.states, len(tables.states), tables.slots, len(tables.slots) - 1, tables.met_source,
+                tables.met_call, tables.beyond, tables.ahead, tables.accepted, steps.starts, steps.targets,
+                len(steps.targets), steps.calls, tables.refused,
             )  # fmt: skip
+            status = native["search"](*map(handed, given))
             if progress:
                 progress(int(tables.counts[0]), int(tables.counts[1]))
         return int(status)
@@ -379,14 +360,12 @@ class NativeFound:
 
     def accepted(self) -> dict[str, int]:
         """How often each action was taken as it is, and each deviation."""
-        spec, ways = self.search.spec, self.search.ways
+        spec = self.search.spec
         counted = dict.fromkeys(spec.actions, 0)
         counted |= {d.step.__name__: 0 for d, on in zip(spec.deviations, self.search.allowed, strict=False) if on}
-        taken = self.tables.accepted.reshape(-1, ways)
-        for (action, _), some in zip(self.search.flat_calls, taken.tolist(), strict=True):
-            for way, count in enumerate(some):
-                if count:
-                    counted[spec.deviations[way - 1].step.__name__ if way else action] += count
+        for (action, way), count in zip(self.search.kinds, self.tables.accepted.tolist(), strict=True):
+            if count:
+                counted[spec.deviations[way - 1].step.__name__ if way else action] += count
         return counted
 
     def refusals(self) -> Counter[tuple[str, str]]:
@@ -436,12 +415,17 @@ class NativeGraph(StateGraph):
 
         self.states = _Decoded(met, found.state)  # type: ignore[assignment]
         self.met = _Decoded(met, origin)  # type: ignore[assignment]
-        self.beyond = set(np.flatnonzero(self._tables.beyond[:met]).tolist())
 
     @property
     def explored(self) -> int:
         """How many states were explored or cut off."""
         return self._explored
+
+    @property
+    def inside(self) -> int:
+        """How many states lie within the bound."""
+        met = len(self.states)
+        return met - int(np.count_nonzero(self._tables.beyond[:met]))
 
     @property
     def transitions(self) -> int:
@@ -456,17 +440,17 @@ class NativeGraph(StateGraph):
 
     def _enclosed(self) -> list[int]:
         """The states from which no path leads to an open-ended one: most have one, by way of the farthest each time."""
-        escapes = self._tables.beyond[: len(self.states)].copy()
-        escapes[self._explored :] = True
-        ahead = self._tables.ahead[: len(self.states)]
-        ahead = np.where(ahead < 0, np.arange(len(ahead)), ahead)
-        for _ in range(len(ahead).bit_length()):
-            escapes |= escapes[ahead]
-            ahead = ahead[ahead]
-        return [] if escapes.all() else super()._enclosed()
+        count, out = len(self.states), np.zeros(len(self.states), np.int64)
+        search = self._found.search
+        given = count, self._explored, self._tables.beyond, self._tables.ahead, out
+        left = search.functions(self._found.packing)["escaping"](*map(handed, given))
+        return super()._enclosed() if left else []
 
     def __getattr__(self, name: str) -> Any:
-        """The accepted calls, which are found again for who wants them."""
+        """The accepted calls, which are found again for who wants them; and the states beyond the bound."""
+        if name == "beyond":
+            self.beyond = set(np.flatnonzero(self._tables.beyond[: len(self.states)]).tolist())
+            return self.beyond
         if name not in {"starts", "targets", "calls"}:
             raise AttributeError(name)
         steps, _ = self._found.again

@@ -42,6 +42,11 @@ class Field:
         return Field(least, max(self.bits, (greatest - least).bit_length()))
 
 
+def _around(raw: npt.NDArray[np.uint64], least: int) -> Field:
+    low, high = int(raw.min()), int(raw.max())
+    return Field(least + low, max((high - low).bit_length(), 1))
+
+
 @dataclass(frozen=True)
 class Packing:
     """Where each number and each Map of a state lies, the Maps with so many keys from `origin` on."""
@@ -62,6 +67,11 @@ class Packing:
     def words(self) -> int:
         """How many words a state takes."""
         return self._placed[1]
+
+    @property
+    def slot(self) -> int:
+        """How many words a place in the table of states takes: a state of one word lies there itself."""
+        return 2 if self.words == 1 else 1
 
     @cached_property
     def _placed(self) -> tuple[npt.NDArray[np.int64], int]:
@@ -92,6 +102,30 @@ class Packing:
             for n, one in enumerate(every)
         ]
         return replace(self, numbers=tuple(every[: len(self.numbers)]), maps=tuple(every[len(self.numbers) :]))
+
+    def roomier(self) -> Packing:
+        """One with room for values that nobody has seen yet."""
+        numbers = tuple(Field(one.least, one.bits + 2) for one in self.numbers)
+        return replace(self, numbers=numbers, maps=tuple(Field(one.least, one.bits + 1) for one in self.maps))
+
+    def fitting(self, states: npt.NDArray[np.uint64]) -> Packing:
+        """One that has room for these states, and for nothing more."""
+        rows = self.rows.tolist()
+        numbers = []
+        for word, shift, least, mask in rows[: len(self.numbers)]:
+            numbers.append(_around((states[:, word] >> np.uint64(shift)) & np.uint64(mask), least))
+        maps, used = [], [0]
+        for bit, shift, least, mask in rows[len(self.numbers) :]:
+            values = []
+            for place in range(self.width):
+                word, at = divmod(bit + (place << shift), WORD)
+                values.append((states[:, word] >> np.uint64(at)) & np.uint64(mask))
+                used += [place] if (values[-1] != values[-1][0]).any() or place == -self.origin else []
+            maps.append(_around(np.array([(one.min(), one.max()) for one in values]), least))
+        first, last = min(used), max(used)
+        return replace(
+            self, numbers=tuple(numbers), maps=tuple(maps), origin=self.origin + first, width=last + 1 - first
+        )
 
     def with_keys(self, origin: int, width: int) -> Packing:
         """One with other keys."""

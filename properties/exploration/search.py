@@ -92,7 +92,7 @@ class Explored:
     @property
     def states(self) -> int:
         """How many states lie within the bound."""
-        return len(self.graph.states) - len(self.graph.beyond)
+        return self.graph.inside
 
     @property
     def transitions(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gapless.properties.exploration import native_search, search, summary
+from gapless.properties.exploration import native_tables, search, summary
 from gapless.properties.exploration.bounds import Bound, bound_of, has_wide, held, most, untouched
 from gapless.properties.exploration.native_source import SearchWriter
 from gapless.properties.exploration.search import Explored, explore
@@ -185,6 +185,12 @@ def test_what_is_broken_is_told_alike(flight: Spec) -> None:
     assert summary.story(step)[0] == "flight breaks it_fills_one_by_one after 2 steps."
 
 
+def test_an_invariant_is_asked_where_a_step_wrote(flight: Spec) -> None:
+    """Of what a step puts at one number, invariants are asked of that number alone: it need not be the first."""
+    third = dataclasses.replace(seats(price=(9, 100_000)), worth={"sell": lambda a: a.price == 9 or a.seat == 2})
+    assert summary.story(both(flight, third))[2].startswith("  1. sell(seat=2, price=100000)")
+
+
 # -- when it is taken ----------------------------------------------------------------------------------------------
 
 
@@ -214,7 +220,7 @@ def test_what_plain_functions_began_is_not_counted_twice(flight: Spec, monkeypat
 
 
 def test_a_short_search_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_search, "imported", None)
+    monkeypatch.setattr(native_tables, "compiled", None)
     assert not explore(SPECS["ring"], bound_of(SPECS["ring"])).native
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from gapless.spec.catalog import Spec, State
 from gapless.spec.language import Bound, Map
-from gapless.traces.replay.fragments import Code, Window
+from gapless.traces.replay.fragments import Window
 
 __all__ = [
     "FLAG", "Bound", "NoBound", "arguments", "bound_of", "has_wide", "held", "most", "one_wrong", "universal",
@@ -92,7 +92,7 @@ def has_wide(spec: Spec) -> bool:
 
 # -- words for bounds ----------------------------------------------------------------------------------------------
 #
-# A bound is read two ways: called, and compiled for the native search. A Map is a `Window` then.
+# A bound is read two ways: called, and compiled for the native search. A Map is a `PackedMap` then.
 
 
 def one_wrong(*flags: int) -> bool:
@@ -111,15 +111,11 @@ def most(counts: Map[Any, int]) -> int:
     """The greatest value that was put into a map; its default where none was."""
     some: Any = counts
     if isinstance(some, Window):
-        return _of_window("most", some)  # type: ignore[no-any-return]
+        return some.counted("most")  # type: ignore[attr-defined,no-any-return]
     return max(counts.entries.values(), default=counts.default)
 
 
 def held(counts: Map[Any, int]) -> int:
     """How many keys of a map have another value than its default."""
     some: Any = counts
-    return _of_window("held", some) if isinstance(some, Window) else len(counts.entries)
-
-
-def _of_window(word: str, counts: Window) -> Any:
-    return Code(f"{word}(windows, width, {counts.column}, {counts.default})")
+    return some.counted("held") if isinstance(some, Window) else len(counts.entries)  # type: ignore[attr-defined]
