@@ -440,7 +440,7 @@ def _called(name: ast.expr, names: Mapping[str, Any]) -> Step | None:
 
 def _calls(function: Step) -> list[ast.Call]:
     """The calls in a function, in the order of the text."""
-    return _calls_of(_text(function.__globals__))[function.__name__]
+    return _calls_of(_text(function.__globals__), function.__name__)
 
 
 def text_of(module: ModuleType) -> str:
@@ -462,13 +462,13 @@ def _text(names: Mapping[str, Any]) -> str:
 
 
 @cache
-def _calls_of(text: str) -> Mapping[str, list[ast.Call]]:
-    """The calls in each function of a file."""
-    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
-    return {
-        f.name: sorted(
-            (node for node in ast.walk(f) if isinstance(node, ast.Call)),
-            key=lambda call: (call.lineno, call.col_offset),
-        )
-        for f in functions
-    }
+def _calls_of(text: str, name: str) -> list[ast.Call]:
+    """The calls in a function of a file."""
+    calls = (node for node in ast.walk(_functions_of(text)[name]) if isinstance(node, ast.Call))
+    return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
+
+
+@cache
+def _functions_of(text: str) -> Mapping[str, ast.FunctionDef]:
+    """The functions of a file."""
+    return {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}

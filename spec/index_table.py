@@ -19,6 +19,7 @@ class State:
     position: Position = NOWHERE  # in the log
     keys: int = 0  # that lead to it, each once
     rows: int = 0  # of them in the table
+    passed: int = 0  # times that the table was seen to be written farther
 
 
 def store(s: State, position: Position, keys: int) -> State:
@@ -61,7 +62,7 @@ def pass_by(s: State) -> State:
     """
     require(s.rows == s.keys, "key-of-a-record-has-its-row",
         because="each key of the record has its row", otherwise="nobody finds the message by its key")
-    return s
+    return replace(s, passed=s.passed + 1)
 
 
 def find_last(s: State, position: Position, there: bool, timely: bool) -> State:
@@ -87,7 +88,7 @@ def what_has_rows_is_in_the_log(s: State) -> bool:
 
 def a_record_has_no_more_rows_than_keys(s: State) -> bool:
     """Otherwise it is found twice, or by a key that it does not have."""
-    return 0 <= s.rows and s.rows <= s.keys
+    return 0 <= s.rows and s.rows <= s.keys and 0 <= s.passed
 
 
 def a_record_stays_where_it_is(before: State, after: State) -> bool:

@@ -5,25 +5,28 @@ Python calls is `native`: its text is run by Python as it stands while there is 
 more. The text is the same, and so are the answers. What was compiled before is used from the first call on.
 
 `njit` is for what only native code calls. It makes no array, and therefore counts no references to any: numba counts
-them at every call that is given an array, which costs more than most of what is called here. Who makes an array takes
-`numba.njit`, and may call what is here; not the other way round, as the compiler says.
+them at every call that is given an array, which costs more than most of what is called here. Who makes an array says so
+(`arrays=True`), and may call those who make none; not the other way round, as the compiler says.
+
+Numba is imported where the first function is compiled or loaded: it takes a third of the time in which a small store is
+judged, and nothing of one needs it.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba.core.dispatcher import Dispatcher
+import platformdirs
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +34,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 LOG = logging.getLogger("gapless")
 
-njit = partial(numba.njit, _nrt=False)
+uint64, uint32 = np.uint64, np.uint32
+"""Casts in native code, modulo 2⁶⁴ and 2³². Python is given `_uint64` and `_uint32` in their place."""
 
 _EXPECTED: ContextVar[int] = ContextVar("_EXPECTED", default=0)
 _BY_LIBRARY: dict[Any, Callable[..., Any]] = {}
@@ -52,6 +56,74 @@ def expected() -> int:
     return _EXPECTED.get()
 
 
+class Jitted(Generic[P, R]):
+    """A function as numba compiles it, once it is called, or native code that calls it is compiled.
+
+    To numba it is what it stands for: its dispatcher.
+    """
+
+    def __init__(self, function: Callable[P, R], how: dict[str, Any]) -> None:
+        self.py_func: Any = function
+        self._how = how
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's own word for the function."""
+        import numba  # noqa: PLC0415 - see above
+
+        return numba.njit(**self._how)(self.py_func)
+
+    def __call__(self, *args: P.args, **named: P.kwargs) -> R:
+        """What the function says, by native code."""
+        return cast("R", self.dispatcher(*args, **named))
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    @property
+    def targetoptions(self) -> Any:
+        """How it is compiled: who calls it asks whether it is to stand in the caller's own code."""
+        return self.dispatcher.targetoptions
+
+    def is_kept(self) -> bool:
+        """Whether there is machine code of this very text, here or on disk. Numba is asked only where there may be."""
+        if "dispatcher" in self.__dict__ and self.dispatcher.signatures:
+            return True
+        if self.py_func.__qualname__ not in _kept_in(Path(self.py_func.__code__.co_filename).parent):
+            return False
+        try:
+            return bool(self.dispatcher._cache._cache_file._load_index())  # noqa: SLF001 - numba has no other word for it
+        except AttributeError:  # another version of it
+            return True
+
+
+@cache
+def _kept_in(folder: Path) -> frozenset[str]:
+    """The names of functions of modules in a folder of which numba may have kept machine code, of this text or another.
+
+    It looks in the folder that it is told of, or else beside the modules and among the files of the user.
+    """
+    told = os.environ.get("NUMBA_CACHE_DIR")
+    rooms = [Path(told)] if told else [Path(platformdirs.user_cache_dir("numba"))]
+    places = [] if told else [folder / "__pycache__"]
+    for room in rooms:
+        with suppress(OSError):
+            places += room.glob(f"{folder.name}_*")
+    names: set[str] = set()
+    for place in places:
+        with suppress(OSError):
+            names.update(file.stem.partition("-")[0].partition(".")[2] for file in place.glob("*.nbi"))
+    return frozenset(names)
+
+
+def njit(function: Callable[..., Any] | None = None, /, *, arrays: bool = False, **how: Any) -> Any:
+    """The decorator of what native code calls. `arrays`: it makes arrays · `how`: as numba's own has it."""
+    if function is not None:
+        return Jitted(function, {"_nrt": arrays, **how})
+    return lambda function: Jitted(function, {"_nrt": arrays, **how})
+
+
 class Native(Generic[P, R]):
     """A function that Python calls: by Python as it stands for the first `few` rows, and compiled once there are more.
 
@@ -60,7 +132,7 @@ class Native(Generic[P, R]):
 
     few: ClassVar[int] = 25_000  # rows, such as records: of a hundred thousand events or so
 
-    def __init__(self, compiled: Callable[P, R], work: Callable[P, int]) -> None:
+    def __init__(self, compiled: Any, work: Callable[P, int]) -> None:
         self.compiled = compiled
         self._work = work
         self._seen = 0
@@ -77,7 +149,7 @@ class Native(Generic[P, R]):
                 if not self._is_kept():
                     _tell()
             self._is_ready = True
-        return self.compiled(*args, **named)
+        return cast("R", self.compiled(*args, **named))
 
     def by_python(self, *args: P.args, **named: P.kwargs) -> R:
         """The same, by Python."""
@@ -85,13 +157,7 @@ class Native(Generic[P, R]):
             return cast("R", by_python(self.compiled)(*map(_plain, args), **named))
 
     def _is_kept(self) -> bool:
-        """Whether machine code of this very text was kept on disk."""
-        compiled: Any = self.compiled
-        try:
-            return bool(compiled._cache._cache_file._load_index())  # noqa: SLF001 - numba has no other word for it
-        except AttributeError:  # another version of it
-            name = compiled.py_func.__qualname__
-            return any(Path(compiled.stats.cache_path).glob(f"*.{name}-*.nbi"))
+        return bool(self.compiled.is_kept())
 
 
 @cache
@@ -112,7 +178,7 @@ def native(work: Callable[P, int], *, arrays: bool = False) -> Callable[[Callabl
     """The decorator of what Python calls. `work`: how many rows a call is about · `arrays`: it makes arrays."""
 
     def decorated(function: Callable[P, R]) -> Native[P, R]:
-        return Native(numba.njit(nogil=True, cache=True, _nrt=arrays)(function), work)
+        return Native(njit(nogil=True, cache=True, arrays=arrays)(function), work)
 
     return decorated
 
@@ -135,7 +201,7 @@ def by_python(compiled: Any) -> Callable[..., Any]:
     function = compiled.py_func
     names = {**function.__globals__, "uint64": _uint64, "uint32": _uint32}
     for name in function.__code__.co_names:
-        if isinstance(names.get(name), Dispatcher):
+        if isinstance(names.get(name), Jitted):
             names[name] = by_python(names[name])
     return FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
 

@@ -103,7 +103,7 @@ class Recording:
         began = time.monotonic()
         with Broker(self.home, self.jars, self.java, free_port(), given) as broker:
             started = time.monotonic() - began
-            with self._client(broker) as client:
+            with self._client(broker, number) as client:
                 sender = self._sender(client, number)
                 if ending == KILL:
                     self._send_until_killed(broker, sender)
@@ -117,14 +117,14 @@ class Recording:
                 broker.stop()
         self.lives.append({"ended": ending, "started after s": round(started, 1), "sent": sender.sent})
 
-    def _client(self, broker: Broker) -> Client:
+    def _client(self, broker: Broker, number: int) -> Client:
         """A connection to a broker that takes messages, which a leader of a group does only once it is elected."""
         until = time.monotonic() + READY_WITHIN
         while True:
             try:
                 client = Client(broker.port, self.layout.address)
                 for topic, (queues, attributes) in self.layout.topics.items():
-                    client.make_topic(topic, queues, attributes)
+                    client.make_topic(topic, queues, "" if number else attributes)  # some cannot change
             except (OSError, Refused):
                 if time.monotonic() > until:
                     raise

@@ -180,6 +180,18 @@ LOST: dict[str, tuple[str, list[tuple[str, tuple[int, ...]]]]] = {
         "tiered-queue-file-holds-what-its-metadata-says",
         [("open", (0, 0)), ("find_queue_file", (0, -1, 2))],
     ),
+    "dledger_index": (
+        "every-dledger-entry-before-it-has-its-unit",
+        [("open", (1,)), ("find_unit", (-1, 0, 9, 1, 1, -1, 0, 9, 1))],
+    ),
+    "compaction": (
+        "message-that-was-not-compacted-is-kept",
+        [
+            ("find_files", (0, 1, 1)),
+            ("find_entry", (0, 0, 1, 0, 0, 1, 1, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1)),
+            ("miss", (0, 1, -1)),
+        ],
+    ),
     "half_table": ("half-has-one-row", [("prepare", (0, 9)), *2 * [("find_row", (9, 0, 0, 1, 1))]]),
     "index_table": ("key-of-a-record-has-one-row", [("store", (0, 1)), *2 * [("find_row", (1, 1, 1))]]),
     "timer_table": ("timer-has-one-row", [("wait", (0,)), *2 * [("find_row", (1, 1, 0))]]),

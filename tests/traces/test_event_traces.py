@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from gapless import check
 from gapless.spec.catalog import PROFILES, SPECS, Spec
@@ -23,6 +25,7 @@ from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
 from gapless.traces.events import reading, schema
 from gapless.traces.judging import batches
+from gapless.traces.judging.columns import Traces, gathered, hashed, packed_whole, repeated
 from gapless.traces.judging.judge import Judge
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
@@ -34,6 +37,7 @@ from gapless.traces.replay.notation import TURNED_AWAY
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import SourceRow
 from gapless.traces.report.verdict_table import TableRows
+from gapless.traces.sources.event_files import stretches
 from gapless.traces.sources.event_files.file import MANY, EventFile
 from gapless.traces.sources.event_files.source import SOURCE
 from tests.support.event_files import (
@@ -50,6 +54,7 @@ from tests.support.event_files import (
     step,
     table_in,
     told_of,
+    write,
 )
 from tests.support.night import by_day
 from tests.support.walks import EVERY_PROFILE, SOME_READINGS, drawing, walk
@@ -555,6 +560,52 @@ def test_stretches_change_nothing(
     )
     assert pieces == whole
     assert whole[0].listed == len(whole[1]) == len(kinds)
+
+
+@pytest.mark.parametrize("mingled", [1, 3, 40])
+def test_short_traces_are_judged_in_the_row_groups_where_they_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mingled: int
+) -> None:
+    """Put together are those alone that go on from one row group to the next; what is said is the same, row by row."""
+    told = told_of([number * 7 % len(ODD) for number in range(120)], mingled=mingled)
+    path = tmp_path / "events.parquet"
+    write(path, told)
+    cut(path, 17)  # which falls into the middle of traces
+    table = TableRows(made(tmp_path / "whole"), "0")
+    whole = check_events(path, Options(), table=table), table_in(tmp_path / "whole")
+    apart: list[int] = []
+
+    def counted(traces: Traces, chosen: Any, stretch: int) -> Any:
+        apart.append(int(chosen.sum()))
+        return packed_whole(traces, chosen, stretch)
+
+    def reading_counted(path: Path, stretch: reading.EventStretch, of: Any) -> Any:
+        read.append(stretch.number)
+        return reads(path, stretch, of)
+
+    read: list[int] = []
+    reads = reading.coded
+    monkeypatch.setattr(stretches, "packed_whole", counted)
+    monkeypatch.setattr(reading, "coded", reading_counted)
+    footer = parquet.read_metadata(path)
+    groups = footer.num_row_groups
+    size = sum(footer.row_group(number).total_byte_size for number in range(groups)) // 4
+    judged = check_events(path, Options(split=size), table=TableRows(made(tmp_path / "pieces"), "0"))
+    assert (judged, table_in(tmp_path / "pieces")) == whole
+    assert whole[0].listed == len(whole[1]) == 120
+    assert len(apart) >= groups
+    assert 0 < sum(apart) < 120 or mingled == 40
+    assert len(read) == len(set(read)) or mingled > 1  # nothing is read again for a trace that one stretch holds
+
+
+def test_a_name_that_stands_twice_in_a_dictionary_is_one_trace() -> None:
+    twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["A", "B", "A"]))
+    batch = schema.from_events([one(at) for at, one in enumerate([opened(trace="A"), opened(), append(0, 0)])])
+    batch = batch.set_column(batch.schema.get_field_index("trace"), "trace", twice)
+    (whole,) = gathered([batch])
+    assert whole.names.to_pylist() == ["A", "B"]
+    (quick,) = gathered([batch], looked_up=False)
+    assert len(repeated([hashed(quick)])) == 1
 
 
 def made(folder: Path) -> Path:

@@ -48,6 +48,34 @@ def test_each_mixture_is_the_same(one: int, other: int) -> None:
     assert same(rows._mixed, np.uint64(one & (2**64 - 1)), np.int64(other))
 
 
+@given(TEXTS, st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(-(2**31), 2**31 - 1))
+def test_so_do_those_that_remember(text: bytes, begin: int, middle: int, end: int, number: int) -> None:
+    """And what they are given as `bytes` is what they are given as an array."""
+    data = np.frombuffer(text + bytes(16), np.uint8)
+    begin, middle, end = sorted(min(place, len(text)) for place in (begin, middle, end))
+    for word, args in (
+        (of_bytes.hash_on, (begin, end, number)),
+        (scan._subject_hash, (begin, end, number)),
+        (scan._next_magic, (begin, end)),
+        (rows._property, (begin, middle, end)),
+        (of_bytes.place_of, (begin, end, 1)),
+    ):
+        assert same(word, data, *args), word
+        with np.errstate(over="ignore"):
+            found = by_python(word)(data.tobytes(), *args)
+        native_one = word(data, *args)
+        assert found == native_one if isinstance(found, tuple) else int(found) == int(native_one), word
+
+
+def test_magic_numbers_are_found_far_away() -> None:
+    data = np.zeros(3 * scan.SOME, np.uint8)
+    for place in (0, scan.SOME - 1, scan.SOME, 2 * scan.SOME + 5):
+        data[:] = 0
+        data[place + 4] = 0xDA
+        assert same(scan._next_magic, data, 0, len(data) - 4)
+        assert by_python(scan._next_magic)(data.tobytes(), 0, len(data) - 4) == place
+
+
 def same(word: Any, *args: Any) -> bool:
     """Whether native code and Python give one answer."""
     with np.errstate(over="ignore"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -331,6 +333,33 @@ def test_arguments_that_no_event_of_a_stretch_has_are_not_read(tmp_path: Path) -
     assert (read(0, 1), read(1, 2)) == (sorted(appended["args"]), sorted(opened["args"]))
     assert read(0, None) == sorted({*appended["args"], *opened["args"]})
     assert list(reading.read_events(path)) == [Event(**appended), Event(**opened)]
+
+
+def test_a_damaged_footer_ends_no_process_that_asks_what_row_groups_hold(tmp_path: Path) -> None:
+    """Such a file is told of; arrow would end the process where it is asked for the column alone."""
+    path = tmp_path / "events.parquet"
+    schema.write_events(path, [Event(**an_append())])
+    asked = f"""
+from pathlib import Path
+from gapless.traces.events import reading
+path = Path({str(path)!r})
+(stretch,) = reading.stretches(path, 1 << 30)
+print(reading.spans(path, stretch, frozenset(["position", "args.parent"])))
+"""
+
+    def told_of() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
+
+    assert told_of().stdout == "{'position': (1, 1)}\n"
+    whole = path.read_bytes()
+    named = b"%\x02\x18\x06parent"  # of the footer: the column may be null, and what it is called
+    assert whole.count(named) == 1
+    path.write_bytes(whole.replace(named, b"%\x55" + named[2:]))
+    found = told_of()
+    assert (found.returncode, found.stderr.splitlines()[-1][:39]) == (
+        1,
+        "gapless.traces.problems.Unreadable: " + str(path)[:3],
+    )
 
 
 def test_a_file_that_is_another_one_by_now_is_read_anew(tmp_path: Path) -> None:

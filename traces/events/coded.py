@@ -56,7 +56,10 @@ def text_codes(column: pa.Array[Any], names: Iterable[str]) -> npt.NDArray[np.in
     if not isinstance(column, pa.DictionaryArray):
         return codes(column, names)
     of_each = np.append(codes(column.dictionary.cast(pa.string()), names), np.int32(-1))
-    found: npt.NDArray[np.int32] = of_each[column.indices.fill_null(-1).to_numpy()]
+    if len(of_each) == 2 and not column.null_count:  # one text throughout
+        return np.broadcast_to(of_each[0], len(column))
+    indices = column.indices.fill_null(-1) if column.null_count else column.indices
+    found: npt.NDArray[np.int32] = of_each[indices.to_numpy()]
     return found
 
 
@@ -71,7 +74,10 @@ def integers(column: pa.Array[Any]) -> Given:
     wide = column.cast(pa.int64())
     if not wide.null_count:
         return Given(wide.to_numpy(), None)
-    return Given(wide.fill_null(0).to_numpy(), wide.is_valid().to_numpy(zero_copy_only=False))
+    valid, held = (memoryview(buffer) for buffer in wide.buffers() if buffer is not None)  # there are nulls: both are
+    low, high = wide.offset, wide.offset + len(wide)
+    there = np.unpackbits(np.frombuffer(valid, np.uint8), count=high, bitorder="little")[low:].view(np.bool_)
+    return Given(np.frombuffer(held, np.int64)[low:high] * there, there)  # what stands where nothing is means nothing
 
 
 def fields(column: Any) -> dict[str, pa.Array[Any]]:

@@ -58,19 +58,22 @@ def stretches(path: Path, file: BinaryIO, size: int) -> Iterator[tuple[int, int,
         yield low, len(sizes), held
 
 
-def spans(path: Path, file: BinaryIO, low: int, high: int | None) -> dict[str, tuple[Any, Any]]:
-    """The lowest and the highest value of the columns in the row groups `low:high`, where the file says them all.
+def spans(path: Path, file: BinaryIO, low: int, high: int | None, asked: frozenset[str]) -> dict[str, tuple[Any, Any]]:
+    """The lowest and the highest value of the columns `asked` for in the row groups `low:high`, where all are said.
 
     A field of `args` is called such as `args.number`. Raises Unreadable.
     """
     with _explained(path):
-        metadata = _opened(path, file).metadata
+        source = _opened(path, file)
+        paths = [source.schema.column(number).path for number in range(len(source.schema))]
+        chosen = [number for number, name in enumerate(paths) if name in asked]
         found: dict[str, tuple[Any, Any]] = {}
         silent: set[str] = set()
-        for number in range(metadata.num_row_groups)[low:high]:
-            group = metadata.row_group(number)
-            for column in (group.column(at) for at in range(group.num_columns)):
-                name, said = column.path_in_schema, column.statistics
+        for number in range(source.num_row_groups)[low:high]:
+            _look_at(source, number, [paths[at] for at in chosen])
+            group = source.metadata.row_group(number)
+            for at in chosen:
+                name, said = paths[at], group.column(at).statistics
                 if said is None or not said.has_min_max:
                     silent |= {name} if said is None or said.num_values else set()
                     continue

@@ -14,17 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import uint64
 
 from gapless.traces.events.coded import Given
-from gapless.traces.native import njit
+from gapless.traces.native import njit, uint64
 
 Ints = npt.NDArray[np.int64]
 
@@ -153,8 +150,7 @@ class PlainLines:
     @staticmethod
     def pays(size: int) -> bool:
         """Whether so many bytes are worth three seconds of compiling, or it was compiled once."""
-        kept = Path(_read.stats.cache_path).glob("plain_lines._read-*.nbi")
-        return size >= MANY or bool(_read.signatures) or any(kept)
+        return size >= MANY or _read.is_kept()
 
     def read(self, block: bytes, room: int) -> PlainBlock | None:
         """So many whole lines, each with its newline; None where one of them is not plain."""
@@ -434,7 +430,7 @@ def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
     return at + 1, high
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(arrays=True, nogil=True, cache=True)
 def _distinct(data: Any, begins: Any, ends: Any, there: Any, index: Any) -> Any:
     """Number every text by its first occurrence, -1 where there is none; gives the lines of these."""
     size = 1024

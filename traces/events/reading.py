@@ -90,12 +90,15 @@ def _leaves(field: pa.Field[Any]) -> list[str]:
     return [f"{field.name}.{inner.name}" for inner in kind] if pa.types.is_struct(kind) else [field.name]
 
 
-def spans(path: Path, stretch: EventStretch) -> dict[str, tuple[Any, Any]]:
-    """The lowest and the highest value of columns in a stretch, as far as its file says them. Raises Unreadable."""
-    if not is_parquet(path):
+def spans(path: Path, stretch: EventStretch, asked: frozenset[str]) -> dict[str, tuple[Any, Any]]:
+    """The lowest and the highest value of the columns `asked` for in a stretch, as far as its file says them.
+
+    Raises Unreadable.
+    """
+    if not asked or not is_parquet(path):
         return {}
     with _opened(path) as file:
-        return parquet.spans(path, file, stretch.low, stretch.high)
+        return parquet.spans(path, file, stretch.low, stretch.high, asked)
 
 
 def coded(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[Coded]:

@@ -48,7 +48,6 @@ LINE = {
     "saw": ValueKind.INTEGERS,
 }
 REQUIRED = ("source", "spec", "trace", "position", "action")
-NOWHERE = Given(np.zeros(0, np.int64), None)
 
 
 class StepTables:
@@ -127,7 +126,11 @@ class StepTables:
 
     def _steps(self, spec: pa.Array[Any], action: pa.Array[Any]) -> Ints:
         """The step of every event; -1 where it is none."""
-        found: Ints = self.step_of[text_codes(spec, self.specs), text_codes(action, self.actions)]
+        specs, actions = text_codes(spec, self.specs), text_codes(action, self.actions)
+        if len(specs) and not specs.strides[0]:  # one spec throughout
+            alone: Ints = self.step_of[specs[0]].take(actions)
+            return alone
+        found: Ints = self.step_of[specs, actions]
         return found
 
     def _fitting(
@@ -150,17 +153,22 @@ class StepTables:
     def _have_their_arguments(self, step: Ints, args: Mapping[str, Given]) -> bool:
         """Whether every event has the arguments of its step and no other, and what is a flag is 1 or 0."""
         occurring = np.flatnonzero(np.bincount(step))
+        takes, flags = self.takes[occurring], self.flags[occurring]
+        some: list[bool] = np.logical_or.reduce(takes, axis=0).tolist()
+        every: list[bool] = np.logical_and.reduce(takes, axis=0).tolist()
+        some_flag: list[bool] = np.logical_or.reduce(flags, axis=0).tolist()
+        only_flags: list[bool] = np.logical_and.reduce(flags, axis=0).tolist()
         for at, name in enumerate(self.arguments):
-            takes, flags = self.takes[:, at], self.flags[:, at]
-            values, there = args.get(name, NOWHERE)
-            if there is None:
-                fits = bool(takes[occurring].all()) if name in args else not takes[occurring].any()
-            else:
-                fits = bool((takes[step] == there).all())
+            if name not in args:
+                if some[at]:
+                    return False
+                continue
+            values, there = args[name]
+            fits = every[at] if there is None else (self.takes[:, at].take(step) == there).all()
             if not fits:
                 return False
-            if name in args and flags[occurring].any():
-                flag = values if flags[occurring].all() else values[flags[step]]
+            if some_flag[at]:
+                flag = values if only_flags[at] else values[self.flags[step, at]]
                 if flag.min() < 0 or flag.max() > 1:
                     return False
         return True
@@ -171,6 +179,8 @@ class StepTables:
             return True
         if not is_text(saw.type):
             return False
+        if saw.null_count == len(saw):
+            return True
         at = np.flatnonzero(saw.is_valid().to_numpy(zero_copy_only=False))
         texts = saw.drop_null().cast(pa.string()).dictionary_encode()
         pairs = np.unique(texts.indices.to_numpy() * np.int64(len(self.steps)) + self.steps_spec[step[at]])

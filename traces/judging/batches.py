@@ -117,11 +117,11 @@ class Batch:
             return origins, widths
         low = np.full(len(self.events), LIMIT, np.int64)
         high = np.full(len(self.events), -LIMIT, np.int64)
-        for argument in np.flatnonzero(keys.any(axis=0)):
-            named_here = keys[:, argument][self.action]
-            value = self.args[argument]
-            np.minimum(low, value, out=low, where=named_here)
-            np.maximum(high, value, out=high, where=named_here)
+        action = self.action.astype(np.intp)
+        for argument in np.flatnonzero(keys[np.flatnonzero(np.bincount(action))].any(axis=0)):
+            named_here, value = keys[:, argument].take(action), self.args[argument]
+            np.minimum(low, np.where(named_here, value, LIMIT), out=low)
+            np.maximum(high, np.where(named_here, value, -LIMIT), out=high)
         first, events = low[self.starts[:-1]], np.diff(self.starts)
         lowest = np.minimum.reduceat(low, self.starts[:-1])
         highest = np.maximum.reduceat(high, self.starts[:-1])

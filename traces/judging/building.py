@@ -98,5 +98,7 @@ class Events:
 
 def states(spec: Spec, count: int, **values: Ints | Sequence[int] | int) -> Ints:
     """The states in which traces begin, as a kernel takes them: the first one of the spec, but for these values."""
-    begin = [values.get(name, int(getattr(spec.initial, name))) for name in spec.scalars]
-    return np.array([np.broadcast_to(value, (count,)) for value in begin], np.int64).reshape(len(begin), count)
+    found = np.empty((len(spec.scalars), count), np.int64)
+    for row, name in enumerate(spec.scalars):
+        found[row] = values.get(name, int(getattr(spec.initial, name)))
+    return found

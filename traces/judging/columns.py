@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import uint64
 
 from gapless.spec.catalog import Spec
 from gapless.traces.events.coded import Coded, Names, named
 from gapless.traces.events.event import OUTCOMES, ROWS, seen, sorted_text
 from gapless.traces.events.schema import OURS, EventSchema
-from gapless.traces.native import native
+from gapless.traces.judging.tallies import First
+from gapless.traces.native import native, uint64
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.possible_states import Taken
 
@@ -28,15 +28,8 @@ Hashes = npt.NDArray[np.uint64]
 """Of the names of traces: equal names have equal hashes, and others hardly ever."""
 
 AT_ONCE = 1 << 16  # events of one trace that become objects at once
+FEW = 64  # events of a trace that is short
 NARROW = (np.int8, np.int16, np.int32, np.int64)
-
-
-class First(NamedTuple):
-    """Where something was seen first."""
-
-    row: int
-    position: int
-    trace: str
 
 
 @dataclass(frozen=True)
@@ -117,10 +110,14 @@ class Traces:
 # -- as they are read ----------------------------------------------------------------------------------------------
 
 
-def gathered(batches: Iterable[pa.RecordBatch | Coded], of: EventSchema = OURS) -> list[Traces]:
-    """The events of batches by spec, in the order in which the specs appear."""
+def gathered(
+    batches: Iterable[pa.RecordBatch | Coded], of: EventSchema = OURS, row: int = 0, *, looked_up: bool = True
+) -> list[Traces]:
+    """The events of batches by spec, in the order in which the specs appear. `row`: that of the first event.
+
+    Not `looked_up`: a name that stands twice in one dictionary may become two traces, which have the same hash.
+    """
     found: dict[int, _Gathering] = {}
-    row = 0
     for batch in batches:
         events = batch if isinstance(batch, Coded) else of.coded(batch)
         specs = np.unique(of.steps_spec[np.flatnonzero(np.bincount(events.step))]).tolist()
@@ -130,7 +127,13 @@ def gathered(batches: Iterable[pa.RecordBatch | Coded], of: EventSchema = OURS) 
             mine = np.flatnonzero(of.steps_spec[events.step] == code) if len(specs) > 1 else None
             found[code].take(events, mine, row)
         row += len(events)
-    return [gathering.done() for gathering in found.values()]
+    return [gathering.done(looked_up=looked_up) for gathering in found.values()]
+
+
+def are_short(batches: Sequence[Coded]) -> bool:
+    """Whether there are several batches, and most of their traces have a few events each."""
+    sizes = ((len(batch), len(batch.trace.dictionary)) for batch in batches)
+    return len(batches) > 1 and all(traces <= events <= FEW * traces for events, traces in sizes)
 
 
 class _Gathering:
@@ -180,9 +183,12 @@ class _Gathering:
             self.saw |= {self.count + at: seen(text) for at, text in enumerate(saw.to_pylist()) if text is not None}
         self.count += len(trace)
 
-    def done(self) -> Traces:
-        """All that was taken."""
+    def done(self, *, looked_up: bool = True) -> Traces:
+        """All that was taken; `gathered` says what is `looked_up`."""
         row, position, action, outcome, *args = (self._whole(parts) for parts in self.columns)
+        if not looked_up and len(self.traces) == 1 and (bounds := _lying_in_order(self.traces[0])) is not None:
+            names, of = self.traces[0].dictionary, self.traces[0].indices.to_numpy()
+            return Traces(self.spec, names, of, None, bounds, row, position, action, outcome, args, self.saw)
         unified: Any = pa.chunked_array(self.traces).unify_dictionaries()
         names, of = _in_order(unified.chunks)
         starts = np.zeros(len(names) + 1, np.int64)
@@ -199,6 +205,17 @@ class _Gathering:
         whole: npt.NDArray[Any] = parts[0] if alone else np.concatenate(parts)
         parts.clear()
         return whole
+
+
+def _lying_in_order(trace: Names) -> Ints | None:
+    """Where each trace begins and the last ends, if all lie one behind the other as their names do; or None."""
+    of, count = trace.indices.to_numpy(), len(trace.dictionary)
+    if not len(of) or of[0] != 0 or of[-1] != count - 1:
+        return None
+    steps = of[1:] - of[:-1]
+    if len(steps) and not 0 <= int(steps.min()) <= int(steps.max()) <= 1:
+        return None
+    return np.concatenate([np.zeros(1, np.int64), np.flatnonzero(steps) + 1, np.full(1, len(of), np.int64)])
 
 
 def _in_order(chunks: Sequence[Names]) -> tuple[pa.Array[Any], npt.NDArray[np.int32]]:
@@ -322,6 +339,13 @@ def hashed(traces: Traces) -> Hashes:
         data = buffers[2] if buffers[2] is not None and buffers[2].size else b"\0"  # all names may be empty
         seed = np.frombuffer(traces.spec.name.encode(), np.uint8)
         _hash(bounds, np.frombuffer(data, np.uint8), seed, found)
+    return found
+
+
+def repeated(some: Sequence[Hashes]) -> Hashes:
+    """The hashes that occur more than once, each once, rising."""
+    every = np.sort(np.concatenate([np.zeros(0, np.uint64), *some]))
+    found: Hashes = np.unique(every[1:][every[1:] == every[:-1]])
     return found
 
 

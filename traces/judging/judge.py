@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from gapless.spec.catalog import END
 from gapless.traces.judging.batches import Batch, asked_for, by_exact_replay, count, count_all, slices
-from gapless.traces.judging.columns import First, Traces
+from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained, stateless
-from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
+from gapless.traces.judging.tallies import TRACES, Cluster, First, Suspect, Tally, added
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import call
 from gapless.traces.replay.kernels import Ints, kernel
@@ -42,8 +42,8 @@ class Judge:
         self.verdicts: list[pa.RecordBatch] = []
 
     def take(self, traces: Traces, mine: npt.NDArray[np.bool_]) -> None:
-        """Judge the traces of one spec that are `mine`: all of their events are here."""
-        tally = self.tallies[traces.spec.name] = Tally(int(traces.row[0]))
+        """Judge the traces of one spec that are `mine`: all of their events are here. Others of it may have come."""
+        tally = Tally(int(traces.row[0]))
         tally.falls = traces.falls()
         verdicts = _Verdicts(traces)
         chosen = self._chosen(traces, mine, tally, verdicts)
@@ -58,6 +58,10 @@ class Judge:
                 suspects += self._exact(traces, tally, trace, verdicts)
         finally:  # also where a user has had enough
             self._tell(traces, tally, refused, suspects, verdicts)
+            if before := self.tallies.get(traces.spec.name):
+                before.add(tally, 0)
+            else:
+                self.tallies[traces.spec.name] = tally
         if self.options.listed:
             self.verdicts.append(verdicts.batch(self.source))
 

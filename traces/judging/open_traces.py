@@ -29,10 +29,10 @@ from gapless.traces.judging.batches import (
     initial,
     state_of,
 )
-from gapless.traces.judging.columns import First, Traces
+from gapless.traces.judging.columns import Traces
 from gapless.traces.judging.explaining import explained
 from gapless.traces.judging.kept_cells import KeptCells
-from gapless.traces.judging.tallies import TRACES, Cluster, Suspect, Tally, added
+from gapless.traces.judging.tallies import TRACES, Cluster, First, Suspect, Tally, added
 from gapless.traces.native import expecting
 from gapless.traces.options import Options
 from gapless.traces.patience import in_one_go

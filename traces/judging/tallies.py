@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from gapless.traces.judging.columns import First
 from gapless.traces.replay.exact import Departure
 from gapless.traces.report.values import Bitmap
 
 TRACES = 5  # traces named in a cluster of findings
+
+
+class First(NamedTuple):
+    """Where something was seen first."""
+
+    row: int
+    position: int
+    trace: str
+
 
 Seen = tuple[int, First]
 """How often, and where first."""

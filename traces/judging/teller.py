@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gapless.spec.catalog import END, AnySpec, Spec, the
-from gapless.traces.judging.columns import First
 from gapless.traces.judging.pictures import Axis, swimlane_of
-from gapless.traces.judging.tallies import Cluster, Tally
+from gapless.traces.judging.tallies import Cluster, First, Tally
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.replay import event_rules

@@ -31,7 +31,7 @@ def worst(verdicts: Iterable[VerdictName]) -> VerdictName:
 class Model(BaseModel):
     """Frozen, and strict about its keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Where(Model):

@@ -50,6 +50,11 @@ class Condition:
     value: Any
     negated: bool
 
+    @property
+    def name(self) -> str:
+        """The column, as `Spans` call it."""
+        return ".".join(self.column)
+
     def holds(self, batch: pa.RecordBatch) -> pa.Array[Any]:
         """For every row whether it is so; null where nobody can say."""
         column: Any = batch.column(self.column[0])
@@ -76,7 +81,7 @@ class Condition:
 
     def may_hold(self, spans: Spans) -> bool:
         """Whether it may be so of any of the rows of which no more is known."""
-        span, reaches = spans.get(".".join(self.column)), REACHES.get(self.asks)
+        span, reaches = spans.get(self.name), REACHES.get(self.asks)
         if span is None or reaches is None or self.negated:
             return True
         return reaches(*span, self.value)

@@ -119,9 +119,10 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The parts in which there may be such rows."""
+        asked = frozenset(condition.name for condition in self.conditions)
         return [
             InputPartition(tuple(part))
-            for part, spans in self.table.parts()
+            for part, spans in self.table.parts(asked)
             if all(condition.may_hold(spans) for condition in self.conditions)
         ]
 

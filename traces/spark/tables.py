@@ -42,8 +42,8 @@ class SparkTable(Protocol):
     def columns(self) -> pa.Schema:
         """All columns that it has."""
 
-    def parts(self) -> Iterator[tuple[TablePart, Spans]]:
-        """The parts, in their order, and what is known of the rows of each. Raises Unreadable."""
+    def parts(self, asked: frozenset[str]) -> Iterator[tuple[TablePart, Spans]]:
+        """The parts, in their order, and what is known of the columns `asked` for in each. Raises Unreadable."""
 
     def read(self, part: TablePart, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, such columns of them. Raises Unreadable."""
@@ -67,11 +67,11 @@ class EventTable:
         """As `SparkTable` says."""
         return self.events.columns.remove_metadata()
 
-    def parts(self) -> Iterator[tuple[TablePart, Spans]]:
+    def parts(self, asked: frozenset[str]) -> Iterator[tuple[TablePart, Spans]]:
         """As `SparkTable` says."""
         for path in self.paths:
             for stretch in reading.stretches(path, self.split):
-                yield TablePart(str(path), stretch.low, stretch.high), reading.spans(path, stretch)
+                yield TablePart(str(path), stretch.low, stretch.high), reading.spans(path, stretch, asked)
 
     def read(self, part: TablePart, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         """As `SparkTable` says."""
@@ -115,7 +115,7 @@ class StoreTable:
     split: int
     columns: pa.Schema = RECORDS
 
-    def parts(self) -> Iterator[tuple[TablePart, Spans]]:
+    def parts(self, asked: frozenset[str]) -> Iterator[tuple[TablePart, Spans]]:  # noqa: ARG002 - as `SparkTable` says
         """As `SparkTable` says."""
         for _, store in self.stores:
             for split in splits(store, self.split):

@@ -3,8 +3,8 @@
 from gapless.properties.exploration.bounds import FLAG, Bound, one_wrong
 
 BOUND = Bound(
-    says="a record at 0 or 1 with up to two keys",
-    within=lambda s: s.keys <= 2,
+    says="a record at 0 or 1 with up to two keys, passed once",
+    within=lambda s: s.keys <= 2 and s.passed <= 1,
     numbers={
         "position": (-1, 0, 1),
         "keys": (-1, 0, 1, 2),

@@ -6,7 +6,6 @@ from gapless import check
 from tests.support.rocketmq.recordings import recording_as_left
 
 NAMED = {  # records, and words of the note
-    "compacted_5.5.0": (537, "compaction/ is not judged: compacted topics"),
     "poprocks_5.5.0": (373, "kvStore/ is not judged: what pop consumers were handed, in RocksDB"),
 }
 

@@ -26,7 +26,7 @@ from gapless.traces.events.event import Origin
 from gapless.traces.events.files import is_parquet
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import with_specs
-from gapless.traces.judging.columns import Hashes, Packed, gathered
+from gapless.traces.judging.columns import Hashes, Packed, gathered, repeated
 from gapless.traces.judging.in_order import InOrder, Wanted
 from gapless.traces.judging.tallies import Tally
 from gapless.traces.judging.teller import Recorded, Teller
@@ -194,8 +194,7 @@ class EventFile:
 
     def _scattered(self) -> tuple[Hashes, list[EventStretch]]:
         """The traces that occur in several stretches, and the stretches that must be read again for them."""
-        every = np.sort(np.concatenate([NO_HASHES, *(h for j in self.judged.values() for h in (j.whole, j.loose))]))
-        shared = np.unique(every[1:][every[1:] == every[:-1]])
+        shared = repeated([hashes for j in self.judged.values() for hashes in (j.whole, j.loose)])
         again = [
             self.splits[number]
             for number, judged in self.judged.items()

@@ -17,7 +17,18 @@ from gapless.traces.events.coded import Coded
 from gapless.traces.events.files import codec_of
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import EventSchema, with_specs
-from gapless.traces.judging.columns import Hashes, Packed, Traces, gathered, hashed, packed, packed_whole, unpacked
+from gapless.traces.judging.columns import (
+    Hashes,
+    Packed,
+    Traces,
+    are_short,
+    gathered,
+    hashed,
+    packed,
+    packed_whole,
+    repeated,
+    unpacked,
+)
 from gapless.traces.judging.in_order import InOrder, Wanted
 from gapless.traces.judging.judge import Judge
 from gapless.traces.judging.tallies import Tally
@@ -96,25 +107,64 @@ def judge_stretch(work: StretchTask, shared: Hashes | None, stretch: EventStretc
     """
     if codec_of(work.path):
         return _judge_compressed(work, stretch)
-    judged, every = _begun(work, stretch)
+    judged, batches = _begun(work, stretch)
     if judged.problem:
         return judged
     judge = work.judge()
     try:
-        for traces in every:
+        for traces in _judge_batches(work, batches, shared, stretch, judged, judge):
             judge.take(traces, ~_loose(work, traces, shared, stretch, judged))
     except KeyboardInterrupt:
         judged.interrupted = True
     return work.done(judged, judge, f"{stretch.number:06d}")
 
 
-def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[Traces]]:
+def _begun(work: StretchTask, stretch: EventStretch) -> tuple[StretchResult, list[Coded]]:
     """What is to be said of a stretch, so far how many events it has or why it cannot be read, and these."""
     try:
-        every = gathered(reading.coded(work.path, stretch, work.events), work.events)
+        batches = list(reading.coded(work.path, stretch, work.events))
     except Unreadable as problem:
         return StretchResult(stretch.number, problem=str(problem)), []
-    return StretchResult(stretch.number, sum(len(traces.of) for traces in every)), every
+    return StretchResult(stretch.number, sum(map(len, batches))), batches
+
+
+def _judge_batches(
+    work: StretchTask,
+    batches: list[Coded],
+    shared: Hashes | None,
+    stretch: EventStretch,
+    judged: StretchResult,
+    judge: Judge,
+) -> list[Traces]:
+    """Judge the traces that lie wholly in one batch, each as it was read, if they are short; and give all others.
+
+    So nothing is put together but the few that go on from one batch to the next: to put millions together, and to find
+    out of each whether it was met before, takes longer than to judge them. The batches are let go.
+    """
+    if (stretch.first and stretch.last) or not are_short(batches):
+        every = gathered(batches, work.events)
+        batches.clear()
+        return every
+    parts: list[Traces] = []
+    row = 0
+    while batches:
+        batch = batches.pop(0)
+        parts += gathered([batch], work.events, row, looked_up=False)
+        row += len(batch)
+    hashes = [hashed(traces) for traces in parts]
+    elsewhere = repeated(hashes)  # too, in another batch or in another stretch
+    if shared is not None:
+        elsewhere = np.sort(np.concatenate([elsewhere, shared]))
+    whole: list[Hashes] = []
+    others: list[Packed] = []
+    for number, (traces, of_each) in enumerate(zip(parts, hashes, strict=True)):
+        apart = among(of_each, elsewhere) | _may_go_on(traces, stretch, judged.records)
+        judge.take(traces, ~apart)
+        others += packed_whole(traces, apart, number)
+        whole.append(of_each[~apart])
+    if shared is None:
+        judged.whole = np.concatenate([NO_HASHES, *whole])
+    return unpacked(others, np.zeros(len(parts), np.int64), work.events)
 
 
 def _judge_compressed(work: StretchTask, stretch: EventStretch) -> StretchResult:
@@ -162,9 +212,7 @@ def _loose(
     if shared is not None:
         loose = among(hashes, shared)
     else:
-        loose[traces.of[0]] |= traces.row[0] == 0 and not stretch.first
-        loose[traces.of[-1]] |= traces.row[-1] == judged.records - 1 and not stretch.last
-        loose |= 2 * (traces.row[traces.ends()] - traces.row[traces.begins()]) >= judged.records
+        loose = _may_go_on(traces, stretch, judged.records)
         judged.whole = np.concatenate([judged.whole, hashes[~loose]])
         judged.loose = np.concatenate([judged.loose, hashes[loose]])
         if int(np.diff(traces.starts)[loose].sum()) > work.handed_on:
@@ -173,6 +221,14 @@ def _loose(
     if loose.any():
         judged.packed += packed(traces, hashes, loose, stretch.number, work.buckets, small=work.handed_on < FAR)
     return loose
+
+
+def _may_go_on(traces: Traces, stretch: EventStretch, records: int) -> npt.NDArray[np.bool_]:
+    """The traces that go on in a neighbour of a stretch more often than not: at its ends, or over half of it."""
+    found: npt.NDArray[np.bool_] = 2 * (traces.row[traces.ends()] - traces.row[traces.begins()]) >= records
+    found[traces.of[0]] |= traces.row[0] == 0 and not stretch.first
+    found[traces.of[-1]] |= traces.row[-1] == records - 1 and not stretch.last
+    return found
 
 
 def judge_packed(work: StretchTask, first_rows: Ints, parts: Sequence[Packed]) -> StretchResult:
@@ -206,10 +262,10 @@ def _named(traces: Traces, wanted: Wanted) -> npt.NDArray[np.bool_]:
 def _handed_on(
     work: StretchTask, stretch: EventStretch, chosen: Callable[[Traces], npt.NDArray[np.bool_] | None]
 ) -> StretchResult:
-    judged, every = _begun(work, stretch)
+    judged, batches = _begun(work, stretch)
     if judged.problem:
         return judged
-    for traces in every:
+    for traces in gathered(batches, work.events):
         judged.packed += packed_whole(traces, chosen(traces), stretch.number)
     return judged
 

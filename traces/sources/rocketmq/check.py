@@ -23,7 +23,14 @@ from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, other_e
 from gapless.traces.sources.rocketmq.segments import matching, splits, tasks, tiered_records
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
-from gapless.traces.sources.rocketmq.store import file_access, half_records, index_rows, timer_records
+from gapless.traces.sources.rocketmq.store import (
+    dledger_units,
+    file_access,
+    half_records,
+    index_rows,
+    timer_records,
+    whole_keys,
+)
 from gapless.traces.sources.rocketmq.store.directory import (
     CLIENT_LOG,
     StoreDirectory,
@@ -186,7 +193,8 @@ def warm() -> None:
         asked.write_text('{"op":"end","uniq":"A","half":0,"phys":0,"decision":"commit","result":"ok"}\n')
         tasks.load_kernels(Options())
         for used_by_some in (
-            trace_bodies, matching_sends, matching, tiered_records, half_records, index_rows, timer_records,
+            trace_bodies, matching_sends, matching, tiered_records, half_records, index_rows, timer_records, whole_keys,
+            dledger_units,
         ):  # fmt: skip
             used_by_some.load_kernels()
         check = opened(Path(folder), log.parent, Options(), Beside())

@@ -14,7 +14,9 @@ from gapless.traces.replay.exact import named, story
 from gapless.traces.replay.notation import called
 from gapless.traces.report.values import Finding, Where
 from gapless.traces.sources.rocketmq import (
+    of_compaction,
     of_cursor,
+    of_dledger_index,
     of_extension,
     of_half_table,
     of_index,
@@ -132,6 +134,8 @@ def _subject(found: Breach) -> str:
         "index_table": "record",
         "timer_table": "timer",
         "tiered": "the tiered queue",
+        "compaction": "the compacted queue",
+        "dledger_index": "the index of entries",
     }
     return named.get(found.spec) or f"{kinds.get(found.spec, 'queue')} {shown(found.trace)}"
 
@@ -145,6 +149,8 @@ OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], C
     "timer": (of_timer.place, of_timer.message),
     "timer_table": (of_timer_table.place, of_timer_table.message),
     "tiered": (of_tiered.place, of_tiered.message),
+    "compaction": (of_compaction.place, of_compaction.message),
+    "dledger_index": (of_dledger_index.place, of_dledger_index.message),
 }
 TOLD = {"tell_last": "max", "tell_first": "min"}  # what a key of the table is called
 

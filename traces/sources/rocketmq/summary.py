@@ -162,8 +162,10 @@ def _absent(judged: JudgedStore, options: Options) -> str:
         return "" if judged.transactions.numbers.get("transactions") else f"no transaction {one} in the log"
     beside = any(
         judged.covered.get(one)
-        for one in ("timer.open", "half_table.find_row", "index_table.store", "timer_table.wait")
-    )
+        for one in (
+            "timer.open", "half_table.find_row", "index_table.store", "timer_table.wait", "dledger_index.open",
+        )
+    )  # fmt: skip
     beside = beside or any(found.trace == options.trace for found in judged.breaches)
     if options.trace in (None, COMMIT_LOG) or judged.queues or beside or _is_of_index(judged, options):
         return ""
@@ -278,6 +280,10 @@ def _of_layouts_not_exercised(judged: JudgedStore) -> Iterator[str]:
         yield "extension: no entry names a unit in consumequeue_ext/"
     if not judged.covered.get("tiered.find_entry"):
         yield "tiered: no message was found in tiered storage, or it was not asked for"
+    if not judged.covered.get("compaction.find_entry"):
+        yield "compaction: no message was found in a compacted topic, or it was not asked for"
+    if not judged.covered.get("dledger_index.find_unit"):
+        yield "dledger_index: there is no DLedger log, or its index was not asked for"
 
 
 def _promises_not_exercised(judged: JudgedStore) -> Iterator[str]:

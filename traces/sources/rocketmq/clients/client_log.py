@@ -53,7 +53,7 @@ from gapless.traces.sources.rocketmq.clients.request_lines import (
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Rows, Sends
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
-BLOCK = 4 << 20  # bytes that are read at once
+BLOCK = 1 << 20  # bytes that are read at once: what is found in them stays in a processor's cache
 NEWLINE = ord("\n")
 LONGEST = 16 << 20  # bytes: a longer line is no request
 

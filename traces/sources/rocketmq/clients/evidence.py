@@ -88,6 +88,11 @@ class Evidence:
         return np.array([self._tail_codes[tail_of(topic)] for topic in self.topics], np.int64)
 
     @cached_property
+    def handed_sends(self) -> Ints:
+        """`sends` as native code is given it: what has travelled to a worker may have to be copied, once."""
+        return handed(self.sends)
+
+    @cached_property
     def _tail_codes(self) -> dict[str, int]:
         return {tail: code for code, tail in enumerate(dict.fromkeys(map(tail_of, self.topics)))}
 
@@ -232,11 +237,12 @@ def judge_messages(
     low, high = (int(at) for at in np.searchsorted(evidence.sends[POSITION], span))
     matches = _matched(evidence, messages, low, high, options, asked=evidence.complete and not later)
     asked, told, lost = (int(count) for count in matches.counts)
-    of, sends = kernel("queue", options.ignored), evidence.sends.take(low + matches.told[:told], axis=1)
+    of, answered = kernel("queue", options.ignored), matches.told[:told]
+    number, position, line, witness = (evidence.sends[row][answered] for row in (NUMBER, POSITION, LINE, WITNESS))
     whose, there = messages.row[matches.whose[:asked]], matches.there[:told]
     accounts = {"number": messages.rows[scan.NUMBER, whose], "sent": _sent(evidence, messages, matches)}
-    numbers = np.where(sends[NUMBER] < 0, messages.rows[scan.NUMBER, there], sends[NUMBER])
-    answers = {"number": numbers, "position": sends[POSITION], "same": matches.same[:told]}
+    numbers = np.where(number < 0, messages.rows[scan.NUMBER, there], number)
+    answers = {"number": numbers, "position": position, "same": matches.same[:told]}
     covered: dict[str, int] = {}
     doubts: list[DoubtedMessage] = []
     more: Counter[str] = Counter()
@@ -244,7 +250,7 @@ def judge_messages(
     nobody = np.zeros_like(whose)
     for action, said, chosen, lines, witnesses in (
         ("account", accounts, whose, nobody, nobody - 1),
-        ("acknowledge", answers, there, sends[LINE], sends[WITNESS]),
+        ("acknowledge", answers, there, line, witness),
     ):
         pairs = _pairs(of.spec, messages, chosen, action, said)
         replayed = _replay_pairs(of, pairs, messages.rows[scan.NUMBER, chosen], options.profile)
@@ -262,7 +268,7 @@ def judge_messages(
             subject = messages.subjects[int(messages.rows[scan.SUBJECT, chosen[at]])]
             events = pairs.at(2 * at), pairs.at(2 * at + 1)
             doubts.append(DoubtedMessage(subject, *events, int(lines[at]), int(witnesses[at])))
-    return Promised(low, high, covered, doubts, more, low + matches.lost[:lost], kept, testified)
+    return Promised(low, high, covered, doubts, more, matches.lost[:lost], kept, testified)
 
 
 def _matched(
@@ -277,12 +283,12 @@ def _matched(
         facts[OF_QUEUE, at] = queue
         facts[DELAYS, at], facts[OF_HALVES, at] = topic in DELAYING, topic in HALF_TOPICS
         facts[KNOWN, at] = asked and of_clients and wants(options, topic, queue)
-    records, sends = messages.log.shape[1], handed(evidence.sends[:, low:high])
+    records = messages.log.shape[1]
     of_records, of_sends = np.empty((2, records), np.int64), np.empty((4, high - low), np.int64)
     found = Matches._make((*of_records, *of_sends, np.zeros(3, np.int64)))
     match_sends(
-        messages.log[scan.POSITION], messages.row, messages.rows[scan.SUBJECT], messages.keys, facts, sends,
-        evidence.tails, found,
+        messages.log[scan.POSITION], messages.row, messages.rows[scan.SUBJECT], messages.keys, facts,
+        evidence.handed_sends, low, high, evidence.tails, found,
     )  # fmt: skip
     return found
 

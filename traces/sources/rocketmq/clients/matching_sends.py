@@ -42,7 +42,7 @@ def load_kernels() -> None:
     rows, nothing = room[:, :1], np.zeros((SEND_ROWS, 0), np.int64)  # some columns of more: as what is read lies there
     find_rows(none, rows, none)
     found = Matches(none, none, none, none, none, none, np.zeros(3, np.int64))
-    match_sends(none, none, none, rows, np.zeros((SUBJECT_FACTS, 1), np.int64), nothing, none, found)
+    match_sends(none, none, none, rows, np.zeros((SUBJECT_FACTS, 1), np.int64), nothing, 0, 0, none, found)
     for said in ((none, none), (none, none, none)):
         put_pairs(rows, none, none, none, said, none, room)
 
@@ -59,24 +59,25 @@ def find_rows(places: Ints, rows: Ints, row: Ints) -> None:
 
 @native(lambda places, *_: len(places))
 def match_sends(
-    places: Ints, row: Ints, subjects: Ints, keys: Ints, facts: Ints, sends: Ints, tails: Ints, found: Matches
+    places: Ints, row: Ints, subjects: Ints, keys: Ints, facts: Ints, sends: Ints, low: int, high: int, tails: Ints,
+    found: Matches,
 ) -> None:  # fmt: skip
-    """Go through records at `places`, and the answers that name places among theirs.
+    """Go through records at `places`, and the answers that name places among theirs: `low:high` of `sends`.
 
     `row`: of the records, as `find_rows` gives it · `subjects`: of queue rows · `keys`: of the records, as
     `records.find_keys` gives them · `facts`: of subjects · `tails`: of the topics that clients name, as `OF_TAIL`.
     """
-    s, whose, told, lost = 0, 0, 0, 0
+    s, whose, told, lost = low, 0, 0, 0
     for r in range(len(places)):
         place = places[r]
         queued = row[r] >= 0
         subject = subjects[row[r]] if queued else np.int64(0)
-        while s < sends.shape[1] and sends[POSITION, s] < place:
+        while s < high and sends[POSITION, s] < place:
             found.lost[lost] = s
             lost += 1
             s += 1
         sent = False
-        while s < sends.shape[1] and sends[POSITION, s] == place:
+        while s < high and sends[POSITION, s] == place:
             key = sends[KEY, s]
             of_key = keys[0, r] == key or keys[3, r] == key
             sent = sent or (of_key and key != 0 and sends[LINE, s] > 0)
@@ -89,7 +90,7 @@ def match_sends(
         if queued and facts[KNOWN, subject]:
             found.whose[whose], found.sent[whose] = r, sent
             whose += 1
-    while s < sends.shape[1]:
+    while s < high:
         found.lost[lost] = s
         lost += 1
         s += 1

@@ -32,7 +32,7 @@ Times = Annotated[str, Field(pattern="^[0-9]{1,18}$")]
 class Line(BaseModel):
     """One line. What it says beyond the fields of its `op` is for people, and not read: clocks, clients, remarks."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -141,7 +141,9 @@ class OtherRequest(Line):
 
 
 Request = SendRequest | BatchRequest | EndRequest | CheckRequest | AdminRequest | OtherRequest
-LINE: TypeAdapter[Request] = TypeAdapter(Annotated[Request, Field(discriminator="op")])
+LINE: TypeAdapter[Request] = TypeAdapter(
+    Annotated[Request, Field(discriminator="op")], config=ConfigDict(defer_build=True)
+)
 
 
 def row_of(

@@ -10,9 +10,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
@@ -165,18 +165,25 @@ class _Reader:
 def unpacked(body: bytes, flags: int) -> bytes | None:
     """A body that was compressed, or None where it cannot be unpacked; without bits that say how, it is as of old."""
     how = flags & COMPRESSION
-    try:
-        if how in (0, ZLIB):
-            stream = zlib.decompressobj()
+    if how in (0, ZLIB):
+        stream = zlib.decompressobj()
+        try:
             text = stream.decompress(body, LARGEST)
-            return text if stream.eof else None
-        if how in (LZ4, ZSTD):
-            with pa.CompressedInputStream(pa.BufferReader(body), "zstd" if how == ZSTD else "lz4") as opened:
-                text = opened.read(LARGEST + 1)
-            return text if len(text) <= LARGEST else None
-    except (zlib.error, OSError, pa.ArrowException):
+        except zlib.error:
+            return None
+        return text if stream.eof else None
+    return _unpacked_by_arrow(body, "zstd" if how == ZSTD else "lz4") if how in (LZ4, ZSTD) else None
+
+
+def _unpacked_by_arrow(body: bytes, how: Literal["lz4", "zstd"]) -> bytes | None:
+    import pyarrow as pa  # noqa: PLC0415 - it loads slowly, and few clients compress so
+
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(body), how) as opened:
+            text: bytes = opened.read(LARGEST + 1)
+    except (OSError, pa.ArrowException):
         return None
-    return None
+    return text if len(text) <= LARGEST else None
 
 
 def key_handed(store: StoreDirectory, position: int, key: int) -> str:

@@ -18,7 +18,7 @@ from gapless.traces.problems import shown
 from gapless.traces.replay.exact import replay
 from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
-from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import LIGHT, GroupCursor, group_cursors, queues_of_topics
 from gapless.traces.sources.rocketmq.store.names import PARKED_TOPIC, SCHEDULE_TOPIC
@@ -50,21 +50,21 @@ class JudgedCursors:
     def _topics(self) -> None:
         """Queues that no consumer is sent to: of topics that are not known, or behind the last queue of theirs."""
         known = queues_of_topics(self.store)
-        beyond, unknown = [], []
-        for (topic, queue), run in sorted(self.judged.queues.items()):
-            there = run.indexed > run.first and self.store.queues.get((topic, queue))
-            if not known or not there or topic.startswith(OWN):
+        beyond: list[Subject] = []
+        unknown: list[Subject] = []
+        for (topic, queue), run in self.judged.queues.items() if known else ():
+            if topic in known and not queue >= known[topic] > 0:
                 continue
-            if topic not in known:
-                unknown.append(name_of((topic, queue)))
-            elif queue >= known[topic] > 0:
-                beyond.append(name_of((topic, queue)))
+            if run.indexed > run.first and self.store.queues.get((topic, queue)) and not topic.startswith(OWN):
+                (beyond if topic in known else unknown).append((topic, queue))
         for some, why in (
             (unknown, "of a topic that config/ does not know: it was deleted, or the file is an older one"),
             (beyond, "behind the last one of its topic: nobody is sent there any more"),
         ):
             if some:
-                listed = ", ".join(map(shown, some[:NAMED])) + ", …" * (len(some) > NAMED)
+                listed = ", ".join(shown(name_of(subject)) for subject in sorted(some)[:NAMED]) + ", …" * (
+                    len(some) > NAMED
+                )
                 count = plural(len(some), "queue with messages lies", "queues with messages lie")
                 self.judged.note(f"{count} {why} ({listed})")
 

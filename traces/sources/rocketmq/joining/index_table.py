@@ -125,13 +125,13 @@ class HeldIndexTable:
         rows = self.table.between(low, high)
         position, text = self.table.position[rows], self.table.text[rows]
         unsure = wanted.position[wanted.kind == UNSURE]
-        wanted, records = _of(wanted, wanted.kind == ROW), np.unique(wanted.position)
+        wanted, records = _of(wanted, wanted.kind == ROW), _once(wanted.position)
         self._look_for_the_end(wanted)
         order = np.argsort(wanted.text, kind="stable")
         row_of = _places(wanted.text[order], text)
         of_row = np.where(row_of >= 0, order[row_of] if len(order) else -1, -1)
         kept = ~np.isin(position, unsure)
-        lead = np.isin(position, records)  # to a record, whatever its keys are
+        lead = _places(records, position) >= 0  # to a record, whatever its keys are
         cut = kept & (of_row < 0) & self._may_be_cut(position)
         if count := int(cut.sum()):
             self.nowhere.append(Counted(count, int(position[cut][0])))
@@ -154,7 +154,8 @@ class HeldIndexTable:
 
     def _stored(self, wanted: WantedRows, lead_to: Ints) -> OfStep:
         """The records, those without keys too that a row leads to."""
-        positions, counts = np.unique(wanted.position, return_counts=True)
+        positions, first = _firsts(wanted.position)
+        counts = np.diff(np.append(first, len(wanted.position)))
         others = np.setdiff1d(lead_to, positions)
         traces = np.concatenate([positions, others])
         keys = np.concatenate([counts, np.zeros(len(others), np.int64)])
@@ -162,7 +163,7 @@ class HeldIndexTable:
 
     def _pass_by(self, wanted: WantedRows, has: Truths) -> OfStep:
         """The records that the table was written beyond, but for those whose rows may lawfully be missing."""
-        positions, first = np.unique(wanted.position, return_index=True)
+        positions, first = _firsts(wanted.position)
         rows = np.add.reduceat(has.astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
         keys = np.diff(np.append(first, len(wanted.position)))
         passed, none = positions <= self.last, rows == 0
@@ -248,7 +249,7 @@ class HeldIndexTable:
 
     def _judge(self, told: list[OfStep]) -> None:
         """Judge some records, with the rows that lead to them."""
-        traces = np.unique(np.concatenate([some.traces for some in told]))
+        traces = _once(np.sort(np.concatenate([some.traces for some in told]), kind="stable"))
         if self.asked >= 0:
             traces = traces[traces == self.asked]
             told = [some.only(traces) for some in told]
@@ -313,6 +314,16 @@ class HeldIndexTable:
 
 def _of(wanted: WantedRows, mine: Truths) -> WantedRows:
     return WantedRows(*np.stack(wanted)[:, mine])
+
+
+def _firsts(rising: Ints) -> tuple[Ints, Ints]:
+    """Each of rising numbers once, and where it first stands."""
+    (first,) = np.nonzero(np.diff(rising, prepend=-1))
+    return rising[first], first.astype(np.int64)
+
+
+def _once(rising: Ints) -> Ints:
+    return _firsts(rising)[0]
 
 
 def _places(among: Ints, texts: Ints) -> Ints:

@@ -107,7 +107,7 @@ class JoinedQueue:
     @property
     def ended(self) -> bool:
         """Whether nothing more is judged of the queue."""
-        return self.departs or self.waits
+        return self.breach is not None or self.suspect is not None or self.waits
 
 
 @dataclass

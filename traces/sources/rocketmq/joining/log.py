@@ -17,7 +17,9 @@ from gapless.traces.judging.building import STEPS
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Event, named, replay
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence
+from gapless.traces.sources.rocketmq.joining.compaction import JoinedCompaction
 from gapless.traces.sources.rocketmq.joining.copies import moments_of
+from gapless.traces.sources.rocketmq.joining.dledger_index import JoinedDledgerIndex
 from gapless.traces.sources.rocketmq.joining.extensions import Extensions
 from gapless.traces.sources.rocketmq.joining.group_cursors import JudgedCursors
 from gapless.traces.sources.rocketmq.joining.half_table import JoinedHalfTable
@@ -213,9 +215,11 @@ class StoreJudge:
             JudgedCursors(judged, self.options).finish()
             JoinedTimers(judged, self.options).hold()
             JoinedHalfTable(judged, self.options).hold()
+            JoinedDledgerIndex(judged, self.options).hold()
             JoinedIndexTable(judged, self.options).hold()
             JoinedTimerTable(judged, self.options).hold()
         JoinedTiered(judged, self.options).hold()
+        JoinedCompaction(judged, self.options).hold()
         return judged
 
     def _old_bytes(self, count: int) -> None:

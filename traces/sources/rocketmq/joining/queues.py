@@ -52,24 +52,33 @@ class JoinedQueues:
         queues, damages = self.judged.queues, len(self.judged.damage)
         pieces = list(segment.pieces.each())
         new = []
-        for piece in pieces:
-            if piece.subject not in queues:
+        for row in pieces:
+            if row[0] not in queues:
+                piece = Piece(*row)
                 claim = piece.number
                 queues[piece.subject] = JoinedQueue(claim, claim, claim, claim, piece.began, damage_seen=damages)
                 new.append(piece)
         self._open(new)
-        for piece in pieces:
-            run = queues[piece.subject]
-            if piece.number == 0 and run.messages:
-                run.restarted, run.anew_at = True, piece.began
-            run.messages += piece.messages
-            run.batches += piece.batches
-            run.last, run.behind, run.stop = piece.last, piece.behind, piece.stop
-            if not run.ended and not run.restarted:
-                if damages > run.damage_seen and piece.number > run.end:
-                    run.indexed = run.end = piece.number  # what is missing lies in the damage
-                run.damage_seen = damages
-                self._join(split, segment.start, run, piece)
+        here = split, segment.start
+        for row in pieces:
+            subject, number, first, indexed, end, began, last, messages, batches, _, behind, stop, refusal = row
+            run = queues[subject]
+            if number == 0 and run.messages:
+                run.restarted, run.anew_at = True, began
+            run.messages += messages
+            run.batches += batches
+            run.last, run.behind, run.stop = last, behind, stop
+            if run.restarted or run.ended:
+                continue
+            if number == run.end == run.indexed and refusal is None and first <= number:
+                run.indexed, run.end, run.damage_seen = indexed, end, damages  # as `_join` does, of nearly all
+                if indexed < end and run.pending is None:
+                    run.pending = here
+                continue
+            if damages > run.damage_seen and number > run.end:
+                run.indexed = run.end = number  # what is missing lies in the damage
+            run.damage_seen = damages
+            self._join(split, segment.start, run, Piece(*row))
 
     def _open(self, new: list[Piece]) -> None:
         """The steps before the first message: each queue is found, its files, the entries that outlive theirs."""

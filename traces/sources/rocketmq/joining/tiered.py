@@ -8,26 +8,22 @@ Source: docs/rocketmq-tiered.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from gapless.spec.catalog import SPECS, State
-from gapless.traces.judging.building import STEPS, Events, states
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import replay
-from gapless.traces.replay.kernels import kernel
-from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages
+from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
-from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, differences, messages_between
-from gapless.traces.sources.rocketmq.store import file_access
+from gapless.traces.sources.rocketmq.segments.tiered_records import messages_at, messages_between
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
-from gapless.traces.sources.rocketmq.store.records import HEADER
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, read_exactly
 from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.tiered_files import TieredFile, TieredQueue, TieredStorage, tiered_storage
 from gapless.traces.sources.rocketmq.store.wanted import wants
@@ -36,8 +32,6 @@ TIERED = STEPS["tiered"]
 SPEC = SPECS["tiered"]
 AT_ONCE = 1 << 14  # entries that are followed at once
 RESERVED, RESERVED_HOURS = "tieredStoreFileReservedTime", 72  # a setting, and what it is where nobody says
-BORN, STORED = slice(40, 48), slice(56, 64)  # of a record: when it was sent, and stored, if its sender has IPv4
-Truths = npt.NDArray[np.bool_]
 
 
 class JoinedTiered:
@@ -87,7 +81,7 @@ class JoinedTiered:
                 continue
             held = HeldQueue(self.judged, self.options, queue)
             held.hold()
-            followed, compared, queues = followed + held.followed, compared + held.compared, queues + 1
+            followed, compared, queues = followed + held.followed, compared + held.own.compared, queues + 1
         self.judged.note(
             f"{followed:,} entries in tiered storage, of {queues:,} queue{'s' * (queues != 1)}, were followed to their "
             f"messages; {compared:,} of these the broker's own log has too"
@@ -95,7 +89,7 @@ class JoinedTiered:
 
 
 class HeldQueue:
-    """One queue in tiered storage. `followed`, `compared`: how many messages were found, and are the log's own."""
+    """One queue in tiered storage. `followed`: how many messages were found."""
 
     def __init__(self, judged: JudgedStore, options: Options, tiered: TieredQueue) -> None:
         self.judged = judged
@@ -106,9 +100,9 @@ class HeldQueue:
         self.log = self._without_expired(tiered.log)
         self.entries = self._without_expired(tiered.entries)
         self.files = [file.opened for file in self.log]
-        self.state = states(SPEC, 1)
+        self.trace = SteppedTrace(judged, options, "tiered", self.name)
         self.followed = 0
-        self.compared = 0
+        self.own = OwnMessages(judged, tiered.queue, "tiered storage", once=self.store.first_life)
 
     def _without_expired(self, files: tuple[TieredFile, ...]) -> tuple[TieredFile, ...]:
         """The files but for the oldest that are gone, where a broker may have been killed while it deleted them.
@@ -178,25 +172,12 @@ class HeldQueue:
 
         `details`: of each the byte of its message in which it differs from the log's, or -1
         """
-        count = len(events.action)
-        replayed = kernel("tiered", self.options.ignored).replay(
-            np.array([0, count], np.int64), events.action, events.args, self.state, profile=self.options.profile
-        )
-        self.state = replayed.state
-        self.judged.cover("tiered", dict(zip(SPEC.actions, replayed.covered.tolist(), strict=True)))
-        bad = int(replayed.bad_at[0])
-        if self.judged.exported:
-            told = [events.at(n) for n in range(count if bad < 0 else bad + 1)]
-            self.judged.joint(self.judged.end, "tiered", self.name, told)
-        if bad < 0:
-            return True
-        before: State = replace(SPEC.initial, **dict(zip(SPEC.scalars, self.state[:, 0].tolist(), strict=True)))
-        event = events.at(bad)
-        outcome = replay("tiered", before, [event], profile=self.options.profile, ignored=self.options.ignored)
-        if outcome.departure:
+        refused = self.trace.take(events)
+        if refused:
+            bad, departure = refused
             detail = int(details[bad]) if details is not None else -1
-            self.judged.tell(self.name, self.store.start, outcome.departure, str(detail) if detail >= 0 else "")
-        return False
+            self.trace.tell(self.store.start, departure, str(detail) if detail >= 0 else "")
+        return refused is None
 
     # -- entries and their messages ----------------------------------------------------------------------------------
 
@@ -221,14 +202,14 @@ class HeldQueue:
         events.column("number")[:] = np.arange(low, low + kept)
         events.column("position")[:] = positions
         details = np.full(kept, -1, np.int64)
-        at = np.minimum(found.position.searchsorted(positions[young]), max(len(found.position) - 1, 0))
-        lies = found.position[at] == positions[young] if len(found.position) else np.zeros(len(young), np.bool_)
-        of_young = _of(found, at, lies)
+        lies, of_young = messages_at(found, positions[young])
         known = of_young["sure"] != 0
         if self.store.extended:
             known &= tags[young] > EXTENDED
         whole = lies & (of_young["whole"] != 0) & (of_young["size"] == sizes[young])
-        details[young[whole]] = self._differ(low + young[whole], positions[young[whole]], sizes[young[whole]])
+        details[young[whole]] = self.own.differ(
+            self.files, low + young[whole], positions[young[whole]], sizes[young[whole]]
+        )
         for name, values in (
             ("size", sizes[young]), ("tag", tags[young]), ("lies", lies), ("same", details[young] < 0),
             ("its_tag", np.where(known, of_young["tag"], tags[young])),
@@ -253,76 +234,7 @@ class HeldQueue:
                 read_exactly(file.opened, begin - file.base, into.data)
         return data.view(SLOT)
 
-    def _differ(self, numbers: Ints, positions: Ints, sizes: Ints) -> Ints:
-        """In which byte each message differs from that of the broker's own log; -1 where it does not, or is not there.
-
-        Where the log itself departs, nothing is compared: what is wrong is told once.
-        """
-        differ = np.full(len(numbers), -1, np.int64)
-        run = self.judged.queues.get(self.tiered.queue)
-        if run is None or run.ended or not len(numbers) or self._log_departs:
-            return differ
-        places, theirs = self._own(run, numbers)
-        (both,) = np.nonzero(theirs > 0)
-        fits = theirs[both] == sizes[both]
-        differ[both[~fits]] = 0
-        same_size = both[fits]
-        differ[same_size] = differences(
-            self.files, positions[same_size], self.store.files, places[same_size], sizes[same_size]
-        )
-        self.compared += int((differ[both] < 0).sum())
-        (others,) = np.nonzero(differ >= 0)
-        if len(others) and not self.store.first_life:
-            first = int(others[0])
-            if self._is_another(int(positions[first]), int(places[first])):
-                self._doubt_lost(int(numbers[first]))
-                differ[others] = -1
-        return differ
-
-    def _is_another(self, position: int, place: int) -> bool:
-        """Whether two messages of one number were sent at different times, so that none is the other, damaged."""
-        uploaded, own = _header_in(self.files, position), _header_in(self.store.files, place)
-        return uploaded[STORED] != own[STORED] and uploaded[BORN] != own[BORN]
-
-    def _doubt_lost(self, number: int) -> None:
-        """Messages in tiered storage are others than those of the log that have their numbers."""
-        self.judged.doubt(
-            f"messages of {self.name}, from number {number} on, are others in tiered storage than in the log: legal if "
-            "the log lost its end in a power loss after they were uploaded, and gave their numbers again; damage "
-            "otherwise"
-        )
-
-    @property
-    def _log_departs(self) -> bool:
-        return bool(self.judged.damage) or any(found.spec == "log" for found in self.judged.breaches)
-
-    def _own(self, run: JoinedQueue, numbers: Ints) -> tuple[Ints, Ints]:
-        """Where the broker's own log has the messages of these numbers, and their sizes; 0 where it has none."""
-        low, high = int(numbers[0]), int(numbers[-1]) + 1
-        data = np.zeros((high - low) * ENTRY, np.uint8)
-        file_access.read_entries(self.store, *self.tiered.queue, low, data.data)
-        slots = data.view(SLOT)[numbers - low]
-        places, sizes = slots["position"].astype(np.int64), slots["size"].astype(np.int64)
-        there = (numbers >= max(run.first, run.blank)) & (numbers < run.indexed)
-        there &= (places >= self.store.start) & (places + sizes <= self.judged.end)
-        return places, np.where(there, sizes, 0)
-
-
-def _header_in(files: Sequence[LogFile], position: int) -> bytes:
-    """The bytes of a record up to its body, at a position of a log."""
-    file = next(file for file in files if file.base <= position < file.base + file.length)
-    data = np.zeros(min(HEADER, file.base + file.length - position), np.uint8)
-    read_exactly(file, position - file.base, data.data)
-    return data.tobytes()
-
 
 def _entries(file: TieredFile, length: int) -> int:
     """How many entries end in the first bytes of a file."""
     return (file.base + length) // ENTRY - file.base // ENTRY
-
-
-def _of(found: TieredMessages, at: Ints, lies: Truths) -> dict[str, Ints]:
-    """The fields of some messages, zeros where none lies."""
-    if not len(found.position):
-        return {name: np.zeros(len(at), np.int64) for name in TieredMessages._fields}
-    return {name: np.where(lies, column[at], 0) for name, column in found._asdict().items()}

@@ -113,6 +113,8 @@ class HeldTimerTable:
         self.rows = rows
         self.end = int(rows.number[rows.waits == 1].max(initial=-1)) + 1
         live = table.position >= self.store.start  # the messages of others have expired
+        unsure = (rows.waits == 1) & ((rows.key == 0) | (rows.due < 0))  # nobody knows what rows they have
+        live &= ~np.isin(table.position, rows.position[unsure])
         self.table = table._replace(
             due=table.due[live], key=table.key[live], size=table.size[live], position=table.position[live]
         )

@@ -178,7 +178,7 @@ class JoinedTransactions:
     def _finish_one(self, rows: Ints) -> None:
         """Only one transaction is wanted: judge it, and tell its life."""
         numbers = rows[NUMBER, rows[KIND] == HALF]
-        mine = rows[:, (rows[KIND] != MARK) | np.isin(rows[NAMES], numbers)]
+        mine = rows[:, (rows[KIND] != MARK) | among(rows[NAMES], distinct(numbers))]
         if not mine.shape[1]:
             return
         mine = np.ascontiguousarray(mine)
@@ -239,8 +239,11 @@ class JoinedTransactions:
         """What was counted of settled transactions, each by itself, is taken back."""
         lineage.key_marks(rows)
         self.judged.listed.take_back(distinct(back[0]))
-        spans = np.unique(back[[0, 2, 3]], axis=1)  # key, first and last position
-        spans = spans[:, np.lexsort([spans[2] - spans[1], spans[0]])]  # by key, the narrowest first: others enclose it
+        spans = back[[0, 2, 3]]  # key, first and last position
+        spans = spans[:, np.lexsort([spans[1], spans[2] - spans[1], spans[0]])]  # by key, the narrowest first
+        others = np.ones(spans.shape[1], np.bool_)
+        others[1:] = (spans[:, 1:] != spans[:, :-1]).any(axis=0)
+        spans = spans[:, others]  # those of one key enclose one another
         free = np.ones(rows.shape[1], np.bool_)
         while spans.shape[1]:
             first = np.ones(spans.shape[1], np.bool_)
@@ -249,7 +252,7 @@ class JoinedTransactions:
             at = np.minimum(np.searchsorted(keys, rows[KEY]), len(keys) - 1)
             mine = free & (keys[at] == rows[KEY]) & (low[at] <= rows[PLACE]) & (rows[PLACE] <= high[at])
             halves = back[1, among(back[2], np.sort(low)) & among(back[0], keys)]
-            mine &= (rows[KIND] != MARK) | np.isin(rows[NAMES], halves)
+            mine &= (rows[KIND] != MARK) | among(rows[NAMES], distinct(halves))
             free &= ~mine
             self.totals.add(judge(np.ascontiguousarray(rows[:, mine]), self.terms, last=False).totals, -1)
             spans = spans[:, ~first]  # a key that was settled several times, each by itself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -74,7 +73,7 @@ def _is_timely(time: int, items: Ints, j: int) -> bool:
     return bool(seconds == min(passed, np.int64(LONGEST)))
 
 
-@numba.njit
+@njit(arrays=True)
 def _match_many(keys: Ints, items: Ints, found: Bits, bits: Bits, begin: int, k: int, first: int, i: int) -> None:
     """The same for one record with very many keys: by sorting."""
     of_keys, of_items = np.sort(keys[HASH, begin:k]), np.sort(items[POINTS_BY, first:i])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -127,12 +126,14 @@ def queue_events(
     np.cumsum((pieces.widths + 2) * WIDTH, out=bounds[1:])
     entries: Bytes = columns.space.array("entries", (int(bounds[-1]),), np.uint8)
     entries.fill(0)
-    low = bounds.tolist()
-    for (topic, queue), first, begin, end in zip(subjects, pieces.origins.tolist(), low, low[1:], strict=False):
-        if first == 0:
-            file_access.read_entries(store, topic, queue, 0, entries.data[begin + WIDTH : end])
-        else:
-            file_access.read_entries(store, topic, queue, first - 1, entries.data[begin:end])
+    low, room = bounds.tolist(), entries.data
+    file_access.read_all_entries(
+        store,
+        (
+            (subject, max(first - 1, 0), room[begin if first else begin + WIDTH : end])
+            for subject, first, begin, end in zip(subjects, pieces.origins.tolist(), low, low[1:], strict=False)
+        ),
+    )
     beside = entries[np.stack([bounds[:-1], bounds[1:] - WIDTH], axis=1)[..., None] + np.arange(WIDTH)]
     count = 2 * len(pieces.order)
     action = columns.space.array("actions", (count,), np.int8)
@@ -217,7 +218,7 @@ def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
     return QueueCut(order, starts[: pieces + 1].copy(), owners[:pieces].copy(), origins, widths, batches)
 
 
-@numba.njit
+@njit(arrays=True)
 def _by_subject(rows: Ints, count: int, subjects: int) -> tuple[Ints, Ints]:
     """Rows by subject, in log order within each: their order, and where each subject's rows begin in it."""
     starts = np.zeros(subjects + 1, np.int64)

@@ -89,6 +89,10 @@ class Piece(NamedTuple):
     refusal: Refusal | None
 
 
+PieceRow = tuple[Subject, int, int, int, int, int, int, int, int, Slot, Slot, int, Refusal | None]
+"""The fields of a `Piece`."""
+
+
 @dataclass(frozen=True)
 class Pieces:
     """The pieces of all queues in one segment: a column for each number of a `Piece`.
@@ -123,14 +127,14 @@ class Pieces:
         behind = self._reached("indexed") < self._reached("end")
         return np.flatnonzero(behind & (self.batches == 0))
 
-    def each(self) -> Iterator[Piece]:
-        """One piece after the other."""
+    def each(self) -> Iterator[PieceRow]:
+        """The fields of one piece after the other: there may be very many."""
         columns = (
             self.numbers, *(self._reached(name) for name in ("first", "indexed", "end")),
             self.began, self.last, self.messages, self.batches, *self.beside.T, self.stops,
         )  # fmt: skip
         refusals = (self.refusals.get(piece) for piece in range(len(self.subjects)))
-        yield from map(Piece, self.subjects, *(column.tolist() for column in columns), refusals)
+        return zip(self.subjects, *(column.tolist() for column in columns), refusals, strict=True)
 
     def _reached(self, name: str) -> Ints:
         reached: Ints = self.ends[SPECS["queue"].scalars.index(name)]

@@ -1,8 +1,9 @@
-"""Messages of a tiered log, found where entries say, and held against the same messages of the broker's own log.
+"""Messages of a log that is copied out of the broker's own, found where entries say, and held against the same of that.
 
-A tiered log is bytes of records, one behind the other, as the broker's own log is; so the same scan reads it.
+Such a log, tiered or compacted, is bytes of records, one behind the other, as the broker's own log is; so the same scan
+reads it.
 
-Source: docs/rocketmq-tiered.md#upload.
+Source: docs/rocketmq-tiered.md#upload, docs/rocketmq.md#compaction.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.traces.native import by_library, native, njit
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader
@@ -26,6 +28,7 @@ class TieredMessages(NamedTuple):
     """Messages by place, a column for each field.
 
     `whole`: its parts add up · `owned`: it is of the queue that was asked for · `sure`: its tag code is known
+    · `time`: when it was stored, in ms
     """
 
     position: Ints
@@ -37,9 +40,11 @@ class TieredMessages(NamedTuple):
     number: Ints
     tag: Ints
     sure: Ints
+    time: Ints
 
 
 COLUMNS = len(TieredMessages._fields)
+Truths = npt.NDArray[np.bool_]
 
 
 def messages_between(
@@ -56,12 +61,22 @@ def messages_between(
     return TieredMessages(*every[:, np.argsort(every[0], kind="stable")])
 
 
+def messages_at(found: TieredMessages, positions: Ints) -> tuple[Truths, dict[str, Ints]]:
+    """Whether a message lies at each of these places, and its fields; zeros where none lies."""
+    if not len(found.position):
+        return np.zeros(len(positions), np.bool_), {n: np.zeros(len(positions), np.int64) for n in found._fields}
+    at = np.minimum(found.position.searchsorted(positions), len(found.position) - 1)
+    lies = found.position[at] == positions
+    return lies, {name: np.where(lies, column[at], 0) for name, column in found._asdict().items()}
+
+
 def _messages(columns: Columns, queue: Queue) -> Ints:
     """What a scan wrote of records, as `TieredMessages`."""
     log, rows, subjects = columns.log, columns.rows, columns.subjects()
     made = np.zeros((COLUMNS, log.shape[1]), np.int64)
     made[0], made[1], made[2] = log[scan.POSITION], log[scan.SIZE], log[scan.CLAIMED]
     made[3], made[4] = log[scan.KNOWN] & log[scan.FITS], log[scan.INTACT]
+    made[9] = log[scan.TIME]
     if rows.shape[1]:
         first = np.minimum(rows[scan.PLACE].searchsorted(log[scan.POSITION]), rows.shape[1] - 1)
         there = rows[scan.PLACE, first] == log[scan.POSITION]

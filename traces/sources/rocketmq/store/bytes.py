@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import struct
 import zlib
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import uint32, uint64
 
-from gapless.traces.native import by_library, native, njit
+from gapless.traces.native import by_library, native, njit, uint32, uint64
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+
+REMEMBERED = 4096  # short texts, by what reads them in Python
+SHORT = 64  # bytes
+LOW = (1 << 64) - 1
 
 
 def _crc_tables() -> npt.NDArray[np.uint32]:
@@ -27,6 +33,17 @@ def _crc_tables() -> npt.NDArray[np.uint32]:
 
 
 CRC_TABLES = _crc_tables()
+
+
+@njit(inline="always")
+def readable(b: Bytes) -> Bytes:
+    """The same bytes, not to be written: Python reads those of a `bytes` object in half the time."""
+    return b
+
+
+@by_library(readable)
+def _readable(b: Bytes) -> Any:
+    return bytes(b)
 
 
 @njit(inline="always")
@@ -60,15 +77,20 @@ def u16(b: Bytes, p: int) -> int:
 
 @by_library(u32)
 def _u32(b: Bytes, p: int) -> int:
-    return np.uint32(int.from_bytes(b[p : p + 4], "big"))
+    return int.from_bytes(b[p : p + 4], "big")
 
 
 @by_library(i32)
 def _i32(b: Bytes, p: int) -> int:
-    return np.int64(int.from_bytes(b[p : p + 4], "big", signed=True))
+    return int.from_bytes(b[p : p + 4], "big", signed=True)
 
 
-@by_library(i64)
+@by_library(u16)
+def _u16(b: Bytes, p: int) -> int:
+    return int.from_bytes(b[p : p + 2], "big")
+
+
+@by_library(i64)  # what is counted on from it may not fit into 64 bits, and then begins anew at the other end
 def _i64(b: Bytes, p: int) -> int:
     return np.int64(int.from_bytes(b[p : p + 8], "big", signed=True))
 
@@ -144,6 +166,23 @@ def hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
     return np.int64(h), True
 
 
+@by_library(hash_on)
+def _hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
+    return _hash_of(bytes(b[p:e]), int(before))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _hash_of(text: bytes, before: int) -> tuple[int, bool]:
+    try:
+        units = text.decode().encode("utf-16-le")
+    except UnicodeDecodeError:
+        return np.int64(0), False
+    h = before & 0xFFFF_FFFF
+    for unit in struct.unpack(f"<{len(units) // 2}H", units):
+        h = (31 * h + unit) & 0xFFFF_FFFF
+    return np.int64(h - (1 << 32) if h >> 31 else h), True
+
+
 @njit
 def java_hash(b: Bytes, p: int, e: int) -> tuple[int, bool]:
     """Java's String.hashCode of the UTF-8 bytes `p:e`, and whether they were UTF-8 (else the code is unknown)."""
@@ -197,6 +236,26 @@ def digest(b: Bytes, p: int, e: int) -> int:
     return np.int64(h) if h != 0 else np.int64(1)
 
 
+@by_library(digest)
+def _digest(b: Bytes, p: int, e: int) -> int:
+    text = bytes(b[p:e])
+    return _digest_of(text) if len(text) <= SHORT else _digest_of.__wrapped__(text)
+
+
+@lru_cache(maxsize=REMEMBERED)  # names of properties, and many values, are in every record
+def _digest_of(text: bytes) -> int:
+    h = len(text)
+    for w in struct.unpack(f"<{-(-h // 8)}Q", text + bytes(-h % 8)):
+        x = w * int(_FIRST) & LOW
+        h ^= ((x << 31 | x >> 33) & LOW) * int(_SECOND) & LOW
+        h = ((h << 27 | h >> 37) & LOW) * 5 + int(_STEP) & LOW
+    h = (h ^ h >> 33) * int(_THIRD) & LOW
+    h = (h ^ h >> 33) * int(_FOURTH) & LOW
+    h ^= h >> 33
+    signed = h - (1 << 64) if h >> 63 else h
+    return np.int64(signed or bool(text))
+
+
 @native(lambda _data, begins, _ends: len(begins), arrays=True)
 def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
     """The digest of each text `data[begins[i] : ends[i]]`."""
@@ -226,9 +285,9 @@ def place_of(b: Bytes, p: int, e: int, byte: int) -> int:
 
 
 @by_library(place_of)
-def _place_of(b: Bytes, p: int, e: int, byte: int) -> int:
-    place = bytes(b[p:e]).find(byte)
-    return e if place < 0 else p + place
+def _place_of(b: Any, p: int, e: int, byte: int) -> int:
+    place = b.find(byte, p, e) if isinstance(b, bytes) else bytes(b[p:e]).find(byte) + p
+    return e if place < p else place
 
 
 @njit(inline="always")
@@ -240,6 +299,11 @@ def is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
         if b[p + i] != name[i]:
             return False
     return True
+
+
+@by_library(is_name)
+def _is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
+    return e - p == len(name) and bytes(b[p:e]) == name.tobytes()
 
 
 @njit

@@ -52,7 +52,6 @@ CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check se
 READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else looks at
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
 OTHER_LAYOUTS = {
-    "compaction": "compacted topics",
     "kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)",
     "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
 }

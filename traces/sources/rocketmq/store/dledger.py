@@ -25,6 +25,11 @@ class Dledger:
         return self.data.parent.name
 
     @property
+    def index_name(self) -> str:
+        """Its index, as a trace: the folder in the store."""
+        return f"{self.name}/{self.index.name}"
+
+    @property
     def settled(self) -> bool:
         """Whether all entries were known to be committed when the broker stopped: then all of them are in queues."""
         return self.last is not None and self.last == self.last_committed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, EntryHeader, entry_header
-from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Queue, QueueFile, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
 
@@ -164,6 +164,36 @@ def read_slot(store: StoreDirectory, topic: str, queue: int, number: int) -> tup
     read_entries(store, topic, queue, number, data.data)
     slot: tuple[int, int, int] = data.view(SLOT)[0].item()
     return slot
+
+
+def read_all_entries(store: StoreDirectory, wanted: Iterable[tuple[Queue, int, memoryview]]) -> None:
+    """`read_entries` of many queues: of each the slots from a number on.
+
+    Most have all that is wanted of them in one file. What is common to all of them is asked once, or it would cost more
+    than to open the file and read it.
+    """
+    plain = not (store.moment or store.database or store.batches)
+    for queue, number, into in wanted:
+        files = store.queues.get(queue, ())
+        if not (plain and len(files) == 1 and _is_read_at_once(store.path, queue, files[0], number * ENTRY, into)):
+            read_entries(store, *queue, number, into)
+
+
+def _is_read_at_once(root: str, queue: Queue, file: QueueFile, low: int, into: memoryview) -> bool:
+    """Whether all of `into` lies in one file, and was read; why it was not, `read_exactly` tells."""
+    begin = low - file.base
+    if begin < 0 or begin + len(into) > file.length // ENTRY * ENTRY:
+        return False
+    try:
+        handle = os.open(f"{root}/consumequeue/{queue[0]}/{queue[1]}/{file.base:020d}", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.preadv(handle, [into], begin) == len(into)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
 
 
 def read_entries(store: StoreDirectory, topic: str, queue: int, number: int, into: memoryview) -> None:

@@ -227,13 +227,12 @@ def queue_files(root: Path) -> QueueFiles:
 def files_in(folder: str) -> tuple[QueueFile, ...]:
     """The files of one queue, by base."""
     with os.scandir(folder) as files:
-        return tuple(
-            sorted(
-                QueueFile(int(file.name), file.stat().st_size)
-                for file in files
-                if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
-            )
-        )
+        found = [
+            QueueFile(int(file.name), file.stat().st_size)
+            for file in files
+            if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
+        ]
+    return tuple(sorted(found) if len(found) > 1 else found)
 
 
 def _queue_folders(root: Path) -> Iterator[tuple[str, int, str]]:

@@ -108,7 +108,7 @@ def parts(b: Bytes, p: int, v2: bool) -> RecordParts:
     time = p + 48 + (20 if flags & SYS_BORN_V6 else 8)
     body = time + 8 + (20 if flags & SYS_STORE_V6 else 8) + 16
     topic = body + i32(b, body - 4) + (2 if v2 else 1)
-    topic_end = topic + (u16(b, topic - 2) if v2 else np.int64(b[topic - 1]))
+    topic_end = topic + np.int64(u16(b, topic - 2) if v2 else b[topic - 1])
     low = topic_end + 2
     return RecordParts(flags, time, body, topic, topic_end, low, low + u16(b, topic_end))
 

@@ -123,7 +123,7 @@ class LiveDatabase:
         if not at.valid() or at.key() >= _key(prefix, high):
             at.status()
             return
-        for begin, slots in _EntryReader(self.database, self.folder).stretches(at, at.key(), prefix, high):
+        for begin, slots in _EntriesByKey(self.database, self.folder).stretches(at, at.key(), prefix, high):
             place = (begin - number) * ENTRY
             into[place : place + len(slots)] = slots
 
@@ -271,7 +271,7 @@ def _ends(table: Rdict, folder: Path) -> dict[tuple[str, int, str], QueueEnd]:
     return ends
 
 
-class _EntryReader:
+class _EntriesByKey:
     """Reads entries in the order of their keys.
 
     A window of numbers is read by values alone, which takes a fifth of the time that keys and values take: if there are
@@ -322,7 +322,7 @@ class _EntryReader:
         return number
 
 
-class _Copying(_EntryReader):
+class _Copying(_EntriesByKey):
     """Copies the entries of a database, queue by queue, numbers rising."""
 
     def __init__(self, database: Rdict, out: BufferedWriter, folder: Path) -> None:

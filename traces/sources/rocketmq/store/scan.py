@@ -7,14 +7,17 @@ whether a checksum must hold is for `spec/log.py` to say.
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import uint64
 
-from gapless.traces.native import native, njit
+from gapless.traces.native import by_library, native, njit, uint64
 from gapless.traces.sources.rocketmq.store.bytes import (
+    LOW,
+    REMEMBERED,
     Bytes,
     Ints,
     crc31,
@@ -24,6 +27,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     java_hash,
     number_in,
     place_of,
+    readable,
     u32,
 )
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, is_wrapping
@@ -153,7 +157,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
     What a record shows is written behind what `room` holds already; of a record that does not fit, nothing is. Arrays
     are taken out of their tuples once: to do so for every record would cost half as much again.
     """
-    b, log, rows, filled, counters = view.data, room.log, room.rows, room.filled, room.counters
+    b, log, rows, filled, counters = readable(view.data), room.log, room.rows, room.filled, room.counters
     base, limit, have, wrapped = view.base, view.limit, view.have, view.wrapped
     subjects, table, names, used = room.topics
     delays, tables = habits.delays, habits.crc_tables
@@ -365,29 +369,55 @@ def _item(b: Bytes, p: int, e: int) -> tuple[int, bool]:
 _BASIS, _PRIME, _29 = np.uint64(14695981039346656037), np.uint64(1099511628211), np.uint64(29)
 
 
+@njit(inline="always")
+def _subject_hash(b: Bytes, p: int, e: int, queue: int) -> int:
+    h = _BASIS ^ uint64(queue)
+    for i in range(p, e):
+        h = (h ^ uint64(b[i])) * _PRIME
+    return np.int64(h ^ (h >> _29))
+
+
+@by_library(_subject_hash)
+def _subject_hash_by_library(b: Bytes, p: int, e: int, queue: int) -> int:
+    return _hash_of_subject(bytes(b[p:e]), int(queue))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _hash_of_subject(topic: bytes, queue: int) -> int:
+    h = int(_BASIS) ^ (queue & LOW)
+    for byte in topic:
+        h = (h ^ byte) * int(_PRIME) & LOW
+    h ^= h >> 29
+    return np.int64(h - (1 << 64) if h >> 63 else h)
+
+
+@njit(inline="always")
+def _is_at(b: Bytes, p: int, e: int, names: Bytes, at: int) -> bool:
+    """Whether the bytes `p:e` stand in `names` at `at`."""
+    for i in range(e - p):
+        if names[at + i] != b[p + i]:
+            return False
+    return True
+
+
+@by_library(_is_at)
+def _is_at_by_library(b: Bytes, p: int, e: int, names: Bytes, at: int) -> bool:
+    return bytes(b[p:e]) == bytes(names[at : at + e - p])
+
+
 @njit
 def _subject_of(
     b: Bytes, p: int, e: int, queue: int, subjects: Ints, table: Ints, names: Bytes, used: Ints
 ) -> int:  # fmt: skip
     """The row of (topic `b[p:e]`, `queue`) in `subjects`, made where it is new; -1 where there is no room."""
-    h = _BASIS ^ uint64(queue)
-    for i in range(p, e):
-        h = (h ^ uint64(b[i])) * _PRIME
-    h ^= h >> _29
-    key = np.int64(h)
+    key = _subject_hash(b, p, e, queue)
     mask = len(table) - 1
-    slot = np.int64(h & uint64(mask))
+    slot = key & np.int64(mask)
     while table[slot] >= 0:
         s = table[slot]
-        if subjects[S_HASH, s] == key and subjects[S_QUEUE, s] == queue and subjects[S_LENGTH, s] == e - p:
-            at = subjects[S_AT, s]
-            same = True
-            for i in range(e - p):
-                if names[at + i] != b[p + i]:
-                    same = False
-                    break
-            if same:
-                return np.int64(s)
+        same = subjects[S_HASH, s] == key and subjects[S_QUEUE, s] == queue and subjects[S_LENGTH, s] == e - p
+        if same and _is_at(b, p, e, names, subjects[S_AT, s]):
+            return np.int64(s)
         slot = (slot + 1) & mask
     if used[0] * 2 >= len(table) or used[0] >= subjects.shape[1] or used[1] + e - p > len(names):
         return np.int64(-1)
@@ -404,6 +434,28 @@ def _subject_of(
     return np.int64(s)
 
 
+@njit(inline="always")
+def _next_magic(b: Bytes, at: int, stop: int) -> int:
+    """The first place in `at:stop` behind whose first four bytes a magic number may begin, or else `stop`."""
+    while at < stop and b[at + 4] != 0xDA and b[at + 4] != 0xCB:
+        at += 1
+    return np.int64(at)
+
+
+@by_library(_next_magic)
+def _next_magic_by_library(b: Bytes, at: int, stop: int) -> int:
+    while at < stop:
+        found = _FIRST_OF_MAGIC.search(bytes(b[at + 4 : min(at + SOME, stop) + 4]))
+        if found:
+            return at + found.start()
+        at += SOME
+    return stop
+
+
+_FIRST_OF_MAGIC = re.compile(rb"[\xda\xcb]")
+SOME = 4096  # bytes that are looked through at once
+
+
 @native(lambda view: (view.stop - view.begin) >> 5)
 def find_start(view: View) -> int:
     """The first place in `begin:stop` where a record or the file's blank begins, or -1.
@@ -412,7 +464,12 @@ def find_start(view: View) -> int:
     in `data`) are asked for. A forgery inside a body would still be found out, where the piece before it ends.
     """
     b, base, at, stop, limit, have, wrapped = view
+    b = readable(b)
     while at < stop and at + BLANK <= have:
+        if wrapped == 0:
+            at = _next_magic(b, at, min(stop, have - BLANK + 1))
+            if at >= stop or at + BLANK > have:
+                break
         p = at + wrapped
         if p + BLANK > have:
             if u32(b, at) == DLEDGER_BLANK and i32(b, at + 4) == limit - at:

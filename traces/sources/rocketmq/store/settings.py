@@ -7,24 +7,36 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import javaproperties
-
 from gapless.traces.problems import Unreadable
 
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # docs/rocketmq.md#delay-levels
 UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+PLAIN_LINE = re.compile(r"([\w.]+)[ \t]*=[ \t]*((?:[!-\[\]-~][ \t!-\[\]-~]*)?)", re.ASCII)
 WRITTEN_BY_THE_BROKER = "rocketmqHome"  # stands in a broker.conf that a broker wrote back, see `rewritten`
 
 
 def read_settings(config: Path) -> dict[str, str]:
     """The settings in a broker.conf, read as Java reads it: Latin-1 with escapes. Raises Unreadable."""
     try:
-        with config.open("rb") as file:
-            return dict(javaproperties.load(file))
+        content = config.read_bytes()
     except OSError as error:
         raise Unreadable(f"{config}: cannot be read ({error.strerror})") from error
+    plain = plain_properties(content)
+    if plain is not None:
+        return plain
+    import javaproperties  # noqa: PLC0415 - it loads all that speaks HTTP
+
+    try:
+        return dict(javaproperties.loads(content))
     except ValueError as error:
         raise Unreadable(f"{config}: cannot be read as a properties file ({error})") from error
+
+
+def plain_properties(content: bytes) -> dict[str, str] | None:
+    """A properties file of `key=value` and comments, as most are; None where anything else stands in it."""
+    lines = [line.lstrip(" \t") for line in re.split(r"\r\n|\r|\n", content.decode("latin-1"))]
+    found = [PLAIN_LINE.fullmatch(line) for line in lines if line and line[0] not in "#!"]
+    return {line[1]: line[2] for line in found if line} if all(found) else None
 
 
 def number_set(settings: Mapping[str, str], name: str) -> int:

@@ -34,6 +34,13 @@ def wants_index(store: StoreDirectory, options: Options) -> bool:
     return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
 
+def wants_dledger_index(store: StoreDirectory, options: Options) -> bool:
+    """Whether the index of a DLedger log is to be judged: it is of no one topic."""
+    if store.dledger is None or options.topic is not None:
+        return False
+    return options.trace in (None, store.dledger.index_name)
+
+
 def wants_transactions(options: Options) -> bool:
     """Whether transactions, ops and cursors are to be judged: they are of no one topic."""
     if options.topic is not None:

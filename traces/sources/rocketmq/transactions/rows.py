@@ -7,14 +7,27 @@ fields: docs/rocketmq-transactions.md.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import uint64
 
-from gapless.traces.native import native, njit
+from gapless.traces.native import by_library, by_python, native, njit, uint64
 from gapless.traces.sources.rocketmq.store import names
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, i64, is_name, number_in, place_of, u32
+from gapless.traces.sources.rocketmq.store.bytes import (
+    REMEMBERED,
+    SHORT,
+    Bytes,
+    Ints,
+    digest,
+    i32,
+    i64,
+    is_name,
+    number_in,
+    place_of,
+    readable,
+    u32,
+)
 from gapless.traces.sources.rocketmq.store.names import as_bytes
 from gapless.traces.sources.rocketmq.store.records import (
     MAGIC_V2,
@@ -78,6 +91,30 @@ def _mixed(h: int, x: int) -> int:
     return h ^ (h >> _HALF_A_WORD)
 
 
+@by_library(_mixed)
+def _mixed_by_library(h: int, x: int) -> int:
+    mixed = ((int(h) ^ int(x)) & 0xFFFF_FFFF_FFFF_FFFF) * int(_GOLDEN) & 0xFFFF_FFFF_FFFF_FFFF
+    return np.uint64(mixed ^ (mixed >> 32))
+
+
+@njit(inline="always")
+def _property(b: Bytes, name: int, value: int, end: int) -> int:
+    """What stands for a property: its name from `name` on, and its value behind the byte at `value`."""
+    return _mixed(uint64(digest(b, name, value)), uint64(digest(b, value + 1, end)))
+
+
+@by_library(_property)
+def _property_by_library(b: Bytes, name: int, value: int, end: int) -> int:
+    text = bytes(b[name:end])
+    return (_property_of if len(text) <= SHORT else _property_of.__wrapped__)(text, int(value - name))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _property_of(text: bytes, value: int) -> int:
+    digest_of = by_python(digest)
+    return _mixed_by_library(digest_of(text, 0, value), digest_of(text, value + 1, len(text)))
+
+
 @njit(inline="always")
 def _target(topic: int, queue: int) -> int:
     """What stands for a topic, given by its digest, and a queue of it."""
@@ -108,7 +145,7 @@ def find_rows(b: Bytes, base: int, places: Ints, rows: Ints, filled: int) -> tup
     `b[0]` lies at log position `base`. Says too how many records have the flags of a final and are none. The first
     number is negative where `rows` is too small: nothing else counts then.
     """
-    n, others = filled, 0
+    n, others, b = filled, 0, readable(b)
     for p in places:
         r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
         kind = _kind(b, r)
@@ -212,7 +249,7 @@ def _properties(b: Bytes, r: RecordParts) -> _Given:
             elif not ((length == 8 and is_name(b, k, v, _CRC)) or (length == 24 and is_name(b, k, v, _MULTI_OFFSET))):
                 kept = True
             if kept:  # a sum, for the order of properties is the order of a hash table
-                total += _mixed(uint64(digest(b, k, v)), uint64(digest(b, v + 1, w)))
+                total += _property(b, k, v, w)
         k = w + 1
     return _Given(key, times, first, real_topic, real_queue, immune, marked, half, grouped, tagged, named, total)
 

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 
 from gapless.traces.engines.local import Local
@@ -29,7 +30,7 @@ from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import MISSING
 from gapless.traces.sources.rocketmq.segments import tasks
 from gapless.traces.sources.rocketmq.segments.splits import Split
-from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject, name_of
+from gapless.traces.sources.rocketmq.segments.tasks import Piece, SplitResult, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, is_locked, open_store
 from gapless.traces.sources.rocketmq.store.files import ENTRY, work_in
@@ -360,7 +361,7 @@ class Follower:
         run = self.judge.judged.queues.get(block.subject)
         result = tasks.judge(self.store, split, self.options)
         for segment in result.segments:
-            for piece in segment.pieces.each():
+            for piece in starmap(Piece, segment.pieces.each()):
                 if piece.subject != block.subject or piece.refusal is None or run is None or run.ended:
                     continue
                 event = piece.refusal.event

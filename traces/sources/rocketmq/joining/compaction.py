@@ -1,0 +1,344 @@
+"""Compacted queues, held against their own records, the broker's own log, and what compaction promises.
+
+The store's log and queues were judged before. What a queue keeps is taken file by file; then how far it was compacted,
+as the broker wrote it down; and then, from the newest on, every message of the broker's own log that is not kept.
+
+Source: docs/rocketmq.md#compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, named
+from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, header_in
+from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
+from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
+from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.segments.tiered_records import messages_at, messages_between
+from gapless.traces.sources.rocketmq.store.batch_queues import Units
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.compacted_files import (
+    FOLDER,
+    CompactedFile,
+    CompactedQueue,
+    compacted_queues,
+)
+from gapless.traces.sources.rocketmq.store.lookup import among
+from gapless.traces.sources.rocketmq.store.records import BLANK
+from gapless.traces.sources.rocketmq.store.wanted import wants
+from gapless.traces.sources.rocketmq.store.whole_keys import BODY, KEY, whole_keys
+
+COMPACTION = STEPS["compaction"]
+SPEC = SPECS["compaction"]
+AT_ONCE = 1 << 18  # messages of the log that are asked for at once
+A_START_TAKES = 1000  # ms, at least: between two messages that are closer, no broker was started
+SWITCH = "enableCompaction"
+
+
+class JoinedCompaction:
+    """The compacted queues of a store whose log and queues were judged."""
+
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+
+    def hold(self) -> None:
+        """Judge every compacted queue."""
+        notes: list[str] = []
+        queues = compacted_queues(Path(self.store.path), list(self.judged.queues), notes)
+        if not queues:
+            return
+        why_not = ""
+        if self.store.live or self.store.watched:
+            why_not = "a broker is running on this store; `gapless check` judges it once the broker has stopped"
+        elif self.store.copied:
+            why_not = "its files are of different moments"
+        if why_not:
+            self.judged.note(f"{FOLDER}/ is not judged: {why_not}")
+            return
+        for text in notes:
+            self.judged.doubt(text)
+        kept = missed = held = 0
+        for queue in queues:
+            if not wants(self.options, *queue.queue):
+                continue
+            if queue.queue in self.store.batched:
+                self.judged.note("queues of inner batches are not judged where they are compacted")
+                continue
+            one = HeldCompaction(self.judged, self.options, queue)
+            one.hold()
+            kept, missed, held = kept + len(one.numbers), missed + one.missed, held + 1
+        self.judged.note(
+            f"{kept:,} messages in compacted topics, of {held:,} queue{'s' * (held != 1)}, are what the log says; "
+            f"{missed:,} others with a key made place for later ones"
+        )
+
+
+class HeldCompaction:
+    """One compacted queue. `numbers`, `times`: of the messages that are kept · `missed`: messages that are not."""
+
+    def __init__(self, judged: JudgedStore, options: Options, compacted: CompactedQueue) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+        self.compacted = compacted
+        self.name = name_of(compacted.queue)
+        # Numbers begin again where a topic is made anew, and what is kept of the topic before stays there.
+        self.own = OwnMessages(judged, compacted.queue, "the compacted log", once=False)
+        self.trace = SteppedTrace(judged, options, "compaction", self.name)
+        self.numbers = self.times = np.zeros(0, np.int64)
+        self.missed = 0
+
+    def hold(self) -> None:
+        """Judge the queue up to the first step that departs."""
+        if removed := self.compacted.removed:
+            self.judged.note(
+                f"{removed[0]}{' and others' * (len(removed) > 1)}: left of a compaction that was broken off; the "
+                "broker does not start until files of this name are removed (docs/rocketmq.md#compaction-broken-off)"
+            )
+        if self.compacted.broken_off:
+            self.judged.doubt(
+                f"{self.name}: its compaction was broken off while it replaced files, and these are not judged "
+                f"(docs/rocketmq.md#compaction-broken-off)"
+            )
+            return
+        if self._is_anew:
+            self.judged.doubt(
+                f"{self.name} was deleted and made anew: what its compacted topic keeps is of before, and new messages "
+                "are dropped until their numbers are higher (docs/rocketmq.md#compaction-anew); it is judged by itself"
+            )
+        pieces = (self._take(events, details, last=last) for events, details, last in self._files())
+        if all(pieces) and self._holds_position():
+            self._ask_for_others()
+
+    @property
+    def _is_anew(self) -> bool:
+        run = self.judged.queues.get(self.compacted.queue)
+        return run is not None and run.restarted
+
+    @property
+    def run(self) -> JoinedQueue | None:
+        """The queue in the broker's own log, if it can tell what is to be kept: its numbers name one message each."""
+        run = self.own.run
+        return None if run is None or self._is_anew or run.batches else run
+
+    def _take(self, events: Events, details: Ints | None = None, *, last: bool = False) -> bool:
+        """Replay events, and say whether all were accepted.
+
+        `details`: what else is told of each, or -1 · `last`: they are of the file that was being written
+        """
+        refused = self.trace.take(events)
+        if refused is None:
+            return True
+        bad, departure = refused
+        if last and not self.store.clean:
+            self.judged.doubt(
+                f"the last entries of {self.name} among compacted topics are not what their messages are "
+                f"({departure.because}: not so): legal after a power loss, damage otherwise"
+            )
+        else:
+            detail = int(details[bad]) if details is not None else -1
+            self.trace.tell(self.store.start, departure, str(detail) if detail >= 0 else "")
+        return False
+
+    # -- what is kept --------------------------------------------------------------------------------------------------
+
+    def _files(self) -> Iterator[tuple[Events, Ints | None, bool]]:
+        """The files, and the entries of each; and whether it is the last one.
+
+        A broker that is killed may have made a file of records, and not its file of entries.
+        """
+        files = self.compacted.files
+        if files and files[-1].entries is None and not self.store.clean:
+            files = files[:-1]
+        for file in files:
+            last = file == files[-1]
+            records, entries = file.records is not None, file.entries is not None
+            yield Events.of(SPEC, [COMPACTION.find_files(base=file.base, records=records, entries=entries)]), None, last
+            units = file.units() if last else self._without_old_bytes(file, file.units())
+            if len(units):
+                yield *self._followed(file, units), last
+            self.numbers = np.append(self.numbers, units["number"].astype(np.int64))
+            self.times = np.append(self.times, units["time"].astype(np.int64))
+
+    def _without_old_bytes(self, file: CompactedFile, units: Units) -> Units:
+        """The entries but for those that a compaction left behind its own: it wrote over the files of one before it.
+
+        There the numbers fall once, and the entries from there on are whole where the new records do not reach.
+
+        Source: docs/rocketmq.md#compaction-broken-off.
+        """
+        numbers, positions = (units[name].astype(np.int64) for name in ("number", "position"))
+        (falls,) = np.nonzero(np.diff(numbers) <= 0)
+        if self.store.first_life or len(falls) != 1 or file.records is None:
+            return units
+        at = int(falls[0]) + 1
+        reached, there = positions[at - 1] + int(units["size"][at - 1]), int(positions[at])
+        if not 0 <= there - file.base < file.records.length:
+            return units
+        header = header_in([file.records], there)
+        intact = header[20:36] == units[at].tobytes()[28:36] + units[at].tobytes()[:8]
+        if intact != (there >= reached):
+            return units
+        self.judged.doubt(
+            f"{self.name}: compacted entries from {numbers[at]:,} on, behind {numbers[at - 1]:,}, are left of a "
+            "compaction that was broken off, and the broker takes them for its own since its next start "
+            "(docs/rocketmq.md#compaction-broken-off); or they are damaged"
+        )
+        return units[:at]
+
+    def _followed(self, file: CompactedFile, units: Units) -> tuple[Events, Ints]:
+        """Entries of one file, at most up to one that does not lie behind the one before it."""
+        positions, sizes, tags, times, numbers, counts = (
+            units[name].astype(np.int64) for name in ("position", "size", "tag", "time", "number", "count")
+        )
+        length = file.records.length if file.records else 0
+        ends = positions + sizes
+        wrong = (sizes <= 0) | (ends > file.base + length) | (positions != np.append(file.base, ends[:-1]))
+        wrong |= numbers <= np.append(self.numbers[-1:] if len(self.numbers) else -1, numbers[:-1])
+        kept = int(wrong.argmax()) + 1 if wrong.any() else len(units)
+        good = kept - int(wrong.any())
+        files = [file.records] if file.records else []
+        found = messages_between(
+            self.store, files, self.compacted.queue, *((file.base, int(ends[good - 1])) if good else (0, 0))
+        )
+        lies, message = messages_at(found, positions[:kept])
+        whole = lies & (message["whole"] != 0) & (message["size"] == sizes[:kept])
+        known = (message["sure"] != 0) & (not self.store.extended or tags[:kept] > EXTENDED)
+        details = np.full(kept, -1, np.int64)
+        (sound,) = np.nonzero(whole[:good] & (message["number"] == numbers[:kept])[:good])
+        if not self._is_anew:
+            details[sound] = self.own.differ(files, numbers[sound], positions[sound], sizes[sound])
+        keyed = np.ones(kept, np.bool_)
+        keyed[sound] = whole_keys(files, positions[sound], sizes[sound])[KEY] != 0
+        events = Events.room(SPEC, kept)
+        events.action[:] = SPEC.codes["find_entry"]
+        for name, values in (
+            ("number", numbers[:kept]), ("position", positions[:kept]), ("size", sizes[:kept]), ("tag", tags[:kept]),
+            ("time", times[:kept]), ("count", counts[:kept]), ("lies", lies), ("same", details < 0), ("keyed", keyed),
+            ("its_tag", np.where(known, message["tag"], tags[:kept])),
+            # Where no message lies, or no whole one, nothing else is said of it: one rule is broken, not eight.
+            ("whole", message["whole"] | ~lies), ("owned", message["owned"] | ~lies),
+            ("its_number", np.where(lies, message["number"], numbers[:kept])),
+            ("its_position", np.where(lies, message["claimed"], positions[:kept])),
+            ("its_size", np.where(lies, message["size"], sizes[:kept])),
+            ("its_time", np.where(lies, message["time"], times[:kept])),
+            ("intact", message["intact"] | ~lies | (message["whole"] == 0)),
+        ):  # fmt: skip
+            events.column(name)[:] = values
+        return events, details
+
+    # -- how far it was compacted --------------------------------------------------------------------------------------
+
+    def _holds_position(self) -> bool:
+        """Judge how far it was compacted, as the broker wrote it down; the log may have lost its end since."""
+        position, run = self.compacted.position, self.run
+        if position < 0:
+            return True
+        kept = bool(among(np.array([position], np.int64), self.numbers)[0])
+        given = hollow = True
+        if run is not None:
+            given = kept or position < run.end
+            if not given and not (self.store.clean and self.store.first_life):
+                self.judged.doubt(
+                    f"{self.name} was compacted up to message {position:,}, and the log has none of this number: legal "
+                    "if it lost its end in a power loss, damage otherwise"
+                )
+                return True
+            places, sizes = self.own.places(np.array([position], np.int64))
+            hollow = position < run.first or whole_keys(self.store.files, places, sizes)[BODY, 0] == 0
+        return self._take(Events.of(SPEC, [COMPACTION.find_position(number=position, given=given, hollow=hollow)]))
+
+    # -- what is not kept ----------------------------------------------------------------------------------------------
+
+    def _ask_for_others(self) -> None:
+        """Judge every message of the broker's own log that has a key and is not kept, from the newest on."""
+        run = self.run
+        if not self.compacted.promised or not self._is_on or self._is_anew:
+            return
+        if run is None:
+            self.judged.note(
+                f"{self.name}: what its compacted topic is to keep is not judged, for its consume queue does not tell"
+            )
+            return
+        low, high = max(run.first, run.blank), run.indexed
+        if not self.store.clean:  # what came last may not have been dispatched yet
+            high = min(high, int(self.numbers[-1]) + 1 if len(self.numbers) else low)
+        later = _Later()
+        while low < high:
+            begin = max(low, high - AT_ONCE)
+            events = self._others(np.arange(begin, high), later)
+            refused = self.trace.take(events)
+            if refused:
+                self._tell_missing(refused[1])
+                return
+            self.missed, high = self.missed + len(events.action), begin
+
+    @property
+    def _is_on(self) -> bool:
+        return self.store.settings.get(SWITCH, "").strip().lower() != "false"
+
+    def _others(self, numbers: Ints, later: _Later) -> Events:
+        """Messages of these numbers that are not kept and could be."""
+        places, sizes = self.own.places(numbers)
+        keys = whole_keys(self.store.files, places, sizes)
+        lengths = [file.records.length for file in self.compacted.files if file.records]
+        fits = sizes + BLANK <= max(lengths, default=1 << 62)  # others are put into no file
+        (keyed,) = np.nonzero((keys[KEY] != 0) & (keys[BODY] >= 0) & fits)
+        numbers, keys = numbers[keyed], keys[:, keyed]
+        following = later.of(keys[KEY], numbers)
+        missed = ~among(numbers, self.numbers)
+        events = Events.room(SPEC, int(missed.sum()))
+        events.action[:] = SPEC.codes["miss"]
+        events.column("number")[:] = numbers[missed]
+        events.column("hollow")[:] = keys[BODY][missed] == 0
+        events.column("later")[:] = following[missed]
+        return events
+
+    def _tell_missing(self, departure: Departure) -> None:
+        """A message is missing: lost, or sent while nothing was compacted."""
+        number = named("compaction", departure.event)["number"]
+        behind = int(self.numbers.searchsorted(number))
+        if self.store.first_life:
+            surely = behind > 0
+        else:
+            around = self.times[max(behind - 1, 0) : behind + 1]
+            surely = 0 < behind < len(self.numbers) and bool(around[1] - around[0] < A_START_TAKES)
+        if surely:
+            place, _ = self.own.places(np.array([number], np.int64))
+            self.trace.tell(int(place[0]), departure)
+        else:
+            self.judged.doubt(
+                f"message {number:,} of {self.name} is missing among what its compacted topic keeps: legal if {SWITCH} "
+                "was off when it was sent, or the topic's cleanup.policy was set later; damage otherwise"
+            )
+
+
+class _Later:
+    """The next message of every key, asked for from the newest on: 16 bytes for each key."""
+
+    def __init__(self) -> None:
+        self.keys = self.numbers = np.zeros(0, np.int64)
+
+    def of(self, keys: Ints, numbers: Ints) -> Ints:
+        """The number of the next message with the same key, or -1, for messages older than all before."""
+        following = np.full(len(keys), -1, np.int64)
+        order = np.lexsort((numbers, keys))
+        keys, numbers = keys[order], numbers[order]
+        if len(self.keys):
+            at = np.minimum(self.keys.searchsorted(keys), len(self.keys) - 1)
+            following[order] = np.where(self.keys[at] == keys, self.numbers[at], -1)
+        again = np.flatnonzero(keys[1:] == keys[:-1])
+        following[order[again]] = numbers[again + 1]
+        every, first = np.unique(np.append(keys, self.keys), return_index=True)
+        self.keys, self.numbers = every, np.append(numbers, self.numbers)[first]
+        return following

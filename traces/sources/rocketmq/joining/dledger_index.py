@@ -1,0 +1,94 @@
+"""The index of a DLedger log, held against the log's entries: each has its unit.
+
+The log was judged before, indexes and terms of its entries too. Units behind those of the last entry are of no
+account: a truncation leaves them there.
+
+Source: docs/rocketmq.md#dledger-index.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
+from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
+from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, entries_up_to, index_files, units_of
+from gapless.traces.sources.rocketmq.store.wanted import wants_dledger_index
+
+INDEX = STEPS["dledger_index"]
+SPEC = SPECS["dledger_index"]
+
+
+class JoinedDledgerIndex:
+    """The index of the DLedger log of a store whose log was judged."""
+
+    def __init__(self, judged: JudgedStore, options: Options) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+
+    def hold(self) -> None:
+        """Judge the index, if there is a DLedger log."""
+        dledger = self.store.dledger
+        if dledger is None or not wants_dledger_index(self.store, self.options):
+            return
+        if self.store.of_moments:
+            self.judged.note(f"{dledger.index_name}/ is not judged: it is of another moment than the log")
+            return
+        if self.judged.damage or any(found.spec == "log" for found in self.judged.breaches):
+            self.judged.note(f"{dledger.index_name}/ is not judged: the log that it is of departs")
+            return
+        files = index_files(dledger)
+        if not files:
+            self.judged.doubt(f"{dledger.index_name}/ has no file: whether entries have their units is not known")
+            return
+        trace, waiting = SteppedTrace(self.judged, self.options, "dledger_index", dledger.index_name), None
+        for entries in entries_up_to(self.store, self.judged.end):
+            events = self._events(entries, units_of(files, int(entries.number[0]), int(entries.number[-1]) + 1))
+            if not trace.reached.begun:
+                events = _behind(Events.of(SPEC, [INDEX.open(first=int(entries.number[0]))]), events)
+            events = _behind(waiting, events) if waiting else events
+            kept = len(events.action) - (0 if self.store.clean else _wrong_at_the_end(events))
+            if refused := trace.take(_part(events, 0, kept)):
+                trace.tell(self.store.start, refused[1])
+                return
+            waiting = _part(events, kept, len(events.action)) if kept < len(events.action) else None
+        if waiting:
+            first = int(waiting.column("number")[0])
+            trace.take(Events.of(SPEC, [INDEX.miss_units(number=first, killed=not self.store.clean)]))
+            self.judged.note(
+                f"{dledger.index_name}/: {len(waiting.action):,} entries from {first:,} on lack their units, as a kill "
+                "or a power loss leaves it; the broker writes them at its next start"
+            )
+
+    def _events(self, entries: EntryColumns, units: np.ndarray) -> Events:
+        events = Events.room(SPEC, len(entries.number))
+        events.action[:] = SPEC.codes["find_unit"]
+        for name, values in (
+            ("number", entries.number), ("position", entries.position), ("size", entries.size), ("term", entries.term),
+            ("known", units["magic"] == DLEDGER_MAGIC), ("its_number", units["number"]),
+            ("its_position", units["position"]), ("its_size", units["size"]), ("its_term", units["term"]),
+        ):  # fmt: skip
+            events.column(name)[:] = values
+        return events
+
+
+def _wrong_at_the_end(events: Events) -> int:
+    """How many units at the end are not those of their entries."""
+    right = events.column("known") != 0
+    for name in ("number", "position", "size", "term"):
+        right &= events.column(f"its_{name}") == events.column(name)
+    right |= events.action != SPEC.codes["find_unit"]
+    return len(right) if not right.any() else int(right[::-1].argmax())
+
+
+def _part(events: Events, low: int, high: int) -> Events:
+    return Events(SPEC, events.action[low:high], np.ascontiguousarray(events.args[:, low:high]))
+
+
+def _behind(one: Events, other: Events) -> Events:
+    return Events(SPEC, np.append(one.action, other.action), np.concatenate([one.args, other.args], axis=1))

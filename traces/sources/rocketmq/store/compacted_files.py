@@ -1,0 +1,186 @@
+"""The files of compacted topics: which there are, what was compacted, and their entries.
+
+Source: docs/rocketmq.md#compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gapless.traces.problems import Unreadable
+from gapless.traces.sources.rocketmq.store.batch_queues import UNIT, Units
+from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, Queue, files_in, queue_files, read_exactly
+from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
+
+FOLDER = "compaction"
+RECORDS, ENTRIES = f"{FOLDER}/compactionLog", f"{FOLDER}/compactionCq"
+POSITIONS = f"{FOLDER}/position-checkpoint"
+ANEW = "compacting"  # the folder in which files are written anew, before they take the place of others
+REMOVED = ".delete"  # ends the name of a file whose place another one is to take
+POLICY = "cleanup.policy"  # an attribute of a topic
+END_OF_FILE = -1  # the position in an entry that ends its file
+
+
+@dataclass(frozen=True)
+class CompactedFile:
+    """A file of records and its file of entries, both of which begin at `base`; None where one is missing."""
+
+    base: int
+    records: LogFile | None
+    entries: LogFile | None
+
+    def units(self) -> Units:
+        """Its entries, up to the one that ends them, or the last that a broker takes for one. Raises Unreadable."""
+        if self.entries is None:
+            return np.zeros(0, UNIT)
+        data = np.zeros(self.entries.length // UNIT.itemsize * UNIT.itemsize, np.uint8)
+        read_exactly(self.entries, 0, data.data)
+        units = data.view(UNIT)
+        taken = (units["position"] >= 0) & (units["size"] > 0) & (units["number"] >= 0) & (units["count"] > 0)
+        (ends,) = np.nonzero((units["position"] == END_OF_FILE) & (units["size"] == 0))
+        (last,) = np.nonzero(taken[: ends[0]] if len(ends) else taken)
+        return units[: last[-1] + 1 if len(last) else 0]
+
+
+@dataclass(frozen=True)
+class CompactedQueue:
+    """The files of one queue, by base.
+
+    `broken_off`: a compaction stopped when it had replaced some of them, not all · `removed`: files that gave way to
+    others, and with which no broker starts · `promised`: its topic is compacted now, as its attributes say ·
+    `position`: number of the last message that was compacted, as the broker wrote it down, or -1
+    """
+
+    queue: Queue
+    files: tuple[CompactedFile, ...]
+    broken_off: bool
+    removed: tuple[str, ...]
+    promised: bool
+    position: int
+
+    def entry_at(self, number: int) -> tuple[str, int]:
+        """The file of entries and the offset of the first entry from a number on, or behind the last one."""
+        for file in self.files:
+            units = file.units()
+            behind = units["number"] >= number
+            if behind.any():
+                return self.name(ENTRIES, file.base), int(behind.argmax()) * UNIT.itemsize
+        last = self.files[-1] if self.files else None
+        return self.name(ENTRIES, last.base if last else 0), len(last.units()) * UNIT.itemsize if last else 0
+
+    def entries_up_to(self, base: int, number: int) -> int:
+        """How many bytes the entries take, in the file that begins at `base`, up to the first of message `number`."""
+        units = next(file for file in self.files if file.base == base).units()
+        return (int((units["number"] == number).argmax()) + 1) * UNIT.itemsize
+
+    def message_at(self, position: int) -> tuple[str, int]:
+        """The file of records that holds a place, and the offset in it."""
+        base = max((file.base for file in self.files if file.base <= position), default=0)
+        return self.name(RECORDS, base), position - base
+
+    def name(self, folder: str, base: int) -> str:
+        """A file, as reports call it."""
+        return f"{folder}/{self.queue[0]}/{self.queue[1]}/{base:020d}"
+
+
+def compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -> tuple[CompactedQueue, ...] | None:
+    """The compacted queues of a store: those with files, and those of the log whose topic is compacted.
+
+    None where there is no folder for them. Notes say what cannot be read.
+    """
+    if not (store / FOLDER).is_dir():
+        return None
+    records, entries = queue_files(store / RECORDS), queue_files(store / ENTRIES)
+    topics = _topics(store, notes)
+    positions = _positions(store, notes)
+    queues = {*records, *entries, *(queue for queue in of_log if queue[0] in topics)}
+    return tuple(
+        CompactedQueue(
+            queue,
+            tuple(_files(store, queue, {f.base for f in (*records.get(queue, ()), *entries.get(queue, ()))})),
+            _is_broken_off(store, queue),
+            tuple(_removed(store, queue)),
+            queue[0] in topics,
+            positions.get(f"{queue[0]}_{queue[1]}", -1),
+        )
+        for queue in sorted(queues)
+    )
+
+
+def _files(store: Path, queue: Queue, bases: Collection[int]) -> list[CompactedFile]:
+    return [
+        CompactedFile(base, *(_file(store, folder, queue, base) for folder in (RECORDS, ENTRIES)))
+        for base in sorted(bases)
+    ]
+
+
+def _file(store: Path, folder: str, queue: Queue, base: int) -> LogFile | None:
+    path = store / folder / queue[0] / str(queue[1]) / f"{base:020d}"
+    return LogFile(str(path), base, path.stat().st_size) if path.is_file() else None
+
+
+def _is_broken_off(store: Path, queue: Queue) -> bool:
+    """Whether files were being replaced: new files of entries wait, and some old ones have given way already.
+
+    Source: docs/rocketmq.md#compaction-broken-off; CompactionLog.replaceFiles.
+    """
+    of_records, of_entries = (store / kind / queue[0] / str(queue[1]) for kind in (RECORDS, ENTRIES))
+    waiting = _waiting(of_entries)
+    return bool(waiting) and (bool(_removed(store, queue)) or not waiting <= _waiting(of_records))
+
+
+def _waiting(folder: Path) -> set[int]:
+    """The files that were written anew, and are not in their place yet."""
+    return {file.base for file in files_in(str(folder / ANEW))} if (folder / ANEW).is_dir() else set()
+
+
+def _removed(store: Path, queue: Queue) -> list[str]:
+    """The files that gave way to others and are still there."""
+    folders = [store / kind / queue[0] / str(queue[1]) for kind in (RECORDS, ENTRIES)]
+    return [
+        str(file.relative_to(store))
+        for folder in folders
+        if folder.is_dir()
+        for file in sorted(folder.iterdir())
+        if file.name.endswith(REMOVED)
+    ]
+
+
+def _topics(store: Path, notes: list[str]) -> set[str]:
+    """The topics that are compacted, as their attributes say."""
+    try:
+        content, _ = read_json_or_older(store / "config" / "topics.json", [])
+    except Unreadable:
+        notes.append("config/topics.json does not say which topics are compacted: what they keep is not judged")
+        return set()
+    table = content.get("topicConfigTable")
+    return {topic for topic, told in table.items() if _is_compacted(told)} if isinstance(table, Mapping) else set()
+
+
+def _is_compacted(told: object) -> bool:
+    attributes = told.get("attributes") if isinstance(told, Mapping) else None
+    return isinstance(attributes, Mapping) and attributes.get(POLICY) == "COMPACTION"
+
+
+def _positions(store: Path, notes: list[str]) -> dict[str, int]:
+    """The number of the last message that was compacted, by topic and queue."""
+    if not (store / POSITIONS).is_file() and not (store / f"{POSITIONS}.bak").is_file():
+        return {}
+    try:
+        content, _ = read_json_or_older(store / POSITIONS, notes)
+    except Unreadable as broken:
+        notes.append(f"how far queues were compacted is not judged: {broken}")
+        return {}
+    table = content.get("queueOffsetMap")
+    if not isinstance(table, Mapping) or not all(map(_is_number, table.values())):
+        notes.append(f"how far queues were compacted is not judged: {POSITIONS} has no table of numbers, as expected")
+        return {}
+    return {str(name): int(value) for name, value in table.items()}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -1 <= value < FARTHEST
