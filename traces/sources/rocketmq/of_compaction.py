@@ -47,7 +47,7 @@ def place(store: StoreDirectory, found: Breach) -> Where:
     """A file, an entry, the message that it names, where a missing one would have its entry, or the positions."""
     args, state = found.arguments, found.departure.state
     topic, _, queue = found.trace.rpartition("/")
-    every = compacted_queues(Path(store.path), [(topic, int(queue))], []) or ()
+    every = compacted_queues(Path(store.path), [(topic, int(queue))], [])
     compacted = next((one for one in every if one.queue == (topic, int(queue))), None)
     if compacted is None or found.action == "find_position":
         return Where(file=POSITIONS, offset=0)

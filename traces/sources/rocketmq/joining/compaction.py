@@ -31,6 +31,7 @@ from gapless.traces.sources.rocketmq.store.compacted_files import (
     CompactedQueue,
     compacted_queues,
 )
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.lookup import among
 from gapless.traces.sources.rocketmq.store.records import BLANK
 from gapless.traces.sources.rocketmq.store.wanted import wants
@@ -41,6 +42,11 @@ SPEC = SPECS["compaction"]
 AT_ONCE = 1 << 18  # messages of the log that are asked for at once
 A_START_TAKES = 1000  # ms, at least: between two messages that are closer, no broker was started
 SWITCH = "enableCompaction"
+
+
+def is_on(store: StoreDirectory) -> bool:
+    """Whether the broker compacts topics, as it does unless its settings say otherwise."""
+    return store.settings.get(SWITCH, "").strip().lower() != "false"
 
 
 class JoinedCompaction:
@@ -55,7 +61,7 @@ class JoinedCompaction:
         """Judge every compacted queue."""
         notes: list[str] = []
         queues = compacted_queues(Path(self.store.path), list(self.judged.queues), notes)
-        if not queues:
+        if not queues and not notes:
             return
         why_not = ""
         if self.store.live or self.store.watched:
@@ -65,8 +71,7 @@ class JoinedCompaction:
         if why_not:
             self.judged.note(f"{FOLDER}/ is not judged: {why_not}")
             return
-        for text in notes:
-            self.judged.doubt(text)
+        self._doubt(notes)
         kept = missed = held = 0
         for queue in queues:
             if not wants(self.options, *queue.queue):
@@ -77,10 +82,16 @@ class JoinedCompaction:
             one = HeldCompaction(self.judged, self.options, queue)
             one.hold()
             kept, missed, held = kept + len(one.numbers), missed + one.missed, held + 1
-        self.judged.note(
-            f"{kept:,} messages in compacted topics, of {held:,} queue{'s' * (held != 1)}, are what the log says; "
-            f"{missed:,} others with a key made place for later ones"
-        )
+        if queues:
+            self.judged.note(
+                f"{kept:,} messages in compacted topics, of {held:,} queue{'s' * (held != 1)}, are what the log says; "
+                f"{missed:,} others with a key made place for later ones"
+            )
+
+    def _doubt(self, notes: list[str]) -> None:
+        """What is not judged, unless settings say that nothing is compacted."""
+        for text in notes if is_on(self.store) else ():
+            self.judged.doubt(text)
 
 
 class HeldCompaction:
@@ -263,7 +274,7 @@ class HeldCompaction:
     def _ask_for_others(self) -> None:
         """Judge every message of the broker's own log that has a key and is not kept, from the newest on."""
         run = self.run
-        if not self.compacted.promised or not self._is_on or self._is_anew:
+        if not self.compacted.promised or not is_on(self.store) or self._is_anew:
             return
         if run is None:
             self.judged.note(
@@ -282,10 +293,6 @@ class HeldCompaction:
                 self._tell_missing(refused[1])
                 return
             self.missed, high = self.missed + len(events.action), begin
-
-    @property
-    def _is_on(self) -> bool:
-        return self.store.settings.get(SWITCH, "").strip().lower() != "false"
 
     def _others(self, numbers: Ints, later: _Later) -> Events:
         """Messages of these numbers that are not kept and could be."""

@@ -21,6 +21,7 @@ from gapless.traces.sources.rocketmq.store.wanted import wants_dledger_index
 
 INDEX = STEPS["dledger_index"]
 SPEC = SPECS["dledger_index"]
+WRITTEN_AGAIN = 3  # files of entries, the last ones, that a start holds against the index
 
 
 class JoinedDledgerIndex:
@@ -58,11 +59,18 @@ class JoinedDledgerIndex:
                 return
             waiting = _part(events, kept, len(events.action)) if kept < len(events.action) else None
         if waiting:
-            first = int(waiting.column("number")[0])
+            first, position = int(waiting.column("number")[0]), int(waiting.column("position")[0])
+            if sum(file.base + file.length > position for file in self.store.files) > WRITTEN_AGAIN:
+                self.judged.doubt(
+                    f"{dledger.index_name}/: {len(waiting.action):,} entries from {first:,} on have no units of "
+                    f"theirs, further back than the {WRITTEN_AGAIN} files that a start writes units of again: legal "
+                    "after a loss of power, damage otherwise"
+                )
+                return
             trace.take(Events.of(SPEC, [INDEX.miss_units(number=first, killed=not self.store.clean)]))
             self.judged.note(
-                f"{dledger.index_name}/: {len(waiting.action):,} entries from {first:,} on lack their units, as a kill "
-                "or a power loss leaves it; the broker writes them at its next start"
+                f"{dledger.index_name}/: {len(waiting.action):,} entries from {first:,} on have no units of theirs, as "
+                "a kill or a power loss leaves it; the broker writes them at its next start"
             )
 
     def _events(self, entries: EntryColumns, units: np.ndarray) -> Events:

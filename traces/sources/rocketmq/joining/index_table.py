@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.message_tables import read_table
+from gapless.traces.sources.rocketmq.joining.message_tables import brief, read_table
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
@@ -70,7 +70,7 @@ class JoinedIndexTable:
         if table is None or not (len(table.position) or table.last is not None or table.odd or self._is_on):
             return
         if table.odd:
-            self.judged.doubt(f"{NOT_JUDGED}it holds {shown(table.odd)}, which no broker writes")
+            self.judged.doubt(f"{NOT_JUDGED}it holds {shown(brief(table.odd))}, which no broker writes")
         elif self.judged.damage:
             self.judged.note("the table of keys is not judged: the log that it is of is damaged")
         else:
@@ -204,7 +204,7 @@ class HeldIndexTable:
 
     def _elsewhere(self, reached: int) -> None:
         """Rows beyond the end of the log. Those below its start led to what has expired."""
-        rows = self.table.between(reached, 1 << 62)
+        rows = self.table.between(reached, FARTHEST)
         position = self.table.position[rows]
         if reached < self.judged.end or self.store.live:  # then records may lie there
             return

@@ -15,6 +15,7 @@ from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 TRIES = 3  # a running broker removes tables that it has merged
 Pairs = list[tuple[bytes, bytes]]
 Table = TypeVar("Table")
+BRIEF = 80  # letters of what no broker writes that a sentence shows
 
 
 def read_table(
@@ -45,3 +46,8 @@ def read_table(
                     tell(f"{what}{unreadable}")
                     break
     return None
+
+
+def brief(odd: str) -> str:
+    """The beginning of what no broker writes, for a sentence: it may be of any length."""
+    return odd if len(odd) <= BRIEF else f"{odd[:BRIEF]}…"

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, read_table
+from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, brief, read_table
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
@@ -71,16 +71,16 @@ class JoinedTimerTable:
                 self.judged.note(f"{NOT_JUDGED}they are of another moment than the log")
             return
         table = read_table(self.judged, TIMERS, NOT_JUDGED, _table, is_on=is_on)
-        if table is None or not (len(table.due) or table.number or table.odd):
+        if table is None or not (len(table.due) or table.number or table.time or table.odd or is_on):
             return
         if table.odd:
-            self.judged.doubt(f"{NOT_JUDGED}there is {shown(table.odd)}, which no broker writes")
+            self.judged.doubt(f"{NOT_JUDGED}there is {shown(brief(table.odd))}, which no broker writes")
             return
         rows, reached = timer_rows(self.store, self.judged.end)
         if reached < self.judged.end or self.judged.damage:
             self.judged.note(f"{NOT_JUDGED}the log that they are of is damaged")
             return
-        HeldTimerTable(self.judged, self.options, table, rows).hold()
+        HeldTimerTable(self.judged, self.options, table, rows, is_on=is_on).hold()
 
 
 def _table(stretches: Iterator[Pairs]) -> TimerTable:
@@ -106,8 +106,11 @@ def _table(stretches: Iterator[Pairs]) -> TimerTable:
 class HeldTimerTable:
     """One table of timers, with the messages that it is about. A timer is known by one number of its time and key."""
 
-    def __init__(self, judged: JudgedStore, options: Options, table: TimerTable, rows: TimerRows) -> None:
+    def __init__(
+        self, judged: JudgedStore, options: Options, table: TimerTable, rows: TimerRows, *, is_on: bool
+    ) -> None:
         self.judged = judged
+        self.is_on = is_on
         self.store = judged.store
         self.options = options
         self.rows = rows
@@ -142,6 +145,7 @@ class HeldTimerTable:
         told = [self._waits(), self._cancels(), self._rows()]
         if not self.store.live:
             told += [self._sought(), self._delivered(), *self._read_to()]
+            self._doubt_what_is_behind()
         traces = np.unique(np.concatenate([some.traces for some in told]))
         if self.options.trace is not None:
             traces = self._asked(str(self.options.trace), traces)
@@ -252,6 +256,23 @@ class HeldTimerTable:
         at = np.array([END])
         args = {"number": np.array([number]), "end": np.array([self.end])}
         return [OfStep("read_to", at, np.zeros(1, np.int64), np.array([self.judged.end]), args)]
+
+    def _doubt_what_is_behind(self) -> None:
+        """Say where the table is far behind a log that its broker ended in order: what is left to it is not judged."""
+        known = self.store.checkpoint
+        if not (self.is_on and self.store.clean and known):
+            return
+        unread = (self.newest >= self.table.number) & (self.stored < known.log - PROMPT)
+        undone = (self.newest < self.table.number) & (self.due >= self.table.time) & (self.due < known.log - PROMPT)
+        undone &= ~self.is_cancelled & (self.copies == 0)
+        for which, what in ((unread, "was not told of them"), (undone, "did not come to their time")):
+            if count := int(which.sum()):
+                timers = "timers that wait" if count > 1 else "timer that waits"
+                self.judged.doubt(
+                    f"{count:,} {timers} cannot be judged, the first at {self._places(which)[0]:,}: the table of "
+                    f"timers {what}, more than {PROMPT // 1000} s before the log's end; legal if timerRocksDBEnable "
+                    "was off then or the broker was behind, damage otherwise"
+                )
 
     def _places(self, mine: Truths) -> Ints:
         places: Ints = self.waiting.position[self.first][mine]

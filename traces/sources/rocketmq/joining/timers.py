@@ -181,7 +181,8 @@ class Wheel:
         needed = _last_of(self.turn[known], np.flatnonzero(known), pending)
         behind = np.minimum(self.places.searchsorted(last), len(self.places) - 1)
         stands = (last >= 0) & (self.places[behind] == last) & (self.turn[behind] == pending) & (behind >= needed)
-        ahead = (last > self.places[-1]) & (not self.store.clean or not self.store.first_life)
+        end = self.places[-1] if len(self.places) else -1  # a log without units, though slots name some
+        ahead = (last > end) & (not self.store.clean or not self.store.first_life)
         told = (stands | (needed >= 0)) & ~ahead
         counted = stands & known[behind] & (self.files.start == 0) & self.store.first_life & ~self._repeats
         args = {"first": first, "last": last, "count": count, "counted": counted}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gapless.traces.problems import Unreadable
+from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store.batch_queues import UNIT, Units
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, Queue, files_in, queue_files, read_exactly
 from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
@@ -87,13 +87,16 @@ class CompactedQueue:
         return f"{folder}/{self.queue[0]}/{self.queue[1]}/{base:020d}"
 
 
-def compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -> tuple[CompactedQueue, ...] | None:
+def compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -> tuple[CompactedQueue, ...]:
     """The compacted queues of a store: those with files, and those of the log whose topic is compacted.
 
-    None where there is no folder for them. Notes say what cannot be read.
+    None of them where there is no folder. Notes say what cannot be read, or is not there.
     """
     if not (store / FOLDER).is_dir():
-        return None
+        if lacking := sorted({topic for topic, _ in of_log} & _topics(store, [])):
+            others = " and others" * (len(lacking) > 1)
+            notes.append(f"{FOLDER}/ is not there, where {shown(lacking[0])}{others} is compacted: that is not judged")
+        return ()
     records, entries = queue_files(store / RECORDS), queue_files(store / ENTRIES)
     topics = _topics(store, notes)
     positions = _positions(store, notes)

@@ -29,6 +29,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     u32,
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY, as_bytes
 from gapless.traces.sources.rocketmq.store.record_pass import AT_ONCE, LONGEST, load, work
 from gapless.traces.sources.rocketmq.store.records import (
@@ -251,6 +252,9 @@ def index_table(stretches: Iterator[list[tuple[bytes, bytes]]]) -> IndexTable:
     columns = np.concatenate(found, axis=1)
     columns = columns[:, np.argsort(columns[0], kind="stable")]
     position, text, time, hour = columns
+    (nowhere,) = np.nonzero((position < 0) | (position >= FARTHEST))
+    if len(nowhere):
+        odd = odd or f"a row for position {position[nowhere[0]]:,}"
     return IndexTable(position, text, time, hour, said.get(LAST), said.get(LAST_TIME), odd)
 
 

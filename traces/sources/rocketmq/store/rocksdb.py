@@ -12,6 +12,7 @@ running broker removes tables that it has merged; where one is gone, the databas
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ BESIDE_TOPIC = 4 + 1 + 1 + 4 + 1  # bytes of an entry's key besides its topic an
 CHECKPOINT = "CHECKPOINT_TOPIC"  # no topic: up to where the log has been dispatched
 CHECKPOINT_KEY = len(CHECKPOINT).to_bytes(4, "big") + b"\1" + CHECKPOINT.encode() + b"\1max\1" + bytes(4)
 WINDOW = 1 << 16  # entries that are read at once
+MANIFEST = re.compile(r"MANIFEST-\d{1,20}")
 AGAIN = "copy the folder again"
 REMOVE = f"{AGAIN}, or remove it to check without entries"  # what can be done where a database holds queues
 TRIES = 5  # a broker that merges its tables all the time is not waited for
@@ -221,8 +223,8 @@ def _link(folder: Path, linked: Path) -> None:
     current = (folder / "CURRENT").read_bytes()
     (linked / "CURRENT").write_bytes(current)
     manifest = current.decode(errors="replace").strip()
-    if "/" in manifest or not (folder / manifest).is_file():
-        raise Unreadable(f"{folder}/CURRENT: names {shown(manifest)!r}, which is not there; {AGAIN}")
+    if not MANIFEST.fullmatch(manifest) or not (folder / manifest).is_file():
+        raise Unreadable(f"{folder}/CURRENT: names {shown(manifest[:80])!r}, which is not there; {AGAIN}")
     shutil.copyfile(folder / manifest, linked / manifest)
     for path in folder.iterdir():
         if path.suffix == ".log":

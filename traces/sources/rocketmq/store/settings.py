@@ -94,7 +94,8 @@ def read_json_or_older(path: Path, notes: list[str]) -> tuple[dict[str, object],
             content = {}
         if not content:
             raise
-        notes.append(f"{path.parent.name}/{path.name} is broken: {older.name} is used, as the broker would do")
+        how = "broken" if path.exists() else "not there"
+        notes.append(f"{path.parent.name}/{path.name} is {how}: {older.name} is used, as the broker would do")
         return content, True
 
 
