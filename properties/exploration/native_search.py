@@ -35,7 +35,7 @@ DONE, MORE, FULL, WIDE_KEYS, WIDE_VALUES, EXACT, BROKEN_STATE, BROKEN_STEP, TOO_
 does not fit; a number leaves 64 bits; a property does not hold; there are more states than are wanted; so many steps as
 are wanted are kept."""
 
-WIDEST = 4096  # keys that a Map may have
+WIDEST = 512  # keys that a Map may have: the text of a search speaks of each, and takes the longer to compile
 BUDGET = 20_000  # states between two looks at the clock, and at Ctrl-C
 BLOCK = 512  # states that steps make before they are looked up, all together: so memory is waited for once
 ALL = 1 << 62
@@ -117,7 +117,7 @@ class NativeSearch:
             run = NativeRun(self, packing, tables)
             status = run.run(limit=limit, progress=progress)
             if status == WIDE_KEYS:
-                packing = packing.with_keys(packing.origin - packing.width // 2, 2 * packing.width)
+                packing = packing.with_keys(packing.origin - 3 * packing.width // 2, 4 * packing.width)
                 packing = packing if packing.width <= WIDEST else None
             elif status == WIDE_VALUES:
                 packing = packing.widened(*run.wide)

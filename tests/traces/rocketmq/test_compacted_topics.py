@@ -437,6 +437,15 @@ def test_a_position_that_was_not_written_yet_accuses_nobody(tmp_path: Path) -> N
         assert check([store.parent]).verdict == "conforms"
 
 
+def test_a_folder_that_is_gone_with_all_that_was_kept_is_undecided(tmp_path: Path) -> None:
+    store = copy_of("layouts/compacted_first_5.5.0", tmp_path)
+    shutil.rmtree(store / "compaction")
+    report = check([store])
+    assert report.verdict == "inconclusive"
+    (reason,) = report.sources[0].reasons
+    assert reason == "compaction/ is not there, where kv and others are compacted: that is not judged"
+
+
 def test_entries_that_came_last_may_be_missing_where_the_broker_was_killed(tmp_path: Path) -> None:
     store = copy_of(KILLED, tmp_path)
     for unit in units(store)[-2:]:

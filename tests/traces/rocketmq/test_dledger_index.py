@@ -1,6 +1,5 @@
 """The index of a DLedger log: every entry has its unit of 32 bytes, which says where it lies."""
 
-import shutil
 import struct
 import subprocess
 from collections.abc import Callable
@@ -120,7 +119,8 @@ def test_the_last_unit_may_be_missing_where_the_broker_was_killed(tmp_path: Path
         report = check([store.parent])
         assert report.verdict == verdict, report.model_dump_json(indent=1)
         if verdict == "conforms":
-            assert any(f"{lacking} entries from {first} on lack their units" in n for n in report.sources[0].notes)
+            said = f"{lacking} entries from {first} on have no units of theirs"
+            assert any(said in note for note in report.sources[0].notes)
         else:
             (found,) = report.violations
             assert (found.where.offset, found.rule) == (first * UNIT.size, "dledger_index/dledger-entry-has-its-unit")
@@ -140,12 +140,26 @@ def test_units_behind_the_last_entry_are_of_no_account(tmp_path: Path) -> None:
     assert check([store.parent]).verdict == "conforms"
 
 
+def test_units_that_no_start_writes_again_are_not_excused_by_a_kill(tmp_path: Path) -> None:
+    """A start holds the last three files of entries against the index."""
+    store = damaged(tmp_path, KILLED)
+    write(store, 0, bytes((LAST[KILLED] + 1) * UNIT.size))
+    report = check([store.parent])
+    assert report.verdict == "inconclusive"
+    assert "522 entries from 0 on have no units of theirs, further back than" in report.sources[0].reasons[0]
+
+
 def test_without_a_file_nobody_can_tell(tmp_path: Path) -> None:
     store = damaged(tmp_path)
-    shutil.rmtree(index_of(store).parent)
+    folder = index_of(store).parent
+    index_of(store).unlink()
     report = check([store.parent])
     assert report.verdict == "inconclusive"
     assert report.sources[0].reasons == ["dledger-n0/index/ has no file: whether entries have their units is not known"]
+    folder.rmdir()  # then it is evidence that is not there, which changes no verdict
+    report = check([store.parent])
+    assert report.verdict == "conforms"
+    assert "dledger-n0/index/ is not judged: it is not there" in report.sources[0].notes
 
 
 def test_a_log_that_departs_is_told_alone(tmp_path: Path) -> None:

@@ -225,6 +225,17 @@ def test_a_row_that_no_broker_writes_is_not_passed_over(tmp_path: Path) -> None:
     assert "which no broker writes" in report.model_dump_json()
 
 
+@pytest.mark.parametrize("position", [-(2**63), 2**63 - 1])
+def test_a_row_for_a_place_that_is_no_broker_s_is_not_passed_over(position: int, tmp_path: Path) -> None:
+    store = _copy(tmp_path)
+    with half_tables.opened(store, "default") as table:
+        key = _some(_rows(table), b"K")
+        table[key[:-8] + position.to_bytes(8, "big", signed=True)] = table[key]
+    report = check([store.parent])
+    assert report.verdict == "inconclusive"
+    assert f"a row for position {position:,}, which no broker writes" in report.sources[0].reasons[0]
+
+
 @pytest.mark.parametrize("gone", ["MANIFEST-*", "*.sst", "CURRENT"])
 def test_a_database_that_lacks_a_file_is_no_traceback(gone: str, tmp_path: Path) -> None:
     store = _copy(tmp_path)

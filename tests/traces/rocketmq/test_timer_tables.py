@@ -213,3 +213,15 @@ def test_a_table_that_is_gone_or_damaged_is_no_traceback(tmp_path: Path) -> None
     report = check([store.parent])
     assert report.verdict == "inconclusive"
     assert "timers in rocksdbstore/" in report.model_dump_json()
+
+
+@pytest.mark.parametrize("gone", ["all", "number"])
+def test_a_table_that_is_far_behind_its_log_is_undecided(gone: str, tmp_path: Path) -> None:
+    """Its broker stopped in order, so what it was not told of then is legal only if it was off, or slow."""
+    store = _copy(tmp_path)
+    with half_tables.opened(store, "timer") as table:
+        for key in [NUMBER] if gone == "number" else [*_rows(table), NUMBER, TIME]:
+            del table[key]
+    report = check([store.parent])
+    assert report.verdict == "inconclusive", report.model_dump_json(indent=1)
+    assert any("more than 10 s before the log's end" in reason for reason in report.sources[0].reasons)

@@ -189,6 +189,14 @@ def test_without_its_wheel_the_log_of_the_timers_is_judged(tmp_path: Path) -> No
     assert any("timerwheel is not judged: it is not there" in note for note in report.sources[0].notes)
 
 
+def test_a_timer_log_without_a_unit_is_no_traceback(tmp_path: Path) -> None:
+    """Its slots name units that are nowhere: the wheel was used before, and the broker's timers are a table since."""
+    store = copy_of("layouts/timerrocks_5.5.0", tmp_path)
+    for file in (store / "timerlog").iterdir():
+        file.write_bytes(bytes(file.stat().st_size))
+    assert found(check([store]), "slot-names-the-newest-unit")[0] == "timerwheel"
+
+
 def test_messages_that_wait_without_a_timer_log_are_named(tmp_path: Path) -> None:
     report = check([copy_of("pop_retry", tmp_path)])
     assert any("no timerlog/: the timer wheel is not judged" in note for note in report.sources[0].notes)

@@ -8,6 +8,8 @@ Source: docs/rocketmq.md#dledger-index.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from gapless.spec.catalog import SPECS
@@ -37,11 +39,8 @@ class JoinedDledgerIndex:
         dledger = self.store.dledger
         if dledger is None or not wants_dledger_index(self.store, self.options):
             return
-        if self.store.of_moments:
-            self.judged.note(f"{dledger.index_name}/ is not judged: it is of another moment than the log")
-            return
-        if self.judged.damage or any(found.spec == "log" for found in self.judged.breaches):
-            self.judged.note(f"{dledger.index_name}/ is not judged: the log that it is of departs")
+        if why_not := self._why_not(dledger.index_name):
+            self.judged.note(f"{dledger.index_name}/ is not judged: {why_not}")
             return
         files = index_files(dledger)
         if not files:
@@ -72,6 +71,14 @@ class JoinedDledgerIndex:
                 f"{dledger.index_name}/: {len(waiting.action):,} entries from {first:,} on have no units of theirs, as "
                 "a kill or a power loss leaves it; the broker writes them at its next start"
             )
+
+    def _why_not(self, name: str) -> str:
+        """Why it cannot be held against the log, or nothing."""
+        if self.store.of_moments:
+            return "it is of another moment than the log"
+        if self.judged.damage or any(found.spec == "log" for found in self.judged.breaches):
+            return "the log that it is of departs"
+        return "" if (Path(self.store.path) / name).is_dir() else "it is not there"
 
     def _events(self, entries: EntryColumns, units: np.ndarray) -> Events:
         events = Events.room(SPEC, len(entries.number))

@@ -94,13 +94,15 @@ def compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -
     """
     if not (store / FOLDER).is_dir():
         if lacking := sorted({topic for topic, _ in of_log} & _topics(store, [])):
-            others = " and others" * (len(lacking) > 1)
-            notes.append(f"{FOLDER}/ is not there, where {shown(lacking[0])}{others} is compacted: that is not judged")
+            are = "and others are" if len(lacking) > 1 else "is"
+            notes.append(f"{FOLDER}/ is not there, where {shown(lacking[0])} {are} compacted: that is not judged")
         return ()
     records, entries = queue_files(store / RECORDS), queue_files(store / ENTRIES)
-    topics = _topics(store, notes)
-    positions = _positions(store, notes)
+    unread: list[str] = []
+    topics = _topics(store, unread)
+    positions = _positions(store, unread)
     queues = {*records, *entries, *(queue for queue in of_log if queue[0] in topics)}
+    notes += unread if queues else []  # where nothing is compacted, nothing is missed
     return tuple(
         CompactedQueue(
             queue,
