@@ -67,6 +67,25 @@ def test_so_do_those_that_remember(text: bytes, begin: int, middle: int, end: in
         assert found == native_one if isinstance(found, tuple) else int(found) == int(native_one), word
 
 
+@pytest.mark.parametrize("length", [0, 7, 8, 9, 15, 16, 17, 40])
+def test_words_of_eight_bytes_are_read_as_bytes_one_by_one(length: int) -> None:
+    """Bytes that differ from the one sought in their lowest or highest bit alone, letters, and texts beyond ASCII."""
+    choice = np.random.default_rng(length)
+    for number in range(600):
+        data = choice.choice(np.array([0, 1, 2, 3, 0x7F, 0x80, 0x81, 0x82, 0xFF], np.uint8), length)
+        data[choice.random(length) < number % 3 * 0.45] = 0x82
+        begin, end, byte = (int(choice.integers(0, high)) for high in (length + 2, length + 1, 4))
+        expected = next((at for at in range(begin, end) if data[at] == byte), max(begin, end))
+        assert of_bytes.place_of(data, begin, end, byte) == expected
+        begin = min(begin, end)
+        assert same(of_bytes.digest, data, begin, end)
+        assert same(of_bytes.crc31, data, begin, end - begin, of_bytes.CRC_TABLES)
+        letters = choice.integers(1, 128, length).astype(np.uint8)
+        text = bytes(letters[:begin]) + ("", "é", "€", "\U0001f600")[number % 4].encode() + bytes(letters[begin:])
+        texts = np.frombuffer(text, np.uint8)
+        assert same(of_bytes.hash_on, texts, 0, len(text), int(choice.integers(-(2**31), 2**31)))
+
+
 def test_magic_numbers_are_found_far_away() -> None:
     data = np.zeros(3 * scan.SOME, np.uint8)
     for place in (0, scan.SOME - 1, scan.SOME, 2 * scan.SOME + 5):

@@ -166,32 +166,32 @@ class HashIndex:
         return None, accepted + len(events.action), heads
 
     def _events(self, file: IndexFile, used: Ints, odd: Ints) -> Iterator[Events]:
-        """The file is found, and its items, in stretches."""
-        opened = Events.room(SPECS["hash_index"], 1)
-        opened.put(0, INDEX.open(slots=file.slots))
-        yield opened
-        for low, high in file.stretches(REPLAYED):
+        """The file is found, and its items, in stretches: the first of them with the step that finds it."""
+        for low, high in list(file.stretches(REPLAYED)) or [(1, 1)]:
             yield self._items(file, used, odd, low, high)
 
     def _items(self, file: IndexFile, used: Ints, odd: Ints, low: int, high: int) -> Events:
         """The items from number `low` to `high`; slots are numbered as in `used`."""
-        items, events = file.read(low, high), Events.room(SPECS["hash_index"], high - low)
-        events.action[:] = events.spec.codes["put"]
+        begin = int(low == 1)
+        items, events = file.read(low, high), Events.room(SPECS["hash_index"], begin + high - low)
+        if begin:
+            events.put(0, INDEX.open(slots=file.slots))
+        events.action[begin:] = events.spec.codes["put"]
         hashes = items["hash"].astype(np.int64)
         slots = hashes % file.slots
-        events.column("slot")[:] = slots if len(used) == file.slots else np.searchsorted(used, slots)
-        events.column("previous")[:] = items["previous"]
-        events.column("position")[:] = items["position"]
-        events.column("owned")[:] = hashes >= 0
-        events.column("timely")[:] = 1
+        events.column("slot")[begin:] = slots if len(used) == file.slots else np.searchsorted(used, slots)
+        events.column("previous")[begin:] = items["previous"]
+        events.column("position")[begin:] = items["position"]
+        events.column("owned")[begin:] = hashes >= 0
+        events.column("timely")[begin:] = 1
         mine = odd[:, (odd[0] >= low) & (odd[0] < high)]
-        events.column("owned")[mine[0] - low] = mine[1] & OWNED != 0
-        events.column("timely")[mine[0] - low] = mine[1] & TIMELY != 0
+        events.column("owned")[mine[0] - low + begin] = mine[1] & OWNED != 0
+        events.column("timely")[mine[0] - low + begin] = mine[1] & TIMELY != 0
         return events
 
     def _ends(self, file: IndexFile, used: Ints, heads: Ints) -> Events:
         """The slots and the header of a file, once its items are read."""
-        told = file.heads()[used]
+        told = file.heads() if len(used) == file.slots else file.heads()[used]
         if not self.store.clean:  # the broker was killed in the middle of a step: the item is there, and not counted
             told[told == file.items] = heads[told == file.items]
         (slots,) = np.nonzero((told != 0) | (heads != 0))

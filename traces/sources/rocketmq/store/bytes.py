@@ -19,6 +19,10 @@ Bytes = npt.NDArray[np.uint8]
 REMEMBERED = 4096  # short texts, by what reads them in Python
 SHORT = 64  # bytes
 LOW = (1 << 64) - 1
+_ONES, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)  # the lowest, the highest bit of each byte
+_1, _56 = np.uint64(1), np.uint64(56)
+_31_2, _31_4 = np.int32(31**2), np.int32(31**4)
+_31_6, _31_8 = np.int32(31**6), np.int32((31**8 + 2**31) % 2**32 - 2**31)
 
 
 def _crc_tables() -> npt.NDArray[np.uint32]:
@@ -97,11 +101,29 @@ def _i64(b: Bytes, p: int) -> int:
 
 @njit(inline="always")
 def _le32(b: Bytes, p: int) -> int:
+    """Four bytes, least significant first. Places without a sign count from no end: this is one read, not four."""
+    q = uint64(p)
     return (
-        uint32(b[p])
-        | (uint32(b[p + 1]) << uint32(8))
-        | (uint32(b[p + 2]) << uint32(16))
-        | (uint32(b[p + 3]) << uint32(24))
+        uint32(b[q])
+        | (uint32(b[q + _1]) << uint32(8))
+        | (uint32(b[q + uint64(2)]) << uint32(16))
+        | (uint32(b[q + uint64(3)]) << uint32(24))
+    )
+
+
+@njit(inline="always")
+def _eight(b: Bytes, p: int) -> int:
+    """The same of eight bytes."""
+    q = uint64(p)
+    return (
+        uint64(b[q])
+        | (uint64(b[q + _1]) << uint64(8))
+        | (uint64(b[q + uint64(2)]) << uint64(16))
+        | (uint64(b[q + uint64(3)]) << uint64(24))
+        | (uint64(b[q + uint64(4)]) << uint64(32))
+        | (uint64(b[q + uint64(5)]) << uint64(40))
+        | (uint64(b[q + uint64(6)]) << uint64(48))
+        | (uint64(b[q + uint64(7)]) << _56)
     )
 
 
@@ -134,11 +156,27 @@ def _crc31(b: Bytes, p: int, n: int, _tables: npt.NDArray[np.uint32]) -> int:
     return np.int64(zlib.crc32(b[p : p + max(n, 0)]) & 0x7FFFFFFF)
 
 
+@njit(inline="always")
+def _pair(b: Bytes, p: int) -> int:
+    q = uint64(p)
+    return np.int32(np.int32(b[q]) * np.int32(31) + np.int32(b[q + _1]))
+
+
 @njit
 def hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
     """`java_hash` of a text that goes on with the UTF-8 bytes `p:e`; `before`: its code up to here."""
     h = np.int32(before)
     while p < e:
+        if 0 <= p and p + 8 <= e and _eight(b, p) & _TOPS == 0:  # eight letters: no pair waits for another
+            h = np.int32(
+                np.int32(h * _31_8)
+                + np.int32(_pair(b, p) * _31_6)
+                + np.int32(_pair(b, p + 2) * _31_4)
+                + np.int32(_pair(b, p + 4) * _31_2)
+                + _pair(b, p + 6)
+            )
+            p += 8
+            continue
         c = np.int32(b[p])
         if c < 0x80:
             h = np.int32(h * np.int32(31) + c)
@@ -226,7 +264,7 @@ def digest(b: Bytes, p: int, e: int) -> int:
         return np.int64(0)
     h = uint64(e - p)
     while p < e:
-        w = (_word(b, p, 8) if p + 8 <= e else _word(b, p, e - p)) * _FIRST
+        w = (_eight(b, p) if 0 <= p and p + 8 <= e else _word(b, p, min(8, e - p))) * _FIRST
         h ^= ((w << _31) | (w >> _33)) * _SECOND
         h = ((h << _27) | (h >> _37)) * _FIVE + _STEP
         p += 8
@@ -276,12 +314,26 @@ def key_of(name: str) -> int:
     return int(digests(data, np.array([0, len(data)], np.int64))[0])
 
 
-@njit(inline="always")
+@njit
 def place_of(b: Bytes, p: int, e: int, byte: int) -> int:
-    """Where in `p:e` the first byte of this value is; `e` where there is none."""
+    """Where in `p:e` the first byte of this value is; `e` where there is none, and `p` where nothing lies there.
+
+    Eight bytes are looked at together, also such as lie behind `e`: once 1 is taken from each, the first one to become
+    negative is the first that was 0, which is how the byte sought differs from itself.
+    """
+    if p >= e:
+        return np.int64(p)
+    sought = uint64(byte) * _ONES
+    while 0 <= p < e and p + 8 <= len(b):
+        differ = _eight(b, p) ^ sought
+        negative = (differ - _ONES) & ~differ & _TOPS
+        if negative != 0:
+            below = (negative & (~negative + _1)) - _1  # bits that reach into the byte sought, and not to its top
+            return min(np.int64(p) + np.int64(((below & _ONES) * _ONES) >> _56) - 1, np.int64(e))
+        p += 8
     while p < e and b[p] != byte:
         p += 1
-    return p
+    return min(np.int64(p), np.int64(e))
 
 
 @by_library(place_of)

@@ -27,7 +27,7 @@ HEADER = np.dtype(
 ITEM = np.dtype([("hash", ">i4"), ("position", ">i8"), ("seconds", ">i4"), ("previous", ">i4")])
 SLOT_WIDTH = 4  # bytes of a slot: the number of its newest item
 DEFAULT_SLOTS, DEFAULT_ITEMS = 5_000_000, 20_000_000  # maxHashSlotNum, maxIndexNum
-AT_ONCE = 1 << 18  # items that are read at once
+AT_ONCE = 1 << 14  # items that are read at once; those of a segment are looked for in so many
 NAME = re.compile(r"\d{17}")  # yyyyMMddHHmmssSSS
 
 Items = npt.NDArray[np.void]
