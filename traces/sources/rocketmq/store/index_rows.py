@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     u32,
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import FARTHEST
+from gapless.traces.sources.rocketmq.store.files import FARTHEST, mapped
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY, as_bytes
 from gapless.traces.sources.rocketmq.store.record_pass import AT_ONCE, LONGEST, load, work
 from gapless.traces.sources.rocketmq.store.records import (
@@ -187,8 +187,8 @@ def wanted_rows(store: StoreDirectory, end: int) -> Iterator[tuple[int, int, Wan
     for file in store.files:
         if file.base != reached or reached >= end:
             break
-        data, at = np.memmap(file.path, np.uint8, "r"), 0
-        stop = min(file.length, end - file.base)
+        data, at = mapped(file), 0
+        stop = min(len(data), file.length, end - file.base)
         while True:
             room, bounds = np.zeros((COLUMNS, AT_ONCE), np.int64), np.zeros(10, np.int64)
             bounds[:3] = at, stop, file.base
