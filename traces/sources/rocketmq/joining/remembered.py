@@ -26,7 +26,7 @@ AT_ONCE = 8 << 20  # bytes that are copied at once
 _COUNT = struct.Struct("<q")
 
 
-class Spool:
+class SharedFile:
     """A file without a name, which is only added to; it goes with the last who refers to it."""
 
     def __init__(self) -> None:
@@ -47,10 +47,10 @@ class Spool:
 
 
 @dataclass
-class Stretch:
+class BlockRun:
     """Blocks that lie side by side in a file from an offset on, each with so many columns."""
 
-    spool: Spool
+    spool: SharedFile
     at: int
     counts: array[int] = field(default_factory=lambda: array("q"))
 
@@ -59,8 +59,8 @@ class Blocks:
     """Blocks of columns of four numbers."""
 
     def __init__(self) -> None:
-        self.stretches: list[Stretch] = []
-        self.own: Spool | None = None  # that nobody else adds to
+        self.stretches: list[BlockRun] = []
+        self.own: SharedFile | None = None  # that nobody else adds to
 
     @property
     def columns(self) -> int:
@@ -70,7 +70,7 @@ class Blocks:
     def copy(self) -> Self:
         """The same, for somebody who goes on alone."""
         other = type(self)()
-        other.stretches = [Stretch(one.spool, one.at, one.counts[:]) for one in self.stretches]
+        other.stretches = [BlockRun(one.spool, one.at, one.counts[:]) for one in self.stretches]
         return other
 
     def add(self, block: Ints) -> None:
@@ -78,8 +78,8 @@ class Blocks:
         if not block.shape[1]:
             return
         if self.own is None:
-            self.own = Spool()
-            self.stretches.append(Stretch(self.own, 0))
+            self.own = SharedFile()
+            self.stretches.append(BlockRun(self.own, 0))
         self.own.add(np.ascontiguousarray(block).tobytes())
         self.stretches[-1].counts.append(block.shape[1])
 
@@ -116,8 +116,8 @@ class Blocks:
             raise ValueError(f"blocks of {size} bytes")
         found = cls()
         if size:
-            found.own = Spool()
-            found.stretches.append(Stretch(found.own, 0, array("q", counts.tolist())))
+            found.own = SharedFile()
+            found.stretches.append(BlockRun(found.own, 0, array("q", counts.tolist())))
             while (missing := size - found.own.size) > 0:
                 found.own.add(_exactly(file, min(missing, AT_ONCE), left))
         return found

@@ -202,8 +202,9 @@ def wanted_rows(store: StoreDirectory, end: int) -> Iterator[tuple[int, int, Wan
 
 
 def _once(rows: Ints) -> Ints:
-    """Rows without those that are there twice, for a word may stand twice in a record."""
-    mine = np.flatnonzero(rows[3] == ROW)
+    """Rows without those that are there twice: a word may stand twice in a record, which then has three of them."""
+    counts = np.diff(np.flatnonzero(np.diff(rows[0], prepend=-1, append=-1)))  # of each record, in the order of the log
+    mine = np.flatnonzero((np.repeat(counts, counts) > 2) & (rows[3] == ROW))
     _, first = np.unique(rows[2, mine], return_index=True)
     if len(first) == len(mine):
         return rows
