@@ -67,8 +67,9 @@ def test_names_are_not_read_where_no_record_is_any_more(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("bounded")
 def test_who_reads_beyond_is_found() -> None:
     """These tests can tell: a record is said to reach beyond its bytes."""
+    is_of_the_second_kind = False
     with pytest.raises(IndexError, match="byte 84:88 of 50"):
-        records.length_of(np.zeros(50, np.uint8), 0, 200, v2=False)
+        records.length_of(np.zeros(50, np.uint8), 0, 200, is_of_the_second_kind)
 
 
 @pytest.mark.usefixtures("bounded")
