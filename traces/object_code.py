@@ -156,14 +156,16 @@ def _compiled(function: Any, args: Sequence[Any]) -> tuple[Head, bytes]:
 
 def _answer(kind: Any) -> list[str] | str | None:
     """What a function answers with: the code of a number, those of a tuple, or nothing."""
-    from numba.core import types  # noqa: PLC0415 - not where all is kept
+    from numba.core.types import boolean, none  # noqa: PLC0415 - not where all is kept
+    from numba.core.types.containers import BaseTuple  # noqa: PLC0415 - see above
+    from numba.core.types.misc import unliteral  # noqa: PLC0415 - see above
 
-    kind = types.unliteral(kind)
-    if kind == types.none:
+    kind = unliteral(kind)
+    if kind == none:
         return None
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, BaseTuple):
         return [str(_answer(one)) for one in kind]
-    return "?" if kind == types.boolean else np.dtype(str(kind)).char
+    return "?" if kind == boolean else np.dtype(str(kind)).char
 
 
 # -- what is kept ----------------------------------------------------------------------------------------------------

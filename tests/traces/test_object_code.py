@@ -92,7 +92,7 @@ def test_where_it_fails_it_says_so() -> None:
 
 def test_what_native_code_cannot_be_given_is_refused() -> None:
     with pytest.raises(TypeError, match="not str"):
-        _is_more("1", 2)  # type: ignore[arg-type]
+        _is_more("1", 2)
 
 
 def code_of(text: str, asked: list[str]) -> ObjectCode:

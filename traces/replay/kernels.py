@@ -180,7 +180,7 @@ def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
     kept = object_code.read(path) if path else None
     if kept is not None:
         head, text = kept
-        reasons = tuple(Reason(*words, frozenset(map(tuple, reads))) for *words, reads in head["reasons"])
+        reasons = tuple(Reason(*words, reads=frozenset(map(tuple, reads))) for *words, reads in head["reasons"])
         source = text.decode()
     else:
         with waiving(name, ignored):
