@@ -180,7 +180,7 @@ def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
     kept = object_code.read(path) if path else None
     if kept is not None:
         head, text = kept
-        reasons = tuple(Reason(*words, reads=frozenset(map(tuple, reads))) for *words, reads in head["reasons"])
+        reasons = tuple(Reason(**{**one, "reads": frozenset(map(tuple, one["reads"]))}) for one in head["reasons"])
         source = text.decode()
     else:
         with waiving(name, ignored):
@@ -188,7 +188,7 @@ def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
             source = writer.source()
         reasons = tuple(writer.reasons)
         if path is not None:
-            told = [(*list(vars(reason).values())[:-1], sorted(reason.reads)) for reason in reasons]
+            told = [{**vars(reason), "reads": sorted(reason.reads)} for reason in reasons]
             object_code.keep(path, {"reasons": told}, source.encode())
     return Kernel(spec, reasons, source, Loop(name, source))
 
