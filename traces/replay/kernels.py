@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -206,7 +207,9 @@ def _texts() -> str:
     return "\0".join(text_of(module) for _, module in sorted({**specs, **_WRITERS}.items()))
 
 
-_WRITERS = {module.__name__: module for module in (language, forking, fragments, kernel_source, catalog)}
+_WRITERS = {
+    module.__name__: module for module in (language, forking, fragments, kernel_source, catalog, sys.modules[__name__])
+}
 
 
 BY_NUMBA = "from gapless.traces.native import njit\n"
