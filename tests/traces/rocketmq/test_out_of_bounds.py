@@ -15,6 +15,7 @@ import pytest
 
 from gapless import check
 from gapless.traces.native import Native
+from gapless.traces.object_code import CHECKED
 from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.segments.tiered_records import differences
 from gapless.traces.sources.rocketmq.store import records
@@ -98,11 +99,10 @@ def damaged(store: Path, room: Path, choose: Random, times: int) -> None:
 
 
 @pytest.mark.skipif(not NIGHT, reason="all kernels are compiled anew, which takes some minutes")
-def test_machine_code_that_checks_its_bounds_finds_none_left(tmp_path: Path) -> None:
+def test_machine_code_that_checks_its_bounds_finds_none_left() -> None:
     """As numba compiles it, in a process of its own: every layout, damaged."""
     script = f"from {__name__} import every_layout; every_layout()"
-    told = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
-    subprocess.run([sys.executable, "-c", script], env=told, check=True)
+    subprocess.run([sys.executable, "-c", script], env=os.environ | {CHECKED: "1"}, check=True)
 
 
 def every_layout() -> None:
