@@ -324,4 +324,15 @@ TERMS = (
     Term("put back", "written anew with a raised counter, since its producer did not answer"),
     Term("undecided", "neither committed, nor rolled back, nor parked"),
 )  # fmt: skip
-PRESENTATION = Presentation("RocketMQ store", "record", PARTS, sections, conforms, by_trace=False, terms=TERMS)
+FIXED = {
+    "half_table": ("rocksdbstore", r"\d+"),
+    "hash_index": ("index", r"\d+"),
+    "index_table": ("index-rocksdb", r"\d+"),
+    "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
+    "timer": ("timerwheel", r"\d+"),
+    "dledger_index": (r"dledger-n\d+", "index"),  # n and a number, as all give as dLegerSelfId; other ids are names
+}
+"""What the layout calls traces of a spec: the folder, or what stands for one, and what follows."""
+PRESENTATION = Presentation(
+    "RocketMQ store", "record", PARTS, sections, conforms, by_trace=False, terms=TERMS, fixed=FIXED
+)
