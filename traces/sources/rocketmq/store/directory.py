@@ -142,6 +142,16 @@ class StoreDirectory:
         """
         return self.first_life and not rewritten(self.settings)
 
+    @property
+    def forgets(self) -> bool:
+        """Whether the end of a broker may have taken records that it had answered for, with memory of its own.
+
+        Source: docs/rocketmq.md#pool.
+        """
+        told = {name: self.settings.get(name, "").strip().upper() for name in ("flushDiskType", "brokerRole")}
+        pooled = self.setting("transientStorePoolEnable") and told["flushDiskType"] != "SYNC_FLUSH"
+        return pooled and told["brokerRole"] != "SLAVE" and not (self.clean and self.first_life)
+
     def setting(self, name: str) -> bool:
         """Whether a boolean setting is on; what is not set is off, as in the broker."""
         return self.settings.get(name, "").strip().lower() == "true"
