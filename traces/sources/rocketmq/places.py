@@ -111,12 +111,13 @@ def hazard(judged: JudgedStore, found: Hazard, *, source: str, count: int, trace
     return told.model_copy(update={"severity": "hazard", "message": message})
 
 
-def cursor_hazard(judged: JudgedStore, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
-    """Groups that will pass over messages to come, as a finding: the story is that of the first cursor."""
-    where, trace = place(judged.store, found[0]), shown(found[0].trace)
+def feared(judged: JudgedStore, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
+    """Steps to come that will break one rule, as a finding: the story is that of the first."""
+    where = place(judged.store, found[0])
+    when = "with the next messages of its queue" if found[0].spec == "cursor" else "at the broker's next start"
     told = finding(
         judged, found[0], source=source, count=len(found), traces=[one.trace for one in found[:NAMED]], how=how,
-        title=f"cursor {trace} will depart with the next messages of its queue, at {shown(where.file)}+{where.offset}.",
+        title=f"{_subject(found[0])} will depart {when}, at {shown(where.file)}+{where.offset}.",
     )  # fmt: skip
     return told.model_copy(update={"severity": "hazard"})
 

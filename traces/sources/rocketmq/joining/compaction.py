@@ -18,6 +18,7 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.next_start import start_next
 from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, header_in
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
@@ -111,11 +112,8 @@ class HeldCompaction:
 
     def hold(self) -> None:
         """Judge the queue up to the first step that departs."""
-        if removed := self.compacted.removed:
-            self.judged.note(
-                f"{removed[0]}{' and others' * (len(removed) > 1)}: left of a compaction that was broken off; the "
-                "broker does not start until files of this name are removed (docs/rocketmq.md#compaction-broken-off)"
-            )
+        if is_on(self.store):
+            start_next(self.trace, self.compacted.strange)
         if self.compacted.broken_off:
             self.judged.doubt(
                 f"{self.name}: its compaction was broken off while it replaced files, and these are not judged "
