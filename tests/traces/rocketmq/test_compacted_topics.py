@@ -516,14 +516,51 @@ def test_entries_that_came_last_may_be_missing_where_the_broker_was_killed(tmp_p
     assert check([store.parent]).verdict == "conforms"
 
 
-def test_a_topic_that_is_compacted_since_later_accuses_nobody(tmp_path: Path) -> None:
-    """Its older messages were never put there; nobody can tell from what is kept."""
+def emptied(store: Path) -> None:
+    """No entry of the queue is left, in files as long as they were."""
+    for unit in units(store):
+        written(unit.file, unit.at, bytes(UNIT.size))
+
+
+def without_the_first(store: Path) -> None:
+    rebuilt(store, of_first_file(store)[1:])
+
+
+@pytest.mark.parametrize("damage", [emptied, without_the_first])
+def test_nothing_is_excused_in_a_first_life_whose_files_are_there(
+    damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """The switch changes with a start alone, and a topic has its policy from when it is made, or never."""
     store = copy_of(FIRST, tmp_path)
-    kept = of_first_file(store)
-    rebuilt(store, kept[1:])
+    damage(store)
+    (found,) = check([store.parent]).violations
+    assert found.trace == QUEUE
+    assert "is missing in the compacted topic" in found.message
+
+
+@pytest.mark.parametrize("doubtful", ["brokerRole=SLAVE", None])
+def test_a_slave_or_a_broker_whose_settings_nobody_knows_may_have_begun_later(
+    doubtful: str | None, tmp_path: Path
+) -> None:
+    """A slave asks its master for what it lacks; and without settings nobody knows that it is none."""
+    store = copy_of(FIRST, tmp_path)
+    without_the_first(store)
+    settings = store.parent / "broker.conf"
+    if doubtful:
+        settings.write_text(f"{settings.read_text()}{doubtful}\n")
+    else:
+        settings.unlink()
     report = check([store.parent])
     assert report.verdict == "inconclusive", report.model_dump_json(indent=1)
     assert "cleanup.policy was set later; damage otherwise" in report.sources[0].reasons[0]
+
+
+def test_a_queue_of_which_no_file_is_left_is_undecided(tmp_path: Path) -> None:
+    """Its topic may have been deleted, and made anew as a compacted one."""
+    store = copy_of(FIRST, tmp_path)
+    for kind in ("compactionLog", "compactionCq"):
+        shutil.rmtree(store / "compaction" / kind / QUEUE)
+    assert check([store.parent]).verdict == "inconclusive"
 
 
 def test_what_was_sent_while_compaction_was_off_accuses_nobody(tmp_path: Path) -> None:

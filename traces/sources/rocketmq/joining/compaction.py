@@ -314,7 +314,7 @@ class HeldCompaction:
         number = named("compaction", departure.event)["number"]
         behind = int(self.numbers.searchsorted(number))
         if self.store.first_life:
-            surely = behind > 0
+            surely = behind > 0 or self._compacts_from_the_beginning
         else:
             around = self.times[max(behind - 1, 0) : behind + 1]
             surely = 0 < behind < len(self.numbers) and bool(around[1] - around[0] < A_START_TAKES)
@@ -326,6 +326,16 @@ class HeldCompaction:
                 f"message {number:,} of {self.name} is missing among what its compacted topic keeps: legal if {SWITCH} "
                 "was off when it was sent, or the topic's cleanup.policy was set later; damage otherwise"
             )
+
+    @property
+    def _compacts_from_the_beginning(self) -> bool:
+        """Whether every message of a first life was put here.
+
+        The switch changes with a start alone, and a topic has its policy from when it is made, or never. A slave takes
+        its part from its master.
+        """
+        role = self.store.settings.get("brokerRole", "").strip().upper()
+        return bool(self.compacted.files) and bool(self.store.settings) and role != "SLAVE"
 
 
 class _Later:
