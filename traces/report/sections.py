@@ -79,7 +79,8 @@ class Presentation:
 
     `parts`: the keys of its rows in JSON, there even when empty · `conforms`: what `gapless explain` says of a trace
     that departs nowhere, its name made safe to show · `terms`: its words that not every reader knows · `fixed`: by
-    spec, patterns of the first part of a trace's name and of what follows its slash, where no user names it.
+    spec, patterns of the first part of a trace's name and of what follows its slash, where no user names it ·
+    `subjects`: by spec, what a trace of it is, where its name alone may be that of another.
     """
 
     label: str
@@ -92,6 +93,7 @@ class Presentation:
     by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
     terms: tuple[Term, ...] = ()
     fixed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    subjects: Mapping[str, str] = field(default_factory=dict)
 
 
 PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}

@@ -555,6 +555,16 @@ def test_a_slave_or_a_broker_whose_settings_nobody_knows_may_have_begun_later(
     assert "cleanup.policy was set later; damage otherwise" in report.sources[0].reasons[0]
 
 
+def test_an_exported_story_says_that_the_queue_is_compacted(tmp_path: Path) -> None:
+    """Its name is that of the plain queue, too."""
+    store = copy_of(FIRST, tmp_path)
+    without_the_first(store)
+    out = tmp_path / "events.ndjson"
+    gapless("trace", str(store.parent), "--out", str(out))
+    (found,) = check([out]).violations
+    assert found.story[0].startswith("the compacted queue kv/0 departs at events.ndjson, line ")
+
+
 def test_a_queue_of_which_no_file_is_left_is_undecided(tmp_path: Path) -> None:
     """Its topic may have been deleted, and made anew as a compacted one."""
     store = copy_of(FIRST, tmp_path)

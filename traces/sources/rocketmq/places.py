@@ -26,6 +26,7 @@ from gapless.traces.sources.rocketmq import (
     of_timer_table,
 )
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
+from gapless.traces.sources.rocketmq.report import SUBJECTS
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
@@ -126,19 +127,7 @@ def _subject(found: Breach) -> str:
     if found.spec == "timer":
         return f"the time {shown(found.trace.rpartition('/')[2])} of the timer wheel"
     named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
-    kinds = {
-        "transaction": "transaction",
-        "delivery": "message",
-        "hash_index": "the hash index",
-        "cursor": "cursor",
-        "half_table": "half",
-        "index_table": "record",
-        "timer_table": "timer",
-        "tiered": "the tiered queue",
-        "compaction": "the compacted queue",
-        "dledger_index": "the index of entries",
-    }
-    return named.get(found.spec) or f"{kinds.get(found.spec, 'queue')} {shown(found.trace)}"
+    return named.get(found.spec) or f"{SUBJECTS.get(found.spec, 'queue')} {shown(found.trace)}"
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {
