@@ -89,6 +89,8 @@ class JoinedDledgerIndex:
 
     def _why_not(self, name: str) -> str:
         """Why it cannot be held against the log, or nothing."""
+        if any(link.path.startswith(f"{name}/") for link in self.store.broken):
+            return "a link in it leads nowhere"
         if self.store.of_moments:
             return "it is of another moment than the log"
         if self.judged.damage or any(found.spec == "log" for found in self.judged.breaches):

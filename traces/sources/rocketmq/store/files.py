@@ -172,6 +172,7 @@ def log_files(
             length = path.stat().st_size
             found.append(LogFile(str(path), int(path.name), length, wrapped=wrapped.get(path.parent, 0)))
         else:
+            _refuse_a_broken_link(path)
             notes.append(f"{path.parent.name}/{path.name} is not a log file and was left out")
     found.sort(key=lambda file: file.base)
     for one, other in pairwise(found):
@@ -190,6 +191,15 @@ def log_files(
                 "a broker would refuse to start. Copy the file again, or check without it"
             )
     return tuple(found)
+
+
+def _refuse_a_broken_link(path: Path) -> None:
+    """Raises Unreadable for a link in place of a file of the log that leads nowhere: all depends on the log."""
+    if TWENTY_DIGITS.fullmatch(path.name) and path.is_symlink() and not path.exists():
+        raise Unreadable(
+            f"{path}: a link to {path.readlink()}, which is not there, and all depends on the log; mount what it "
+            "names, or copy the file"
+        )
 
 
 def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:
