@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gapless.traces.problems import shown
-from gapless.traces.sources.rocketmq.store.compacted_files import FOLDER as COMPACTION
-from gapless.traces.sources.rocketmq.store.index_files import FOLDER as INDEX
-from gapless.traces.sources.rocketmq.store.timer_files import LOG as TIMER_LOG
-from gapless.traces.sources.rocketmq.store.timer_files import WHEEL as TIMER_WHEEL
+from gapless.traces.sources.rocketmq.store import compacted_files, index_files, timer_files
 
 DEEPEST = 4  # folders below the store in which files of its lie
 QUEUES = ("consumequeue", "consumequeue_ext", "consumequeue_rocksdb", "batchconsumequeue")
-TIMERS = (TIMER_LOG, TIMER_WHEEL)
+TIMERS = (timer_files.LOG, timer_files.WHEEL)
+COMPACTION, INDEX = compacted_files.FOLDER, index_files.FOLDER
 DEPENDS = {
     **dict.fromkeys(QUEUES, "entries of queues are"),
     **dict.fromkeys(TIMERS, "the timer wheel is"),
