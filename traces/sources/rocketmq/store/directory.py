@@ -232,12 +232,14 @@ def open_store(
     files = log_files(folders, settings, notes, {dledger.data: ENTRY_HEADER} if dledger else {})
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
-    broken = broken_links(path)
+    among_queues: list[str] = []
+    plain = queue_files(path / "consumequeue", among_queues)
+    broken = broken_links(path, among_queues)
     if unread := [link.told for link in broken if link.part in links.QUEUES]:
         database, twin, no_queues = None, None, unread[0]
     else:
         database, twin, no_queues = _databases(path, settings, notes, copies=databases)
-    queues = database.queues if database else {} if no_queues else queue_files(path / "consumequeue")
+    queues = database.queues if database else {} if no_queues else plain
     batches = None if unread else batch_queues(path, settings.get("mapperFileSizeBatchConsumeQueue", ""))
     live = is_locked(path / "lock")
     clean = not (os.path.lexists(path / "abort") or live or copied)

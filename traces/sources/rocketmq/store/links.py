@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,15 +45,18 @@ class BrokenLink(NamedTuple):
         return f"{shown(self.path)} is a link to {shown(self.target)}, which is not there{what}"
 
 
-def broken_links(store: Path) -> tuple[BrokenLink, ...]:
-    """Every such link in the store, by path."""
-    return tuple(sorted(_below(store, "", DEEPEST)))
+def broken_links(store: Path, among_queues: Iterable[str]) -> tuple[BrokenLink, ...]:
+    """Every such link in the store, by path; those `among_queues`, of which there may be very many, are known."""
+    known = [BrokenLink(str(Path(path).relative_to(store)), os.readlink(path)) for path in among_queues]  # noqa: PTH115
+    return tuple(sorted([*known, *_below(store, "", DEEPEST)]))
 
 
 def _below(folder: Path | str, name: str, deep: int) -> Iterator[BrokenLink]:
     with os.scandir(folder) as entries:
         for entry in entries:
             path = f"{name}{entry.name}"
+            if path == QUEUES[0] and entry.is_dir():
+                continue
             if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - of very many
                 yield BrokenLink(path, os.readlink(entry.path))  # noqa: PTH115 - likewise
             elif deep and entry.is_dir():
