@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import zlib
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from gapless.traces.replay.kernels import Loop
 from gapless.traces.sources.rocketmq.store import bytes as of_bytes
 from gapless.traces.sources.rocketmq.store import records, scan
 from gapless.traces.sources.rocketmq.transactions import rows
-from tests.support.night import by_day
+from tests.support.night import NIGHT, by_day
 from tests.support.rocketmq import damage
+from tests.support.rocketmq.any_damage import mutate
 from tests.support.rocketmq.damage import Fault, Pick, name_of
 from tests.support.rocketmq.recordings import copy_of, recording, recording_with_client
 
@@ -145,6 +147,24 @@ def test_bytes_at_random_are_judged_alike(tmp_path: Path, monkeypatch: pytest.Mo
         for _ in range(rng.randrange(1, 30)):
             content[rng.randrange(min(len(content), 20_000))] = rng.choice((0, 1, 2, 44, 255, rng.randrange(256)))
         path.write_bytes(content)
+        by_both(store, monkeypatch)
+
+
+LAYOUTS = (
+    *("batchcq_lives_5.5.0", "both_killed_5.5.0", "compacted_lives_5.5.0", "dledger_lives_5.5.0", "ext_lives_5.5.0"),
+    *("halfdb_lives_5.5.0", "index_lives_5.5.0", "indexdb_lives_5.5.0", "lmq_lives_5.5.0", "rocksdb_lives_5.5.0"),
+    *("tiered_lives_5.5.0", "timer_lives_5.5.0", "timerrocks_lives_5.5.0"),
+)
+
+
+@pytest.mark.parametrize("name", by_day(LAYOUTS, 1 / 13))
+def test_any_damage_to_any_layout_is_judged_alike(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    choose = random.Random(name)
+    for turn in range(10 if NIGHT else 1):
+        store = shutil.copytree(recording(f"layouts/{name}"), tmp_path / str(turn))
+        print([mutate(store, choose) for _ in range(choose.choice((1, 1, 2)))])  # noqa: T201 - shown where it fails
         by_both(store, monkeypatch)
 
 

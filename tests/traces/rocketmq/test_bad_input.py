@@ -5,7 +5,6 @@ import os
 import random
 import re
 import shutil
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from shutil import which
@@ -15,10 +14,11 @@ import pytest
 from gapless import check
 from tests.support.command_line import gapless, gapless_process
 from tests.support.night import by_day
+from tests.support.rocketmq.any_damage import mutate
 from tests.support.rocketmq.damage import Pick, entry_zeroed, wrong_magic
 from tests.support.rocketmq.recordings import recording
 from tests.support.rocketmq.store_builder import StoreBuilder, varied
-from tests.support.rocketmq.stores import BLANK, Record, log_files, queue_files
+from tests.support.rocketmq.stores import Record, log_files, queue_files, read_log
 
 CONFORMS, DEPARTS, UNREADABLE, INCONCLUSIVE = range(4)
 POWERLESS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")  # a root whom permissions bind
@@ -251,6 +251,20 @@ def test_a_position_that_no_log_reaches_is_no_crash(tmp_path: Path) -> None:
     assert ran.exit_code in {DEPARTS, UNREADABLE}, ran.stdout + ran.stderr
 
 
+@pytest.mark.parametrize("which", [0, 1, -1])
+def test_a_queue_below_zero_is_no_crash(which: int, tmp_path: Path) -> None:
+    """The sign of a record's queue flips: no folder has such a name, and the record is damaged."""
+    store = varied(count=50).write(tmp_path / "store")
+    record = [record for record in read_log(store) if record.topic == "orders"][which]
+    file, at = divmod(record.position, log_files(store)[0].stat().st_size)
+    with log_files(store)[file].open("r+b") as log:
+        log.seek(at + 12)
+        log.write(b"\x80")
+    ran = gapless("check", store)
+    assert ran.exit_code == DEPARTS, ran.stdout + ran.stderr
+    assert f"commitlog/{record.position - at:020d}" in ran.stdout
+
+
 # Any damage
 
 
@@ -278,69 +292,6 @@ def test_no_mutation_brings_the_checker_down(small_stores: list[Path], tmp_path:
         assert report.exit_code in {CONFORMS, DEPARTS, UNREADABLE, INCONCLUSIVE}, f"seed {seed}: {done}"
         json.loads(report.model_dump_json())
         shutil.rmtree(store, ignore_errors=True)
-
-
-def mutate(store: Path, choose: random.Random) -> str:
-    """Do something to a file that no broker would do, and say what."""
-    files = sorted(path for path in store.rglob("*") if path.is_file())
-    if not files:
-        return "nothing is left"
-    file = choose.choice(files)
-    mutation = choose.choice((flip, flip, overwrite, truncate, extend, delete, duplicate, splice))
-    mutation(file, choose)
-    return f"{mutation.__name__} {file.relative_to(store)}"
-
-
-def flip(file: Path, choose: random.Random) -> None:
-    """Flip some bits."""
-    data = bytearray(file.read_bytes())
-    for _ in range(choose.choice((1, 1, 8))):
-        if data:
-            data[choose.randrange(len(data))] ^= 1 << choose.randrange(8)
-    file.write_bytes(data)
-
-
-def overwrite(file: Path, choose: random.Random) -> None:
-    """Put a number that matters to the format somewhere, on a border of four bytes or not."""
-    data = bytearray(file.read_bytes())
-    number = choose.choice((0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xDAA320A7, 0xDAA320AB, BLANK))
-    at = choose.randrange(len(data) + 1)
-    data[at : at + 4] = struct.pack(">I", number)
-    file.write_bytes(data)
-
-
-def truncate(file: Path, choose: random.Random) -> None:
-    """Cut the file off."""
-    file.write_bytes(file.read_bytes()[: choose.randrange(file.stat().st_size + 1)])
-
-
-def extend(file: Path, choose: random.Random) -> None:
-    """Add bytes at the end."""
-    file.write_bytes(file.read_bytes() + choose.randbytes(choose.randrange(1, 100)))
-
-
-def delete(file: Path, choose: random.Random) -> None:
-    """Take the file away, at times with all that lies beside it."""
-    if choose.random() < 0.2:
-        shutil.rmtree(file.parent)
-    else:
-        file.unlink()
-
-
-def duplicate(file: Path, choose: random.Random) -> None:
-    """Lay a copy of the file where the next one might be."""
-    if file.name.isdigit():
-        base = int(file.name) + choose.choice((file.stat().st_size, 1, 20))
-        shutil.copy(file, file.with_name(f"{base:020}"))
-
-
-def splice(file: Path, choose: random.Random) -> None:
-    """Move a stretch of bytes to another place."""
-    data = bytearray(file.read_bytes())
-    begin, to = (choose.randrange(len(data) + 1) for _ in "ab")
-    stretch = data[begin : begin + choose.randrange(300)]
-    data[to : to + len(stretch)] = stretch
-    file.write_bytes(data)
 
 
 def test_a_damaged_store_tells_its_story_on_the_command_line(tmp_path: Path) -> None:

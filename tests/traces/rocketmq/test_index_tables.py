@@ -6,11 +6,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rocksdict import Rdict
 
 from gapless import check
 from gapless.traces.report.values import Finding, Report
+from gapless.traces.sources.rocketmq.store.index_rows import NONE, ROW, _once
 from tests.support.rocketmq import half_tables
 from tests.support.rocketmq.recordings import recording_as_left
 
@@ -279,3 +281,13 @@ def test_a_database_that_is_damaged_at_random_is_never_a_traceback(tmp_path: Pat
         verdicts.add(check([store.parent]).verdict)
     assert verdicts <= {"inconclusive", "conforms"}
     assert "inconclusive" in verdicts
+
+
+def test_a_word_that_stands_twice_in_a_record_is_one_row() -> None:
+    """The broker puts one row over the other. Two records may have the same text, and a record no row at all."""
+    position = np.array([0, 7, 7, 7, 7, 9, 12, 12, 12, 12])
+    text = np.array([1, 2, 3, 2, 4, 2, 5, 6, 6, 6])
+    kind = np.array([ROW] * 5 + [NONE] + [ROW] * 4)
+    rows = _once(np.stack([position, position, text, kind]))
+    assert rows[0].tolist() == [0, 7, 7, 7, 9, 12, 12]
+    assert rows[2].tolist() == [1, 2, 3, 4, 2, 5, 6]

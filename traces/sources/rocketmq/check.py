@@ -41,7 +41,7 @@ from gapless.traces.sources.rocketmq.store.directory import (
 )
 from gapless.traces.sources.rocketmq.store.files import work_in
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC
-from gapless.traces.sources.rocketmq.store.wanted import SOME_QUEUE
+from gapless.traces.sources.rocketmq.store.wanted import SOME_QUEUE, queue_named
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.source import Beside
 
@@ -175,9 +175,8 @@ def _leave_out_what_changed(judged: JudgedStore) -> None:
     """A queue that was deleted, or made anew, while it was read is judged by nobody."""
     of_queues = [found for found in judged.breaches if found.spec == "queue" and not found.trace.endswith(SOME_QUEUE)]
     for found in of_queues:
-        topic, _, queue = found.trace.rpartition("/")
         later = found.action.startswith("index") and found.arguments["position"] >= judged.store.limit
-        if later or not is_unchanged(judged.store, (topic, int(queue))):
+        if later or not is_unchanged(judged.store, queue_named(found.trace)):
             judged.breaches.remove(found)
             judged.doubt(f"{found.trace} was deleted, or made anew, while it was read: check again")
 

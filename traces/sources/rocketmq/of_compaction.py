@@ -16,6 +16,7 @@ from gapless.traces.sources.rocketmq.store.compacted_files import (
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.next_start import Stranger
+from gapless.traces.sources.rocketmq.store.wanted import queue_named
 
 OWN = rule("compaction/compacted-message-is-the-brokers-own").id
 OF_MESSAGES = {  # rules that speak of what lies among the records, each with what is wrong
@@ -47,9 +48,8 @@ NEWEST = rule("compaction/newest-message-of-its-key-is-kept").id
 def place(store: StoreDirectory, found: Breach) -> Where:
     """A file, an entry, the message that it names, where a missing one would have its entry, or the positions."""
     args, state = found.arguments, found.departure.state
-    topic, _, queue = found.trace.rpartition("/")
-    every = compacted_queues(Path(store.path), [(topic, int(queue))], [])
-    compacted = next((one for one in every if one.queue == (topic, int(queue))), None)
+    queue = queue_named(found.trace)
+    compacted = next((one for one in compacted_queues(Path(store.path), [queue], []) if one.queue == queue), None)
     if found.action == "start":
         return Stranger.of(found.detail).place
     if compacted is None or found.action == "find_position":

@@ -7,6 +7,7 @@ from gapless.traces.sources.rocketmq.joining.judged import Breach
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, FOLDER, LOWEST
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.wanted import queue_named
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:
@@ -17,14 +18,12 @@ def place(store: StoreDirectory, found: Breach) -> Where:
 
 def of_entry(store: StoreDirectory, trace: str, number: int) -> Where | None:
     """Where the unit lies that an entry names, if it names one: its tag code stands there."""
-    topic, _, queue = trace.rpartition("/")
-    *_, tag = file_access.read_slot(store, topic, int(queue), number)
+    *_, tag = file_access.read_slot(store, *queue_named(trace), number)
     return _in_file(store, trace, tag ^ LOWEST) if tag <= EXTENDED else None
 
 
 def _in_file(store: StoreDirectory, trace: str, at: int) -> Where:
-    topic, _, queue = trace.rpartition("/")
-    files = store.extension.get((topic, int(queue)), ())
+    files = store.extension.get(queue_named(trace), ())
     base = max((file.base for file in files if file.base <= at), default=0)
     return Where(file=f"{FOLDER}/{trace}/{base:020d}", offset=at - base)
 

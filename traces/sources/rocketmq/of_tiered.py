@@ -9,6 +9,7 @@ from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.judged import Breach
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.tiered_files import METADATA, tiered_storage
+from gapless.traces.sources.rocketmq.store.wanted import queue_named
 
 OF_MESSAGES = {  # rules that speak of what lies in the tiered log, each with what is wrong
     rule(f"tiered/tiered-{name}").id: told
@@ -31,8 +32,8 @@ ORDER = rule("tiered/tiered-messages-lie-in-the-order-of-their-entries").id
 def place(store: StoreDirectory, found: Breach) -> Where | None:
     """A segment's end or beginning, an entry, or the message that it names."""
     storage, args = tiered_storage(Path(store.path), store.settings, []), found.arguments
-    topic, _, queue = found.trace.rpartition("/")
-    tiered = next((one for one in storage.queues if one.queue == (topic, int(queue))), None) if storage else None
+    queue = queue_named(found.trace)
+    tiered = next((one for one in storage.queues if one.queue == queue), None) if storage else None
     if tiered is None or found.action == "open":
         return Where(file=METADATA, offset=0)
     if found.action in ("find_log_file", "find_queue_file"):

@@ -33,6 +33,7 @@ from gapless.traces.sources.rocketmq.store import file_access, names, scan
 from gapless.traces.sources.rocketmq.store.batch_queues import FOLDER, UNIT, units_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, Queue
+from gapless.traces.sources.rocketmq.store.wanted import queue_named
 
 MISSING = (rule("queue/no-entry-before-it-is-missing").id, rule("queue/every-message-has-its-entry").id)
 OF_BATCHES = (
@@ -161,8 +162,7 @@ def place(store: StoreDirectory, found: Breach) -> Where:  # noqa: PLR0911 - one
         return in_log(store, found.position)
     action = departure.event[0]
     if action == "find_file":
-        topic, _, queue = found.trace.rpartition("/")
-        folder = FOLDER if (topic, int(queue)) in store.batched else "consumequeue"
+        folder = FOLDER if queue_named(found.trace) in store.batched else "consumequeue"
         return Where(file=f"{folder}/{found.trace}/{args['base']:020d}", offset=args["length"])
     if action in TOLD and found.database:
         where = f"{found.database.folder}/RocksDB:offset/{found.trace}/{TOLD[action]}"
@@ -196,11 +196,11 @@ def slot(store: StoreDirectory, trace: str, number: int) -> Where:
     """The file and offset of entry `number`, whether the file exists or not."""
     if store.database:
         return Where(file=f"{store.database.folder}/RocksDB:{trace}", offset=number)
-    topic, _, queue = trace.rpartition("/")
-    if (topic, int(queue)) in store.batched:
-        return _batch_unit(store, (topic, int(queue)), number)
+    queue = queue_named(trace)
+    if queue in store.batched:
+        return _batch_unit(store, queue, number)
     at = number * ENTRY
-    files = store.queues.get((topic, int(queue)), ())
+    files = store.queues.get(queue, ())
     full = store.queue_file_size or (files[0].length if files else 0)
     base = at - at % full if full else 0
     for file in files:
@@ -397,8 +397,7 @@ def _what_an_entry_names(judged: JudgedStore, found: Breach) -> list[str]:
 
 def _made_anew(judged: JudgedStore, found: Breach) -> list[str]:
     """That the topic was made anew, if the queue's numbers tell so."""
-    topic, _, queue = found.trace.rpartition("/")
-    run = judged.queues.get((topic, int(queue)))
+    run = judged.queues.get(queue_named(found.trace))
     if run is None or not run.restarted:
         return []
     return [f"the topic was deleted and made anew: its numbers start again at 0 with the message at {run.anew_at}"]

@@ -1,6 +1,7 @@
 """A judgement that goes on: all that is known of a log up to some position, as bytes, and taken up again from them.
 
-What is only judged at the end of a log is judged on a copy, so the judgement itself never ends.
+What is only judged at the end of a log is judged on a copy, so the judgement itself never ends. What grows with the log
+is in files that copies share: memory does not grow with it.
 """
 
 from __future__ import annotations
@@ -10,23 +11,24 @@ from dataclasses import dataclass, fields
 
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.joining.remembered import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.transactions.terms import terms
 
 BESIDE = frozenset({"store", "evidence", "exported"})  # what a judgement was begun with
 OF_THE_LOG = ("log", "held", "invalid_at")
-OF_TRANSACTIONS = (
-    *("totals", "held", "rows", "limit", "settled", "refused", "passed", "bad_ops", "early_ops"),
-    *("unpassed", "unpassed_ops"),
-)
+OF_TRANSACTIONS = (*("totals", "held", "rows", "limit", "refused", "passed", "bad_ops", "early_ops"),)
+REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blocks, "unpassed_ops": Blocks}
+"""What is known of transactions and lies in files, by name."""
 
 
 @dataclass(frozen=True)
 class KnownSoFar:
-    """What is known of a log up to the position `reached`."""
+    """What is known of a log up to the position `reached`; `remembered`: what is in files, as `REMEMBERED` names it."""
 
     reached: int
     content: bytes
+    remembered: tuple[Blocks, ...]
 
 
 def kept(judge: StoreJudge) -> KnownSoFar:
@@ -35,7 +37,8 @@ def kept(judge: StoreJudge) -> KnownSoFar:
     log = {name: getattr(judge, name) for name in OF_THE_LOG}
     transactions = {name: getattr(judge.transactions, name) for name in OF_TRANSACTIONS}
     content = pickle.dumps((judged, log, judge.queues.waiting, transactions), pickle.HIGHEST_PROTOCOL)
-    return KnownSoFar(judge.reached, content)
+    remembered = tuple(getattr(judge.transactions, name).copy() for name in REMEMBERED)
+    return KnownSoFar(judge.reached, content, remembered)
 
 
 def resume(judge: StoreJudge, before: KnownSoFar) -> None:
@@ -48,6 +51,8 @@ def resume(judge: StoreJudge, before: KnownSoFar) -> None:
     judge.queues.waiting = waiting
     for name, value in transactions.items():
         setattr(judge.transactions, name, value)
+    for name, blocks in zip(REMEMBERED, before.remembered, strict=True):
+        setattr(judge.transactions, name, blocks.copy())
     if judge.store.start > 0:
         judge.transactions.forget_what_expired(judge.store.start)
 

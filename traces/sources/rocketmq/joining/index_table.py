@@ -159,7 +159,8 @@ class HeldIndexTable:
         """The records, those without keys too that a row leads to."""
         positions, first = _firsts(wanted.position)
         counts = np.diff(np.append(first, len(wanted.position)))
-        others = np.setdiff1d(lead_to, positions)
+        led = _once(lead_to)
+        others = led[_places(positions, led) < 0]
         traces = np.concatenate([positions, others])
         keys = np.concatenate([counts, np.zeros(len(others), np.int64)])
         return OfStep("store", traces, np.full(len(traces), STORE), traces, {"position": traces, "keys": keys})

@@ -7,12 +7,8 @@ commit say, is read again where it lay, and judged as the one transaction that i
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import IO
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,6 +19,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, Outcome, life, named, replay
 from gapless.traces.report.values import Picture
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.remembered import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.joining.undecided import (
     UNASKED,
     UNDECIDED,
@@ -61,7 +58,6 @@ from gapless.traces.sources.rocketmq.transactions.rows import (
 from gapless.traces.sources.rocketmq.transactions.settling import OUTCOMES, judge, lineages
 from gapless.traces.sources.rocketmq.transactions.terms import (
     NO_ROWS,
-    NO_SETTLED,
     Judgement,
     Totals,
     add_counts,
@@ -69,7 +65,6 @@ from gapless.traces.sources.rocketmq.transactions.terms import (
 )
 
 HELD = 1 << 16  # rows that are held before what is settled among them is forgotten
-CHUNK = 1 << 20  # remembered halves that are looked through at once
 LINES = 200  # of a transaction's life that are told
 
 CURSOR = STEPS["checkpoint"]
@@ -425,75 +420,3 @@ class JoinedTransactions:
                     f"the {end_name} cursor in {cursors.file} is {cursor}, and those of the log end at {end}: "
                     "either the log lost its end, or the cursors were copied after it"
                 )
-
-
-class Blocks:
-    """Columns of four numbers, in a file: they grow with the log. A pickle holds all of them."""
-
-    def __init__(self) -> None:
-        self.file: IO[bytes] | None = None
-        self.counts: list[int] = []
-
-    def add(self, block: Ints) -> None:
-        """Remember some more."""
-        if not block.shape[1]:
-            return
-        if self.file is None:
-            self.file = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with its owner, whatever interrupts the check
-            weakref.finalize(self, self.file.close)
-        self.file.seek(0, os.SEEK_END)
-        self.file.write(np.ascontiguousarray(block).tobytes())
-        self.counts.append(block.shape[1])
-
-    def blocks(self) -> Iterator[Ints]:
-        """The blocks, a few at a time."""
-        if self.file is None:
-            return
-        self.file.seek(0)
-        for count in self.counts:
-            yield np.frombuffer(self.file.read(32 * count), np.int64).reshape(4, count)
-
-    def forget_before(self, start: int, column: int) -> None:
-        """Forget what has expired: whose position, in this column, lies before the log's start."""
-        left = [block[:, block[column] >= start] for block in self.blocks()]
-        if sum(block.shape[1] for block in left) < sum(self.counts):
-            self.file, self.counts = None, []
-            for block in left:
-                self.add(block)
-
-    def __getstate__(self) -> tuple[Ints, list[int]]:
-        """All of it, and how many columns each block has."""
-        return np.concatenate([NO_SETTLED, *self.blocks()], axis=1), self.counts
-
-    def __setstate__(self, state: tuple[Ints, list[int]]) -> None:
-        """As it was: which block a column lies in matters."""
-        self.file, self.counts = None, []
-        for block in np.split(state[0], np.cumsum(state[1])[:-1], axis=1) if state[1] else ():
-            self.add(block)
-
-
-class SettledHalves(Blocks):
-    """The halves that are judged and forgotten: [4, halves] blocks, as `Judgement.settled`."""
-
-    def again(self, keys: Ints, numbers: Ints) -> Ints:
-        """All that is remembered of transactions that have one of the keys or numbers, or were settled twice."""
-        wanted = distinct(np.concatenate([keys[keys != 0], self._twice(), self._keys_of(numbers)]))
-        found = [block[:, among(block[0], wanted)] for block in self.blocks()]
-        return np.concatenate([np.zeros((4, 0), np.int64), *found], axis=1)
-
-    def _keys_of(self, numbers: Ints) -> Ints:
-        found = [block[0, among(block[1], numbers)] for block in self.blocks()] if len(numbers) else []
-        return np.concatenate([np.zeros(0, np.int64), *found])
-
-    def _twice(self) -> Ints:
-        """Keys that were settled more than once, which is in different blocks: with a repeated commit, say."""
-        parts = -(-sum(self.counts) // CHUNK)
-        found = [np.zeros(0, np.int64)]
-        for part in range(parts):  # a part of all keys at a time: bounds memory
-            some = [
-                distinct(block[0, block[0].view(np.uint64) % np.uint64(parts) == part] if parts > 1 else block[0])
-                for block in self.blocks()
-            ]
-            keys = np.sort(np.concatenate(some))
-            found.append(distinct(keys[1:][keys[1:] == keys[:-1]]))
-        return np.concatenate(found)

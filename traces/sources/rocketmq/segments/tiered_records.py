@@ -19,7 +19,7 @@ from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Spli
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import LogFile, Queue
+from gapless.traces.sources.rocketmq.store.files import LogFile, Queue, mapped
 
 PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader writes anew
 
@@ -116,7 +116,8 @@ def load_kernels() -> None:
 def _differences(a: Bytes, places: Ints, b: Bytes, theirs: Ints, sizes: Ints, found: Ints) -> None:
     """The first byte in which each record at `places` of `a` differs from that at `theirs` of `b`, into `found`."""
     for i in range(len(places)):
-        found[i] = _difference(a, places[i], b, theirs[i], sizes[i])
+        if places[i] + sizes[i] <= len(a) and theirs[i] + sizes[i] <= len(b):  # no file became shorter
+            found[i] = _difference(a, places[i], b, theirs[i], sizes[i])
 
 
 def differences(
@@ -130,8 +131,8 @@ def differences(
     for one, mine in _by_file(ours, positions, sizes):
         for other, both in _by_file(theirs, places[mine], sizes[mine]):
             some = mine[both]
-            a, b = (np.memmap(file.path, np.uint8, "r") for file in (one, other))
-            of_some = np.zeros(len(some), np.int64)
+            a, b = mapped(one), mapped(other)
+            of_some = np.full(len(some), -1, np.int64)
             _differences(a, positions[some] - one.base, b, places[some] - other.base, sizes[some], of_some)
             found[some] = of_some
     return found
@@ -140,6 +141,6 @@ def differences(
 def _by_file(files: Sequence[LogFile], positions: Ints, sizes: Ints) -> Iterator[tuple[LogFile, Ints]]:
     """The files in which records lie, and which of them lie there."""
     for file in files:
-        (inside,) = np.nonzero((positions >= file.base) & (positions + sizes <= file.base + file.length))
+        (inside,) = np.nonzero(file.holds(positions, sizes))
         if len(inside):
             yield file, inside

@@ -13,7 +13,7 @@ from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64, u
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger import Dledger
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC, ENTRY_HEADER
-from gapless.traces.sources.rocketmq.store.files import LogFile, files_in, read_exactly
+from gapless.traces.sources.rocketmq.store.files import LogFile, files_in, mapped, read_exactly
 
 UNIT = np.dtype([("magic", ">i4"), ("position", ">i8"), ("size", ">i4"), ("number", ">i8"), ("term", ">i8")])
 INDEX_FILE = 5 * 1024 * 1024 * UNIT.itemsize  # bytes of every file of the index: no setting of a broker changes it
@@ -59,10 +59,11 @@ def entries_up_to(store: StoreDirectory, end: int) -> Iterator[EntryColumns]:
     for file in store.files:
         if not file.wrapped or file.base >= end:
             continue
-        data, at = np.memmap(file.path, np.uint8, "r"), 0
+        data, at = mapped(file), 0
+        stop = min(len(data), file.length, end - file.base)
         while True:
             room = np.zeros((4, AT_ONCE), np.int64)
-            bounds = np.array([at, min(file.length, end - file.base), file.base, 0], np.int64)
+            bounds = np.array([at, stop, file.base, 0], np.int64)
             _find(data, bounds, room)
             at, _, _, count = bounds.tolist()
             if count:

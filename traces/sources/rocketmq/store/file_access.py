@@ -18,7 +18,7 @@ from gapless.traces.sources.rocketmq.store import records
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, EntryHeader, entry_header
-from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Queue, QueueFile, read_exactly
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Queue, QueueFile, mapped, read_exactly
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY
 from gapless.traces.sources.rocketmq.store.scan import View, find_start
 
@@ -143,7 +143,7 @@ def names_of_records(store: StoreDirectory, positions: Ints) -> Iterator[str]:
     for file in store.files:
         inside = positions[(file.base <= positions) & (positions < file.base + file.length)] - file.base
         if len(inside):
-            data = np.memmap(file.path, np.uint8, "r")
+            data = mapped(file)
             spans = np.zeros((2, len(inside)), np.int64)
             records.find_names(data, inside, spans)
             for place, (low, high) in zip(inside.tolist(), spans.T.tolist(), strict=True):

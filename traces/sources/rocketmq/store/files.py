@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.records import BLANK
 
 ENTRY = 20  # bytes of a consume-queue entry
@@ -36,6 +38,12 @@ class LogFile:
     length: int
     at: int = 0  # where in the file it begins: entries out of a database lie in one file together
     wrapped: int = 0  # bytes of the header before each record: those of a DLedger log's entries
+
+    def holds(self, positions: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
+        """Which stretches lie in it, whatever numbers somebody claims: a sum of two may be beyond 64 bits."""
+        within = (positions >= self.base) & (positions <= self.base + self.length)
+        found: npt.NDArray[np.bool_] = within & (sizes > 0) & (sizes <= self.base + self.length - positions)
+        return found
 
 
 class QueueFile(NamedTuple):
@@ -79,6 +87,15 @@ def read_exactly(file: LogFile, low: int, into: memoryview) -> None:
         raise Unreadable(f"{shown(file.path)}: cannot be read at {low} ({error.strerror})") from error
     finally:
         os.close(handle)
+
+
+def mapped(file: LogFile) -> Bytes:
+    """All bytes of a log file, read where they are asked for; none where it is empty. Raises OSError."""
+    if Path(file.path).stat().st_size:
+        return np.memmap(file.path, np.uint8, "r")
+    nothing = np.zeros(0, np.uint8)
+    nothing.flags.writeable = False  # as what is mapped: kernels are compiled once more for what may be written
+    return nothing
 
 
 def is_hole(file: LogFile, low: int, high: int) -> bool:

@@ -29,7 +29,7 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     u32,
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import FARTHEST
+from gapless.traces.sources.rocketmq.store.files import FARTHEST, mapped
 from gapless.traces.sources.rocketmq.store.names import UNIQ_KEY, as_bytes
 from gapless.traces.sources.rocketmq.store.record_pass import AT_ONCE, LONGEST, load, work
 from gapless.traces.sources.rocketmq.store.records import (
@@ -187,8 +187,8 @@ def wanted_rows(store: StoreDirectory, end: int) -> Iterator[tuple[int, int, Wan
     for file in store.files:
         if file.base != reached or reached >= end:
             break
-        data, at = np.memmap(file.path, np.uint8, "r"), 0
-        stop = min(file.length, end - file.base)
+        data, at = mapped(file), 0
+        stop = min(len(data), file.length, end - file.base)
         while True:
             room, bounds = np.zeros((COLUMNS, AT_ONCE), np.int64), np.zeros(10, np.int64)
             bounds[:3] = at, stop, file.base
@@ -202,8 +202,9 @@ def wanted_rows(store: StoreDirectory, end: int) -> Iterator[tuple[int, int, Wan
 
 
 def _once(rows: Ints) -> Ints:
-    """Rows without those that are there twice, for a word may stand twice in a record."""
-    mine = np.flatnonzero(rows[3] == ROW)
+    """Rows without those that are there twice: a word may stand twice in a record, which then has three of them."""
+    counts = np.diff(np.flatnonzero(np.diff(rows[0], prepend=-1, append=-1)))  # of each record, in the order of the log
+    mine = np.flatnonzero((np.repeat(counts, counts) > 2) & (rows[3] == ROW))
     _, first = np.unique(rows[2, mine], return_index=True)
     if len(first) == len(mine):
         return rows

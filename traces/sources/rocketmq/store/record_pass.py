@@ -8,6 +8,7 @@ import numpy as np
 
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.files import mapped
 
 AT_ONCE = 1 << 16  # records that are found before there is more room
 LONGEST = 1 << 16  # bytes of a topic and a key together: what a kernel has room for to join them
@@ -39,8 +40,8 @@ def found_up_to(store: StoreDirectory, end: int, find: Finds, columns: int) -> t
     for file in store.files:
         if file.base != reached or reached >= end:
             break
-        data, at = np.memmap(file.path, np.uint8, "r"), 0
-        stop = min(file.length, end - file.base)
+        data, at = mapped(file), 0
+        stop = min(len(data), file.length, end - file.base)
         while True:
             room = np.zeros((columns, AT_ONCE), np.int64)
             bounds = np.array([at, stop, file.base, 0], np.int64)

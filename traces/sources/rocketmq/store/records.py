@@ -235,6 +235,13 @@ def find_keys(b: Bytes, places: Ints, keys: Ints, first_record: int) -> None:
 
 @native(lambda _b, places, _spans: len(places))
 def find_names(b: Bytes, places: Ints, spans: Ints) -> None:
-    """Where the UNIQ_KEY of each record at `places` of `b` lies, as begin and end, into `spans` [2, records]."""
+    """Where the UNIQ_KEY of each record at `places` of `b` lies, as begin and end, into `spans` [2, records].
+
+    Both are 0 where no record lies: a broker may have cut off its log since the places were known.
+    """
     for i in range(len(places)):
-        spans[0, i], spans[1, i], _crc, _length, _first, _first_end = _unique_key(b, places[i])
+        spans[0, i] = spans[1, i] = 0
+        p = places[i]
+        if p < 0 or p + SMALLEST > len(b) or measure(b, p, len(b), u32(b, p + 4) == MAGIC_V2) == 0:
+            continue
+        spans[0, i], spans[1, i], _crc, _length, _first, _first_end = _unique_key(b, p)

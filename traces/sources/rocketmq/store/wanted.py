@@ -22,6 +22,12 @@ def name_of_queue(topic: str, queue: int) -> str:
     return f"{topic}/{queue}" if queue >= 0 else f"{topic}{SOME_QUEUE}"
 
 
+def queue_named(trace: str) -> tuple[str, int]:
+    """The queue of such a name; below 0 where nobody says which, as where a damaged record names none that can be."""
+    topic, _, queue = trace.rpartition("/")
+    return topic, -1 if trace.endswith(SOME_QUEUE) else int(queue)
+
+
 def wants(options: Options, topic: str, queue: int) -> bool:
     """Whether this queue is to be judged."""
     return options.topic in (None, topic) and options.trace in (None, name_of_queue(topic, queue))

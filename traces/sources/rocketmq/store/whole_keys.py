@@ -8,9 +8,9 @@ import numpy as np
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, is_name, place_of, u32
-from gapless.traces.sources.rocketmq.store.files import LogFile
+from gapless.traces.sources.rocketmq.store.files import LogFile, mapped
 from gapless.traces.sources.rocketmq.store.names import as_bytes
-from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, measure, parts
+from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, SMALLEST, measure, parts
 
 KEY, BODY, ROWS = range(3)  # rows of what is found: the digest of the keys, 0 where they are blank; the body's bytes
 
@@ -45,6 +45,8 @@ def _work(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> int:  # noqa: ARG
 def _find(b: Bytes, places: Ints, sizes: Ints, found: Ints) -> None:
     """Of each record at `places` of `b` its keys and its body, into `found`; what is not whole is left out."""
     for i in range(len(places)):
+        if places[i] + sizes[i] > len(b):
+            continue  # the file became shorter
         v2 = u32(b, places[i] + 4) == MAGIC_V2
         if measure(b, places[i], places[i] + sizes[i], v2) != sizes[i]:
             continue
@@ -72,10 +74,9 @@ def whole_keys(files: Sequence[LogFile], positions: Ints, sizes: Ints) -> Ints:
     """The keys and bodies of records; a body of -1 where one is not whole, or does not lie in a file."""
     found = np.full((ROWS, len(positions)), -1, np.int64)
     for file in files:
-        inside = (positions >= file.base) & (positions + sizes <= file.base + file.length) & (sizes > 0)
-        (some,) = np.nonzero(inside)
+        (some,) = np.nonzero(file.holds(positions, sizes) & (sizes >= SMALLEST))
         if len(some):
             of_some = np.full((ROWS, len(some)), -1, np.int64)
-            _find(np.memmap(file.path, np.uint8, "r"), positions[some] - file.base, sizes[some], of_some)
+            _find(mapped(file), positions[some] - file.base, sizes[some], of_some)
             found[:, some] = of_some
     return found

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from gapless.traces.problems import UsageError, shown
+from gapless.traces.sources.rocketmq.joining.going_on import REMEMBERED
 from gapless.traces.sources.rocketmq.watching.follower import Place
 
-FORM = 2
+FORM = 3
 """Of what is kept. Whoever changes what a judgement keeps raises it: `joining/going_on.py` pickles our classes."""
 HEAD = b"gapless watch "
+LONGEST_HEAD = 200  # bytes
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,13 @@ def write_state(file: Path, kept: KeptPlace, version: str) -> None:
     file = file.resolve()
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    known = kept.place.known
     with os.fdopen(handle, "wb") as out:
-        out.write(_head(version) + b"\n" + pickle.dumps(kept, pickle.HIGHEST_PROTOCOL))
+        out.write(_head(version) + b"\n")
+        for blocks in known.remembered:
+            blocks.write(out)
+        place = replace(kept.place, known=replace(known, remembered=()))
+        pickle.dump(replace(kept, place=place), out, pickle.HIGHEST_PROTOCOL)
         out.flush()
         os.fsync(out.fileno())
     Path(name).replace(file)
@@ -49,22 +57,37 @@ def read_state(file: Path, store: str, profile: str, ignored: frozenset[str], ve
         return None
     anew = "name another file, or delete this one: the store is then judged from its beginning"
     try:
-        head, _, content = file.read_bytes().partition(b"\n")
+        with file.open("rb") as content:
+            refusal = _refusal(content.readline(LONGEST_HEAD).removesuffix(b"\n"), version)
+            found = None if refusal else _read(content)
     except OSError as error:
         raise UsageError(f"{file}: cannot be read ({error.strerror})") from None
-    if not head.startswith(HEAD):
-        raise UsageError(f"{file}: is no state of gapless watch; {anew}")
-    if head != _head(version):
-        kept, ours = (shown(one.removeprefix(HEAD).decode(errors="replace")) for one in (head, _head(version)))
-        raise UsageError(f"{file}: kept by another version of gapless ({kept}, this is {ours}); {anew}")
-    try:
-        found = pickle.loads(content)  # noqa: S301 - what we wrote, in a file of the user's
     except Exception as error:  # noqa: BLE001 - damaged bytes make pickle raise whatever they like
         raise UsageError(f"{file}: is damaged ({type(error).__name__}); {anew}") from None
-    if not isinstance(found, KeptPlace):
-        raise UsageError(f"{file}: is damaged; {anew}")
+    if found is None:
+        raise UsageError(f"{file}: {refusal}; {anew}")
     if found.store != store:
         raise UsageError(f"{file}: is of {shown(found.store)}, not of {shown(store)}; {anew}")
     if (found.profile, found.ignored) != (profile, ignored):
         raise UsageError(f"{file}: was judged by other rules (profile {found.profile}); {anew}")
     return found
+
+
+def _refusal(head: bytes, version: str) -> str:
+    """Why nobody reads on behind this first line, or nothing."""
+    if not head.startswith(HEAD):
+        return "is no state of gapless watch"
+    if head == _head(version):
+        return ""
+    kept, ours = (shown(one.removeprefix(HEAD).decode(errors="replace")) for one in (head, _head(version)))
+    return f"kept by another version of gapless ({kept}, this is {ours})"
+
+
+def _read(content: IO[bytes]) -> KeptPlace:
+    """What `write_state` wrote behind the head. Raises whatever damaged bytes make pickle raise."""
+    size = os.fstat(content.fileno()).st_size
+    remembered = tuple(kind.read(content, size) for kind in REMEMBERED.values())
+    found = pickle.load(content)  # noqa: S301 - what we wrote, in a file of the user's
+    if not isinstance(found, KeptPlace):
+        raise TypeError(type(found))
+    return replace(found, place=replace(found.place, known=replace(found.place.known, remembered=remembered)))

@@ -1,0 +1,58 @@
+"""Bytes that native code would read, run by Python: whoever reads beyond them, or counts from their end, fails."""
+
+from functools import cache
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+from gapless.traces import native
+from gapless.traces.native import Native
+from gapless.traces.sources.rocketmq.store import bytes as of_bytes
+
+
+class BoundedBytes:
+    """Bytes of a file. Machine code reads whatever lies beyond them, or ends the process; this says so."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.data)
+
+    def __getitem__(self, at: Any) -> Any:
+        """One byte, or several; nothing is read where they end before they begin."""
+        if isinstance(at, slice):
+            begin, end = int(at.start), int(at.stop)
+            if begin < end and not 0 <= begin < end <= len(self.data):
+                self._beyond(f"{begin}:{end}")
+            return self.data[max(begin, 0) : max(end, 0)]
+        if not 0 <= at < len(self.data):
+            self._beyond(at)
+        return self.data[int(at)]
+
+    def __setitem__(self, at: int, value: int) -> None:
+        """Likewise, where room is filled."""
+        if not 0 <= at < len(self.data):
+            self._beyond(at)
+        self.data[int(at)] = value
+
+    def _beyond(self, at: Any) -> NoReturn:
+        raise IndexError(f"byte {at} of {len(self.data)}")
+
+
+def bound(patch: pytest.MonkeyPatch) -> None:
+    """Let all native code be run by Python, on bytes that say where they end."""
+    plain = native._plain
+
+    def bounded(value: Any) -> Any:
+        found = plain(value) if isinstance(value, np.ndarray) else value
+        if isinstance(value, tuple) and hasattr(value, "_make"):
+            return value._make(map(bounded, value))
+        return BoundedBytes(found) if isinstance(found, memoryview) else found
+
+    patch.setattr(Native, "__call__", Native.by_python)
+    patch.setattr(native, "_plain", bounded)
+    patch.setitem(native._BY_LIBRARY, of_bytes.readable, lambda data: data)
+    patch.setattr(native, "by_python", cache(native.by_python.__wrapped__))
