@@ -125,7 +125,7 @@ class NativeSearch:
                 packing = None
             else:
                 counts = tables.counts
-                if not kept or status == DONE:
+                if packing is not kept or int(counts[1]) > self._kept.states:
                     self._kept.keep(self._next(packing, tables, status), int(counts[1]))
                 return NativeFound(self, packing, tables, Ended(status, int(counts[0]), int(counts[3])))
         raise CannotBeCompiled("a number leaves 64 bits, or a Map has keys that lie far from one another")

@@ -258,7 +258,9 @@ class _Search:
             [(holds, _universal(holds, states), rows) for holds, rows in properties]
             for properties, states in ((self.invariants, 1), (self.step_properties, 2))
         ]
-        calls = {name: arguments(self.bound, spec, name) for name in spec.actions}
+        calls = {
+            name: [args for _, args in calls] for name, (_, calls, _, _) in zip(spec.actions, self.moves, strict=True)
+        }
         return NativeSearch(spec, self.bound, allowed, SearchTask(calls, *asked))
 
     def refusals(self) -> dict[tuple[str, str], int]:

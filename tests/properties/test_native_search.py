@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from gapless.properties.exploration import native_tables, search, summary
+from gapless.properties.exploration import native_search, native_tables, search, summary
 from gapless.properties.exploration.bounds import Bound, bound_of, has_wide, held, most, untouched
 from gapless.properties.exploration.native_source import SearchWriter
 from gapless.properties.exploration.search import Explored, explore
+from gapless.properties.faults import spec_mutants
+from gapless.properties.faults.operators import faults, planted
 from gapless.spec.catalog import SPECS, Spec
 from tests.support.command_line import gapless
 from tests.support.night import NIGHT
@@ -55,11 +57,25 @@ def both(spec: Spec, bound: Bound, *, profile: str | None = None, limit: int = 1
     return native
 
 
-@pytest.mark.parametrize("name", SPECS if NIGHT else ["lookup"])
+@pytest.mark.parametrize("name", SPECS if NIGHT else ["lookup", "cursor"])
 def test_both_searches_find_the_same(name: str) -> None:
     both(SPECS[name], bound_of(SPECS[name]))
     for profile in {profile for d in SPECS[name].deviations for profile in d.profiles}:
         both(SPECS[name], bound_of(SPECS[name], profile), profile=profile)
+
+
+@pytest.mark.skipif(not NIGHT, reason="two minutes; of one fault it is looked at below")
+@pytest.mark.parametrize(("name", "number"), spec_mutants.sample(60) if NIGHT else [])
+def test_both_searches_tell_of_planted_faults_alike(name: str, number: int) -> None:
+    """A guard is missing, a comparison wrong, a field forgotten: the same is broken, after the same steps."""
+    spec = SPECS[name]
+    both(planted(spec, faults(spec)[number]), bound_of(spec), limit=20_000)
+
+
+def test_both_searches_break_the_same_by_the_same_steps() -> None:
+    spec = SPECS["cursor"]
+    fault = next(one for one in faults(spec) if one.name == "save: without cursor-of-the-group-stays-within-its-queue")
+    assert both(planted(spec, fault), bound_of(spec)).result == "breaks"
 
 
 @pytest.mark.parametrize("name", REACHED if NIGHT else ["lookup"])
@@ -189,6 +205,76 @@ def test_an_invariant_is_asked_where_a_step_wrote(flight: Spec) -> None:
     """Of what a step puts at one number, invariants are asked of that number alone: it need not be the first."""
     third = dataclasses.replace(seats(price=(9, 100_000)), worth={"sell": lambda a: a.price == 9 or a.seat == 2})
     assert summary.story(both(flight, third))[2].startswith("  1. sell(seat=2, price=100000)")
+
+
+WHEEL = '''
+"""A wheel of some spokes."""
+from dataclasses import dataclass
+
+from gapless.spec.language import all_between, replace, require
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Which spoke is up."""
+
+    spokes: int = 0
+    up: int = 0
+
+
+def build(s: State, spokes: int) -> State:
+    """It gets its spokes."""
+    require(s.spokes == 0, "wheel-is-new", because="the wheel is new", otherwise="it breaks")
+    return replace(s, spokes=spokes)
+
+
+def turn(s: State, by: int) -> State:
+    """It turns."""
+    require(0 < s.spokes, "wheel-has-spokes", because="the wheel has spokes", otherwise="it breaks")
+    rounds = (s.up + by) // s.spokes
+    require(rounds <= 1, "wheel-turns-once", because="the wheel turns once", otherwise="it breaks")
+    return replace(s, up=(s.up + by) % s.spokes)
+
+
+def each_stands_apart(s: State, spoke: int) -> bool:
+    """Otherwise it rattles."""
+    return s.spokes == 0 or 360 // s.spokes * spoke >= 0
+
+
+INITIAL = State()
+ACTIONS = (build, turn)
+INVARIANTS = (each_stands_apart,)
+STEP_PROPERTIES = ()
+'''
+TURNS = Bound(
+    says="three spokes",
+    within=lambda s: s.up <= 9,
+    numbers={"spokes": (0, 1, 3), "by": (-1, 0, 1, 2, 5), "spoke": (0, 1)},
+)
+NEED = '    require(0 < s.spokes, "wheel-has-spokes", because="the wheel has spokes", otherwise="it breaks")\n'
+
+
+def test_what_divides_by_a_field_is_searched_natively() -> None:
+    found = both(module("wheel", WHEEL), TURNS)
+    assert (found.result, found.states) == ("holds", 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WHEEL.replace(NEED, ""),
+        WHEEL.replace(NEED, "").replace("rounds <= 1", "0 <= 1"),  # what nobody looks at divides, too
+        WHEEL.replace("s.spokes == 0 or 360 // s.spokes * spoke >= 0", "360 // (s.up - 2) < 999"),
+        WHEEL.replace("360 // s.spokes * spoke >= 0", "all_between(0, 2, lambda n: n // s.up < 9)"),
+    ],
+    ids=["step", "unused", "invariant", "quantifier"],
+)
+def test_both_searches_raise_where_something_divides_by_0(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_search, "SAMPLED", 0)  # walks by plain functions would raise, too
+    spec = module("wheel", text)
+    for how in ("native", "plain"):
+        with pytest.raises(ZeroDivisionError):
+            explore(spec, TURNS, how=how)  # type: ignore[arg-type]
 
 
 # -- when it is taken ----------------------------------------------------------------------------------------------
