@@ -51,7 +51,7 @@ Compiling = Callable[[str], None]
 """Called with the name of a spec whose search is about to be compiled, which takes ten seconds or more."""
 
 PROGRESS_EVERY = 500  # states
-STATES = 1_000_000  # states that are kept, unless the user allows more
+STATES = 8_000_000  # states that are kept, unless the user allows more
 SHORT = 100_000  # calls that plain functions try before anybody asks whether there is native code
 PATIENCE = 3_000_000  # calls that they try before native code is made, which takes as long
 
