@@ -285,7 +285,7 @@ class NativeRun:
             tables.beyond[0] = not search.bound.within(spec.initial)
             tables.fill_slots(native)
         after, ends, fill = np.zeros((rows, words + 2), np.uint64), np.zeros(BLOCK, np.int64), np.zeros(1, np.int64)
-        status, given = FULL, tuple[Any, ...]()
+        status, given, handed_on = FULL, tuple[Any, ...](), list[int]()
         while status in {MORE, FULL}:
             if status == FULL:
                 if given:
