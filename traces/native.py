@@ -4,29 +4,29 @@ To compile all that reads and judges a store takes most of a minute; Python judg
 Python calls is `native`: its text is run by Python as it stands while there is little to do, and compiled once there is
 more. The text is the same, and so are the answers. What was compiled before is used from the first call on.
 
-`njit` is for what only native code calls. It makes no array, and therefore counts no references to any: numba counts
-them at every call that is given an array, which costs more than most of what is called here. Who makes an array says so
-(`arrays=True`), and may call those who make none; not the other way round, as the compiler says.
+`njit` is for what only native code calls. Nothing here makes an array, and therefore nobody counts references to any:
+numba counts them at every call that is given an array, which costs more than most of what is called here. Whoever needs
+room is given it.
 
-Numba is imported where the first function is compiled or loaded: it takes a third of the time in which a small store is
-judged, and nothing of one needs it.
+Numba is imported where the first function is compiled: it takes longer than to judge a small store. What was compiled
+before is loaded without it (see `object_code`).
 """
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property
-from pathlib import Path
+from inspect import signature
 from types import FunctionType
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-import platformdirs
+
+from gapless.traces.object_code import ObjectCode, text_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,9 +73,18 @@ class Jitted(Generic[P, R]):
 
         return numba.njit(**self._how)(self.py_func)
 
+    @cached_property
+    def code(self) -> ObjectCode:
+        """As which Python calls it."""
+        function = self.py_func
+        name = f"{function.__module__}.{function.__qualname__}"
+        return ObjectCode(name, lambda: text_of(function), lambda: function)
+
     def __call__(self, *args: P.args, **named: P.kwargs) -> R:
-        """What the function says, by native code."""
-        return cast("R", self.dispatcher(*args, **named))
+        """What the function says, by native code. It is given nothing by name but flags."""
+        if named:
+            return cast("R", self.code(*signature(self.py_func).bind(*args, **named).args))
+        return cast("R", self.code(*args))
 
     @property
     def _numba_type_(self) -> Any:
@@ -87,41 +96,15 @@ class Jitted(Generic[P, R]):
         return self.dispatcher.targetoptions
 
     def is_kept(self) -> bool:
-        """Whether there is machine code of this very text, here or on disk. Numba is asked only where there may be."""
-        if "dispatcher" in self.__dict__ and self.dispatcher.signatures:
-            return True
-        if self.py_func.__qualname__ not in _kept_in(Path(self.py_func.__code__.co_filename).parent):
-            return False
-        try:
-            return bool(self.dispatcher._cache._cache_file._load_index())  # noqa: SLF001 - numba has no other word for it
-        except AttributeError:  # another version of it
-            return True
+        """Whether there is native code of this very text, here or on disk."""
+        return self.code.is_kept
 
 
-@cache
-def _kept_in(folder: Path) -> frozenset[str]:
-    """The names of functions of modules in a folder of which numba may have kept machine code, of this text or another.
-
-    It looks in the folder that it is told of, or else beside the modules and among the files of the user.
-    """
-    told = os.environ.get("NUMBA_CACHE_DIR")
-    rooms = [Path(told)] if told else [Path(platformdirs.user_cache_dir("numba"))]
-    places = [] if told else [folder / "__pycache__"]
-    for room in rooms:
-        with suppress(OSError):
-            places += room.glob(f"{folder.name}_*")
-    names: set[str] = set()
-    for place in places:
-        with suppress(OSError):
-            names.update(file.stem.partition("-")[0].partition(".")[2] for file in place.glob("*.nbi"))
-    return frozenset(names)
-
-
-def njit(function: Callable[..., Any] | None = None, /, *, arrays: bool = False, **how: Any) -> Any:
-    """The decorator of what native code calls. `arrays`: it makes arrays · `how`: as numba's own has it."""
+def njit(function: Callable[..., Any] | None = None, /, **how: Any) -> Any:
+    """The decorator of what native code calls. `how`: as numba's own has it."""
     if function is not None:
-        return Jitted(function, {"_nrt": arrays, **how})
-    return lambda function: Jitted(function, {"_nrt": arrays, **how})
+        return Jitted(function, {"_nrt": False, **how})
+    return lambda function: Jitted(function, {"_nrt": False, **how})
 
 
 class Native(Generic[P, R]):
@@ -174,11 +157,11 @@ def handed(column: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return np.require(column, requirements=("C", "W"))
 
 
-def native(work: Callable[P, int], *, arrays: bool = False) -> Callable[[Callable[P, R]], Native[P, R]]:
-    """The decorator of what Python calls. `work`: how many rows a call is about · `arrays`: it makes arrays."""
+def native(work: Callable[P, int]) -> Callable[[Callable[P, R]], Native[P, R]]:
+    """The decorator of what Python calls. `work`: how many rows a call is about."""
 
     def decorated(function: Callable[P, R]) -> Native[P, R]:
-        return Native(njit(nogil=True, cache=True, arrays=arrays)(function), work)
+        return Native(njit(function), work)
 
     return decorated
 

@@ -14,6 +14,7 @@ FLOORS = {
     ),
     "traces": (
         *(
+            "object_code",
             "native",
             "specs",
             "problems",

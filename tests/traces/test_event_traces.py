@@ -20,6 +20,7 @@ from pyarrow import parquet
 from gapless import check
 from gapless.spec.catalog import PROFILES, SPECS, Spec
 from gapless.spec.language import ASSUMED
+from gapless.traces import object_code
 from gapless.traces.check import Input, InputCheck
 from gapless.traces.engines.engine import Engine
 from gapless.traces.engines.local import Local
@@ -220,7 +221,7 @@ def test_a_file_is_told_alike_whether_kernels_are_compiled_or_not(
         with monkeypatch.context() as patch:
             patch.setattr(Loop, "few", few)
             if few:
-                patch.setattr(kernels, "_cache_folder", lambda: tmp_path)
+                patch.setattr(object_code, "cache_folder", lambda: tmp_path)
             kernels._kernel.cache_clear()
             told[few] = check([path]).model_dump(exclude={"seconds"})
             used = kernels.kernel("queue").loop

@@ -198,7 +198,7 @@ def test_what_was_kept_is_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_known_what_was_kept() -> None:
     of_bytes.digests_between(np.zeros(8, np.uint8), np.array([0]), np.array([8]))  # compiled, and kept
-    assert of_bytes.digests_between._is_kept()
+    assert of_bytes.fill_digests._is_kept()
     never = native.native(lambda count: count)(_never)
     assert not never._is_kept()
 

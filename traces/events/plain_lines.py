@@ -26,6 +26,7 @@ from gapless.traces.native import njit, uint64
 Ints = npt.NDArray[np.int64]
 
 MANY = 12 << 20  # bytes of about 100,000 events
+LEAST = 1024  # texts' places, in a table that grows by four while it is half full
 ABSENT, THERE, NULL = 0, 1, 2  # what a line says of a key
 
 
@@ -106,8 +107,10 @@ class PlainBlock:
 
     def _firsts(self, key: int) -> tuple[Ints, npt.NDArray[np.int32]]:
         """The lines where a text of a key is the first of its kind; and which of these every line's is, or -1."""
-        index = np.empty(self.count, np.int32)
-        return _distinct(self.data, self.values[key], self.ends[key], self.there[key], index), index
+        index, (firsts, places) = np.empty(self.count, np.int32), np.empty((2, self.count), np.int64)
+        table = np.empty(max(LEAST, 4 << (2 * self.count).bit_length()), np.int64)
+        texts = self.data, self.values[key], self.ends[key], self.there[key]
+        return firsts[: _distinct(*texts, table, places, firsts, index)].copy(), index
 
     def every_text(self, key: int) -> pa.Array[Any]:
         """The text of a key in every line; null where it has none."""
@@ -188,7 +191,7 @@ A_FALSE, AN_N, A_TRUE = b"fnt"
 NOT_PLAIN = -1
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _read(
     data: Any,
     outer: Any,
@@ -299,7 +302,7 @@ def _read(
     return 1 if high >= 128 else 0
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _spaces(data: Any, at: int) -> int:
     """The first byte from `at` on that is no space: there is one, for a newline ends the data."""
     while data[uint64(at)] == SPACE or data[uint64(at)] == TAB:
@@ -307,7 +310,7 @@ def _spaces(data: Any, at: int) -> int:
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _is_key(data: Any, at: int, keys: Any, number: int) -> int:
     """What is behind the quote of this key, which begins at `at`; -1 if it is another."""
     _, letters, bounds = keys
@@ -318,7 +321,7 @@ def _is_key(data: Any, at: int, keys: Any, number: int) -> int:
     return at + 1 if data[uint64(at)] == QUOTE else -1
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
     """The number of the key that begins at `at`, -1 if it is none, and what is behind its quote, -1 if it has none."""
     table, letters, bounds = keys
@@ -342,7 +345,7 @@ def _key(data: Any, at: int, keys: Any) -> tuple[int, int]:
         place += 1
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _text(data: Any, at: int, high: int) -> tuple[int, int]:
     """Where the text ends that begins at `at`, -1 if it is not plain; and the bits of its bytes, added to `high`."""
     while data[uint64(at)] != QUOTE:
@@ -353,7 +356,7 @@ def _text(data: Any, at: int, high: int) -> tuple[int, int]:
     return at, high
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _integer(data: Any, at: int) -> tuple[int, int]:
     """The integer at `at`, and what is behind it, -1 if it is not plain."""
     sign = 1
@@ -373,7 +376,7 @@ def _integer(data: Any, at: int) -> tuple[int, int]:
     return sign * value, at
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _truth(data: Any, at: int) -> int:
     """What is behind `true` or `false`, -1 if it is neither."""
     if data[uint64(at)] == A_TRUE:
@@ -392,13 +395,13 @@ def _truth(data: Any, at: int) -> int:
     return -1
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _kind_of(byte: int) -> int:
     """The kind of a value that nobody asks for."""
     return 1 if byte == QUOTE else 2 if byte in (A_TRUE, A_FALSE) else 0
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
     """What is behind an object of integers or nulls, of which the first key begins at `at`; -1 if it is not plain."""
     at = _spaces(data, at)
@@ -430,14 +433,15 @@ def _of_integers(data: Any, at: int, high: int) -> tuple[int, int]:
     return at + 1, high
 
 
-@njit(arrays=True, nogil=True, cache=True)
-def _distinct(data: Any, begins: Any, ends: Any, there: Any, index: Any) -> Any:
-    """Number every text by its first occurrence, -1 where there is none; gives the lines of these."""
-    size = 1024
-    table = np.full(size, -1, np.int64)
-    places = np.empty(len(index), np.int64)
-    firsts = np.empty(len(index), np.int64)
-    count = 0
+@njit
+def _distinct(data: Any, begins: Any, ends: Any, there: Any, table: Any, places: Any, firsts: Any, index: Any) -> Any:
+    """Number every text by its first occurrence, -1 where there is none: `firsts` are the lines of these.
+
+    Returns how many there are. `table`, `places`: room to work with.
+    """
+    size = np.int64(LEAST)
+    table[:size] = -1
+    count = np.int64(0)
     last = -1  # the line whose text was looked at last
     for line in range(len(index)):
         if there[line] != THERE:
@@ -463,16 +467,16 @@ def _distinct(data: Any, begins: Any, ends: Any, there: Any, index: Any) -> Any:
         count += 1
         if 2 * count > size:
             size *= 4
-            table = np.full(size, -1, np.int64)
+            table[:size] = -1
             for number in range(count):
                 at = places[number] & (size - 1)
                 while table[at] >= 0:
                     at = (at + 1) & (size - 1)
                 table[at] = number
-    return firsts[:count].copy()
+    return count
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> bool:
     """Whether two lines have the same text."""
     length = ends[one] - begins[one]
@@ -485,7 +489,7 @@ def _alike(data: Any, begins: Any, ends: Any, one: int, other: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _copied(data: Any, begins: Any, bounds: Any, letters: Any) -> None:
     """Copy texts, one behind the other."""
     for number in range(len(begins)):

@@ -377,7 +377,7 @@ INSTEAD = """                if why > 0 and allowed[{number}]:
 
 LOOP_HEAD = """
 
-@njit(nogil=True, cache=True)
+@njit
 def replay(
     starts, action, args, state, now, origins, widths, windows, allowed,
     bad_at, bad_why, covered, deviated, deviated_at, deviant, there, loaded, cells, cut, left, left_cells, rows,

@@ -1,7 +1,7 @@
 """The kernel compiler: makes one native replay loop of a spec's functions.
 
-Their source is written by `kernel_source`, which runs them; no rule is written a second time here. Numba compiles it,
-and caches the result beside the generated file, which lies in the user's cache folder under a digest of its text.
+Their source is written by `kernel_source`, which runs them; no rule is written a second time here. Numba compiles it
+once; the object code is kept in the user's cache folder (see `gapless.traces.object_code`).
 
 What a kernel cannot decide exactly it hands to exact replay instead of guessing (reason -1): a `Map` written outside
 its window, a quantifier that reaches beyond it, values beyond ±2⁶⁰.
@@ -10,25 +10,25 @@ its window, a quantifier that reaches beyond it, values beyond ±2⁶⁰.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import logging
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import platformdirs
 
-from gapless.spec.catalog import SPECS, AnySpec, Spec, the, waiving
+from gapless.spec import catalog, forking, language
+from gapless.spec.catalog import SPECS, AnySpec, Spec, text_of, the, waiving
 from gapless.spec.language import ASSUMED
 from gapless.spec.reading.checking import checked
+from gapless.traces import object_code
 from gapless.traces.native import expected, handed
+from gapless.traces.object_code import ObjectCode
+from gapless.traces.replay import fragments, kernel_source
 from gapless.traces.replay.kernel_source import Reason, Writer
 
 Ints = npt.NDArray[np.int64]
@@ -177,10 +177,39 @@ def kernel(spec: AnySpec, ignored: frozenset[str] = frozenset()) -> Kernel:
 @cache
 def _kernel(spec: Spec, ignored: frozenset[str]) -> Kernel:
     name = spec.name if SPECS.get(spec.name) is spec else checked(spec).name  # our own are checked by our tests
-    with waiving(name, ignored):
-        writer = Writer(spec)
-        source = writer.source()
-    return Kernel(spec, tuple(writer.reasons), source, Loop(name, source))
+    path = _kept_at(spec, ignored) if SPECS.get(name) is spec else None
+    kept = object_code.read(path) if path else None
+    if kept is not None:
+        head, text = kept
+        reasons = tuple(Reason(**{**one, "reads": frozenset(map(tuple, one["reads"]))}) for one in head["reasons"])
+        source = text.decode()
+    else:
+        with waiving(name, ignored):
+            writer = Writer(spec)
+            source = writer.source()
+        reasons = tuple(writer.reasons)
+        if path is not None:
+            told = [{**vars(reason), "reads": sorted(reason.reads)} for reason in reasons]
+            object_code.keep(path, {"reasons": told}, source.encode())
+    return Kernel(spec, reasons, source, Loop(name, source))
+
+
+def _kept_at(spec: Spec, ignored: frozenset[str]) -> Path:
+    """Where the text of a kernel of ours is kept: to write it takes a fifth of the time of a small check."""
+    digest = object_code.digest_of(_texts(), repr(sorted(ignored)))
+    return object_code.cache_folder() / f"text_{spec.name}-{digest}.py"
+
+
+@cache
+def _texts() -> str:
+    """All that kernels of ours are written from: every spec, the language, and those who write them."""
+    specs = {module.__name__: module for spec in SPECS.values() for module in spec.files}
+    return "\0".join(text_of(module) for _, module in sorted({**specs, **_WRITERS}.items()))
+
+
+_WRITERS = {
+    module.__name__: module for module in (language, forking, fragments, kernel_source, catalog, sys.modules[__name__])
+}
 
 
 BY_NUMBA = "from gapless.traces.native import njit\n"
@@ -213,17 +242,22 @@ class Loop:
         if self._native is not None:
             return self._native
         if len(self._source) <= self.longest and (self._seen > self.few or self._by_python is None):
-            path = compiled_at(self._name, self._source)
-            kept = is_compiled(path, "replay")
+            code = ObjectCode(f"replay_{self._name}", lambda: self._source, self._function)
+            kept = code.is_kept
             if self._seen > self.few or kept:
                 if not kept:
                     LOG.info("compiling the kernel of %s, once: more than %s events", self._name, f"{self.few:,}")
-                native: Compiled = imported(path, self._source).replay
-                self._native = native
-                return native
+                self._native = code
+                return code
         if self._by_python is None:
             self._by_python = run_by_python(self._source)["replay"]
         return self._by_python
+
+    def _function(self) -> Any:
+        """The loop as numba takes it."""
+        names: dict[str, Any] = {"__name__": f"gapless_kernel_{self._name}"}
+        exec(compile(self._source, "a kernel", "exec"), names)  # noqa: S102 - the compiler's own text
+        return names["replay"].py_func
 
 
 def run_by_python(source: str) -> dict[str, Any]:
@@ -239,44 +273,4 @@ def _digest(source: str) -> str:
 
 def compiled_at(name: str, source: str) -> Path:
     """The file of a generated module: machine code for its functions is kept beside it."""
-    return _cache_folder() / f"{name}_{_digest(source)}.py"
-
-
-def is_compiled(path: Path, function: str) -> bool:
-    """Whether machine code for a function of a generated module was kept."""
-    return any(path.parent.glob(f"__pycache__/{path.stem}.{function}-*.nbi"))
-
-
-def imported(path: Path, source: str) -> ModuleType:
-    """A generated module, imported from a file: numba keeps machine code only for functions that have one."""
-    if not _holds(path, source):
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False, encoding="utf-8") as file:
-            file.write(source)
-        Path(file.name).replace(path)
-    found = importlib.util.spec_from_file_location(f"gapless_kernel_{path.stem}", path)
-    if found is None or found.loader is None:  # pragma: no cover - a path that ends in .py always has a loader
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(found)
-    sys.modules[module.__name__] = module  # numba finds cached machine code again through the module's name
-    found.loader.exec_module(module)
-    return module
-
-
-def _holds(path: Path, source: str) -> bool:
-    """Whether the file has this very text: it is going to be run."""
-    try:
-        return path.read_text(encoding="utf-8") == source
-    except (OSError, ValueError):
-        return False
-
-
-@cache
-def _cache_folder() -> Path:
-    """Where generated kernels are kept: the user's cache, or a folder of this process where that cannot be written."""
-    folder = Path(platformdirs.user_cache_dir("gapless")) / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="gapless-"))
+    return object_code.cache_folder() / f"{name}_{_digest(source)}.py"

@@ -27,8 +27,24 @@ def load_kernels() -> None:
     find_index_keys(np.zeros(1, np.uint8), nothing, 0, keys, 0)
 
 
-@native(lambda positions, *_: len(positions), arrays=True)
 def match(positions: Ints, times: Ints, keys: Ints, items: Ints, found: Bits, bits: Bits) -> None:
+    """As `_match` says."""
+    _match(
+        positions,
+        times,
+        keys,
+        items,
+        found,
+        bits,
+        np.empty(keys.shape[1], np.int64),
+        np.empty(items.shape[1], np.int64),
+    )
+
+
+@native(lambda positions, *_: len(positions))
+def _match(
+    positions: Ints, times: Ints, keys: Ints, items: Ints, found: Bits, bits: Bits, of_keys: Ints, of_items: Ints
+) -> None:  # fmt: skip
     """Go through records, their keys, and the items that point to them, all in the order of the log.
 
     `found`: of each key, whether an item has its hash · `bits`: of each item, `OWNED` and `TIMELY`, or none of both
@@ -48,7 +64,7 @@ def match(positions: Ints, times: Ints, keys: Ints, items: Ints, found: Bits, bi
         if first == i:
             continue
         if (i - first) * (k - begin) > 1024:
-            _match_many(keys, items, found, bits, begin, k, first, i)
+            _match_many(keys, items, found, bits, begin, k, first, i, of_keys, of_items)
         else:
             for x in range(begin, k):
                 for j in range(first, i):
@@ -73,15 +89,51 @@ def _is_timely(time: int, items: Ints, j: int) -> bool:
     return bool(seconds == min(passed, np.int64(LONGEST)))
 
 
-@njit(arrays=True)
-def _match_many(keys: Ints, items: Ints, found: Bits, bits: Bits, begin: int, k: int, first: int, i: int) -> None:
-    """The same for one record with very many keys: by sorting."""
-    of_keys, of_items = np.sort(keys[HASH, begin:k]), np.sort(items[POINTS_BY, first:i])
+@njit
+def _match_many(
+    keys: Ints, items: Ints, found: Bits, bits: Bits, begin: int, k: int, first: int, i: int, of_keys: Ints,
+    of_items: Ints,
+) -> None:  # fmt: skip
+    """The same for one record with very many keys: by sorting, in the room `of_keys` and `of_items`."""
     for x in range(begin, k):
-        at = np.searchsorted(of_items, keys[HASH, x])
-        if at < len(of_items) and of_items[at] == keys[HASH, x]:
+        of_keys[x - begin] = keys[HASH, x]
+    for j in range(first, i):
+        of_items[j - first] = items[POINTS_BY, j]
+    _sort(of_keys, k - begin)
+    _sort(of_items, i - first)
+    for x in range(begin, k):
+        if _is_among(of_items, i - first, keys[HASH, x]):
             found[x] = 1
     for j in range(first, i):
-        at = np.searchsorted(of_keys, items[POINTS_BY, j])
-        if at < len(of_keys) and of_keys[at] == items[POINTS_BY, j]:
+        if _is_among(of_keys, k - begin, items[POINTS_BY, j]):
             bits[j] |= OWNED
+
+
+@njit
+def _sort(values: Ints, count: int) -> None:
+    """Put the first `count` values into order: a heap, for nothing here may make an array."""
+    for number in range(2 * count - 1, 0, -1):
+        top, end = (number - count, count) if number >= count else (np.int64(0), number)
+        if number < count:
+            values[0], values[number] = values[number], values[0]
+        while 2 * top + 1 < end:
+            below = 2 * top + 1
+            if below + 1 < end and values[below + 1] > values[below]:
+                below += 1
+            if values[top] >= values[below]:
+                break
+            values[top], values[below] = values[below], values[top]
+            top = below
+
+
+@njit
+def _is_among(values: Ints, count: int, value: int) -> bool:
+    """Whether a value is one of the first `count`, which rise."""
+    low, high = np.int64(0), np.int64(count)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < count and values[low] == value)

@@ -139,7 +139,8 @@ def queue_events(
     action = columns.space.array("actions", (count,), np.int8)
     args: Ints = columns.space.array("queue events", (len(spec.arguments), count), np.int64)
     names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
-    starts = pair(columns.room.rows, pieces, batched, entries, bounds, action, args, *names)
+    starts = np.empty(len(subjects) + 1, np.int64)
+    pair(columns.room.rows, pieces, batched, entries, bounds, action, args, *names, starts)
     events = building.Events(spec, action, args)
     units = _resolved(store, columns.room.rows, pieces, subjects, starts, events) if store.extended else None
     return QueueEvents(columns.room.rows, pieces, subjects, starts, events, beside.view(SLOT)[..., 0], units)
@@ -181,7 +182,7 @@ def load_kernels() -> None:
     names = building.codes(spec, QueueCodes), building.rows(spec, QueueArguments)
     pieces = cut(nothing, 0, 0)
     batched, slots = np.zeros(0, np.bool_), np.zeros(1, np.uint8)
-    pair(nothing, pieces, batched, slots, pieces.widths, events.action, events.args, *names)
+    pair(nothing, pieces, batched, slots, pieces.widths, events.action, events.args, *names, np.empty(1, np.int64))
 
 
 def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
@@ -193,61 +194,62 @@ def _only(pieces: QueueCut, chosen: npt.NDArray[np.bool_]) -> QueueCut:
     return QueueCut(order, starts, *kept)
 
 
-@native(lambda _rows, count, _subjects: count, arrays=True)
 def cut(rows: Ints, count: int, subjects: int) -> QueueCut:
     """The first `count` rows in pieces."""
-    order, bounds = _by_subject(rows, count, subjects)
-    starts = np.empty(count + 1, np.int64)
-    owners = np.empty(count, np.int64)
+    order, starts, owners, origins, widths, batches = (np.empty(count, np.int64) for _ in QueueCut._fields)
+    bounds = np.zeros(subjects + 1, np.int64)
+    pieces = _cut(rows, count, bounds, QueueCut(order, starts, owners, origins, widths, batches))
+    starts = np.append(starts[:pieces], count)
+    return QueueCut(order, starts, owners[:pieces].copy(), origins[:pieces], widths[:pieces], batches[:pieces])
+
+
+@native(lambda _rows, count, *_: count)
+def _cut(rows: Ints, count: int, bounds: Ints, into: QueueCut) -> int:
+    """Fill the room `into`; returns how many pieces there are. `bounds` [subjects + 1]: zeros, to work with."""
+    order, starts, owners, origins, widths, batches = into
+    _by_subject(rows, count, bounds, order)
     pieces = 0
-    for s in range(subjects):
-        for i in range(bounds[s], bounds[s + 1]):
-            if i == bounds[s] or rows[NUMBER, order[i]] == 0:
+    begin = np.int64(0)
+    for s in range(len(bounds) - 1):
+        for i in range(begin, bounds[s]):
+            r = order[i]
+            if i == begin or rows[NUMBER, r] == 0:
                 starts[pieces] = i
                 owners[pieces] = s
+                origins[pieces] = rows[NUMBER, r]
+                widths[pieces] = batches[pieces] = 0
                 pieces += 1
-    starts[pieces] = count
-    origins = np.zeros(pieces, np.int64)
-    widths = np.zeros(pieces, np.int64)
-    batches = np.zeros(pieces, np.int64)
-    for piece in range(pieces):
-        origins[piece] = rows[NUMBER, order[starts[piece]]]
-        for i in range(starts[piece], starts[piece + 1]):
-            widths[piece] += min(max(rows[COUNT, order[i]], 1), 65536)
-            batches[piece] += np.int64(rows[ENTRY, order[i]] == 0)
-    return QueueCut(order, starts[: pieces + 1].copy(), owners[:pieces].copy(), origins, widths, batches)
+            widths[pieces - 1] += min(max(rows[COUNT, r], 1), 65536)
+            batches[pieces - 1] += np.int64(rows[ENTRY, r] == 0)
+        begin = bounds[s]
+    return np.int64(pieces)
 
 
-@njit(arrays=True)
-def _by_subject(rows: Ints, count: int, subjects: int) -> tuple[Ints, Ints]:
-    """Rows by subject, in log order within each: their order, and where each subject's rows begin in it."""
-    starts = np.zeros(subjects + 1, np.int64)
+@njit
+def _by_subject(rows: Ints, count: int, bounds: Ints, order: Ints) -> None:
+    """The order of rows by subject, in log order within each. `bounds`: zeros, and then where each subject's end."""
     for i in range(count):
-        starts[rows[SUBJECT, i] + 1] += 1
-    for s in range(subjects):
-        starts[s + 1] += starts[s]
-    order = np.empty(count, np.int64)
-    at = starts[:-1].copy()
+        bounds[rows[SUBJECT, i] + 1] += 1
+    for s in range(len(bounds) - 1):
+        bounds[s + 1] += bounds[s]
     for i in range(count):
         s = rows[SUBJECT, i]
-        order[at[s]] = i
-        at[s] += 1
-    return order, starts
+        order[bounds[s]] = i
+        bounds[s] += 1
 
 
-@native(lambda _rows, pieces, *_: len(pieces.order), arrays=True)
+@native(lambda _rows, pieces, *_: len(pieces.order))
 def pair(
     rows: Ints, pieces: QueueCut, batched: npt.NDArray[np.bool_], entries: Bytes, bounds: Ints,
-    action: npt.NDArray[np.int8], args: Ints, codes: QueueCodes, into: QueueArguments,
-) -> Ints:  # fmt: skip
+    action: npt.NDArray[np.int8], args: Ints, codes: QueueCodes, into: QueueArguments, begin: Ints,
+) -> None:  # fmt: skip
     """Write the events of `queue`: every message's `append`, followed by the `index` of its entry where it has one.
 
     `entries` holds the slots of a piece's numbers, and one more on each side, from `bounds` on; a slot of zeros is not
     written yet. `batched`: which pieces' entries may stand for several numbers each, as `batch_queues.py` has them.
-    Returns where each piece's events begin.
+    `begin` [pieces + 1]: where each piece's events begin.
     """
     order, starts, origins, widths = pieces.order, pieces.starts, pieces.origins, pieces.widths
-    begin = np.empty(len(starts), np.int64)
     begin[0] = 0
     n = 0
     for piece in range(len(starts) - 1):
@@ -280,7 +282,6 @@ def pair(
                 args[into.tag, n] = rows[TAG, r] if _is_excused(rows, r, size, tag) else tag
                 n += 1
         begin[piece + 1] = n
-    return begin
 
 
 @njit(inline="always")

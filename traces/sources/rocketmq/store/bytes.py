@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gapless.traces.native import by_library, native, njit, uint32, uint64
+from gapless.traces.native import by_library, handed, native, njit, uint32, uint64
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -294,13 +294,18 @@ def _digest_of(text: bytes) -> int:
     return np.int64(signed or bool(text))
 
 
-@native(lambda _data, begins, _ends: len(begins), arrays=True)
 def digests_between(data: Bytes, begins: Ints, ends: Ints) -> Ints:
     """The digest of each text `data[begins[i] : ends[i]]`."""
     found = np.empty(len(begins), np.int64)
+    fill_digests(handed(data), handed(begins), handed(ends), found)
+    return found
+
+
+@native(lambda _data, begins, *_: len(begins))
+def fill_digests(data: Bytes, begins: Ints, ends: Ints, found: Ints) -> None:
+    """The same, into `found`."""
     for i in range(len(found)):
         found[i] = digest(data, begins[i], ends[i])
-    return found
 
 
 def digests(data: Bytes, offsets: Ints) -> Ints:

@@ -150,7 +150,15 @@ class _Routing(NamedTuple):
     offset_end: int
 
 
-@native(lambda view, *_: (view.stop - view.begin) >> 8)
+def _written(view: View) -> int:
+    """About how many records lie in the stretch: what is zero up to its end was never written."""
+    end = min(view.stop, view.have)
+    while end > view.begin and not view.data[max(view.begin, end - SOME) : end].any():
+        end -= SOME
+    return max(end - view.begin, 0) >> 8
+
+
+@native(lambda view, *_: _written(view))
 def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, int, int]:
     """Read records as long as they begin before `view.stop`. Returns why it ended, where, and bytes needed.
 
@@ -456,7 +464,7 @@ _FIRST_OF_MAGIC = re.compile(rb"[\xda\xcb]")
 SOME = 4096  # bytes that are looked through at once
 
 
-@native(lambda view: (view.stop - view.begin) >> 5)
+@native(lambda view: 8 * _written(view))
 def find_start(view: View) -> int:
     """The first place in `begin:stop` where a record or the file's blank begins, or -1.
 

@@ -159,8 +159,8 @@ class LineageWork(NamedTuple):
     events]: events as a kernel takes them · `source` [events]: the row that an event comes from, or -1 - n for line n
     of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`), or 0 where the check service
     must look at it still, and the number of the record that resolves it · `facts` [FACTS,
-    transactions]: see there · `halves`, `decided`, `marked`: of the versions of one transaction, their rows, and how
-    often each was decided and marked.
+    transactions]: see there · `halves`, `decided`, `marked`, `named`: of the versions of one transaction, their rows,
+    how often each was decided and marked, and the op that names it · `later`, `shelved` [SLOTS]: see `_resolve`.
     """
 
     rows: Ints
@@ -178,19 +178,19 @@ class LineageWork(NamedTuple):
     halves: Ints
     decided: Ints
     marked: Ints
+    named: Ints
+    later: Ints
+    shelved: Ints
     codes: TransactionCodes
     into: TransactionArguments
 
 
-@native(lambda work: len(work.order), arrays=True)
+@native(lambda work: len(work.order))
 def events_of(w: LineageWork) -> None:
     """The events of many transactions."""
     n = 0
     rows, order, bounds, client, facts = w.rows, w.order, w.bounds, w.client, w.facts
     starts, halves, decided, marked = w.starts, w.halves, w.decided, w.marked
-    later = np.full(SLOTS, -1, np.int64)
-    shelved = np.full(SLOTS, -1, np.int64)
-    named = np.full(len(halves), -1, np.int64)
     for t in range(len(bounds) - 1):
         starts[t] = n
         low, high = bounds[t], bounds[t + 1]
@@ -220,7 +220,7 @@ def events_of(w: LineageWork) -> None:
         n = _answers(w, low, high, said, end, count, n)
         facts[VERSIONS, t] = count
         facts[WHOLE, t] = np.int64(count > 0 and rows[TIMES, halves[0]] <= 0)
-        facts[DONE, t] = np.int64(_resolve(w, low, high, count, later, shelved, named))
+        facts[DONE, t] = np.int64(_resolve(w, low, high, count, w.later, w.shelved, w.named))
         if not facts[WHOLE, t]:
             facts[TOOK, t] = -1
     starts[len(bounds) - 1] = n
@@ -231,7 +231,13 @@ def _lines(client: Ints, key: int) -> tuple[int, int]:
     """The lines of clients about one transaction."""
     if not client.shape[1]:
         return np.int64(0), np.int64(0)
-    said = np.int64(np.searchsorted(client[CLIENT_KEY], key))
+    said, behind = np.int64(0), np.int64(client.shape[1])
+    while said < behind:
+        middle = (said + behind) // 2
+        if client[CLIENT_KEY, middle] < key:
+            said = middle + 1
+        else:
+            behind = middle
     end = said
     while end < client.shape[1] and client[CLIENT_KEY, end] == key:
         end += 1

@@ -245,7 +245,7 @@ def judge_ops(rows: Ints, terms: Terms) -> Judgement:
     events = Events.room(of.spec, int(counts.sum()) + len(ops))
     starts, reach = np.zeros(len(ops) + 1, np.int64), np.zeros(len(ops), np.int64)
     names = building.codes(of.spec, OpCodes), building.rows(of.spec, OpArguments)
-    _op_events(handed(rows), ops, *names, starts, events.action, events.args, reach)
+    _op_events(handed(rows), ops, _by_name(rows, ops, counts), *names, starts, events.action, events.args, reach)
     state = building.states(of.spec, len(ops), opened=1, max_size=terms.max_size, restarted=int(terms.restarted))
     replayed = of.replay(starts, events.action, events.args, state, widths=counts, profile=terms.profile)
     totals.covered["op_batch"] = covered(of, replayed)
@@ -272,31 +272,39 @@ def judge_ops(rows: Ints, terms: Terms) -> Judgement:
     )
 
 
-@native(lambda rows, *_: rows.shape[1], arrays=True)
+def _by_name(rows: Ints, ops: Ints, counts: Ints) -> Ints:
+    """The marks of every op, op by op, in the order of the halves that they name: which row behind its op each is."""
+    first = np.cumsum(counts) - counts
+    behind = np.arange(int(counts.sum())) - np.repeat(first, counts)
+    names = rows[NAMES, np.repeat(ops, counts) + 1 + behind]
+    return behind[np.lexsort((names, np.repeat(np.arange(len(ops)), counts)))]
+
+
+@native(lambda rows, *_: rows.shape[1])
 def _op_events(
-    rows: Ints, ops: Ints, codes: OpCodes, into: OpArguments,
+    rows: Ints, ops: Ints, by_name: Ints, codes: OpCodes, into: OpArguments,
     starts: Ints, action: npt.NDArray[np.int8], args: Ints, reach: Ints,
 ) -> None:  # fmt: skip
     """The events of `op_batch`, a trace for each op of the rows `ops`: every entry, and the op that takes them all.
 
-    A half is known by its place among those that the op names. `reach` [ops]: the end of these halves.
+    A half is known by its place among those that the op names, `by_name`. `reach` [ops]: the end of these halves.
     """
-    n = 0
+    n = first = 0
     for i in range(len(ops)):
         starts[i] = n
         op = ops[i]
         count = max(rows[COUNT, op], 0)
         reach[i] = 0
         last = 0
-        place = np.empty(count, np.int64)
-        by_number = np.argsort(rows[NAMES, op + 1 : op + 1 + count])
+        place = np.int64(0)
         for k in range(count):
-            m = op + 1 + by_number[k]
-            same = k > 0 and rows[NAMES, m] == rows[NAMES, op + 1 + by_number[k - 1]]
-            place[by_number[k]] = place[by_number[k - 1]] if same else k
+            m = op + 1 + by_name[first + k]
+            if k > 0 and rows[NAMES, m] != rows[NAMES, op + 1 + by_name[first + k - 1]]:
+                place = np.int64(k)
+            args[into.number, n + by_name[first + k]] = place
+        first += count
         for m in range(op + 1, op + 1 + count):
             action[n] = codes.enqueue
-            args[into.number, n] = place[m - op - 1]
             args[into.length, n] = rows[SIZE, m]
             args[into.known, n] = 1
             reach[i] = max(reach[i], rows[NAMES, m] + 1)

@@ -273,7 +273,8 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
     lines = np.searchsorted(said, keys[first], side="right") - np.searchsorted(said, keys[first])
     room = 2 * len(order) + int(lines.sum())
     columns = Events.room(of.spec, room)
-    halves, decided, marked = np.empty((3, len(order) + 1), np.int64)
+    halves, decided, marked, named = np.empty((4, len(order) + 1), np.int64)
+    later, shelved = np.full((2, lineage.SLOTS), -1, np.int64)
     work = lineage.LineageWork(
         handed(rows), order, bounds, given.client, given.start, given.aged_ms,
         starts=np.zeros(count + 1, np.int64),
@@ -282,7 +283,8 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
         source=np.zeros(room, np.int64),
         resolved=np.zeros((2, rows.shape[1]), np.int64),
         facts=np.zeros((lineage.FACTS, count), np.int64),
-        halves=halves, decided=decided, marked=marked,
+        halves=halves, decided=decided, marked=marked, named=named,
+        later=later, shelved=shelved,
         codes=building.codes(of.spec, lineage.TransactionCodes),
         into=building.rows(of.spec, lineage.TransactionArguments),
     )  # fmt: skip
