@@ -274,7 +274,7 @@ def test_both_searches_raise_where_something_divides_by_0(text: str, monkeypatch
     spec = module("wheel", text)
     for how in ("native", "plain"):
         with pytest.raises(ZeroDivisionError):
-            explore(spec, TURNS, how=how)  # type: ignore[arg-type]
+            explore(spec, TURNS, how=how)
 
 
 # -- when it is taken ----------------------------------------------------------------------------------------------
