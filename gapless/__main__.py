@@ -1,5 +1,5 @@
 """`python -m gapless`."""
 
-from gapless.cli import main
+from gapless.entry import main
 
 main()

@@ -133,6 +133,22 @@ def miss(s: State, number: Number, hollow: bool, later: Number) -> State:
     return replace(s, missed=s.missed if number < s.missed else Number(number + 1), misses=s.misses + 1)
 
 
+def start(s: State, numbered: bool, sized: bool) -> State:
+    """The broker's next start takes every file of the queue.
+
+    `numbered`: each is called by a number · `sized`: all have one length.
+
+    Source: docs/rocketmq.md#compaction-start; MappedFileQueue.doLoad, CompactionStore.load.
+    """
+    require(numbered, "compacted-files-are-called-by-numbers",
+        because="every file is called by a number",
+        otherwise="the broker does not start, or consumers of the queue receive nothing")
+    require(sized, "compacted-files-have-one-length",
+        because="every file has the length that all are born with",
+        otherwise="the broker starts without what the queue keeps: consumers receive nothing")
+    return s
+
+
 def records_lie_in_the_file_that_is_read(s: State) -> bool:
     """Otherwise an entry names a place in another file."""
     return 0 <= s.files and 0 <= s.base and s.base <= s.reached
@@ -201,8 +217,13 @@ def only_what_is_old_or_empty_may_be_missed(s: State, number: Number, hollow: bo
     return accepts(miss, s, number, hollow, later) == (compacted and (hollow or old))
 
 
+def a_start_takes_files_of_one_length_that_are_called_by_numbers(s: State, numbered: bool, sized: bool) -> bool:
+    """Otherwise a broker is said not to start that does, or to start that does not."""
+    return accepts(start, s, numbered, sized) == (numbered and sized)
+
+
 INITIAL = State()
-ACTIONS = (find_files, find_entry, find_position, miss)
+ACTIONS = (find_files, find_entry, find_position, miss, start)
 INVARIANTS = (
     records_lie_in_the_file_that_is_read,
     the_first_message_of_a_file_is_one_that_is_kept,
@@ -218,4 +239,5 @@ ENABLED = (
     an_entry_is_taken_if_it_is_what_its_message_says,
     what_was_compacted_ends_before_the_last_file,
     only_what_is_old_or_empty_may_be_missed,
+    a_start_takes_files_of_one_length_that_are_called_by_numbers,
 )

@@ -71,6 +71,20 @@ def miss_units(s: State, number: Number, killed: bool) -> State:
     return replace(s, missing=s.missing + 1)
 
 
+def start(s: State, numbered: bool, sized: bool) -> State:
+    """The broker's next start takes every file of the index.
+
+    `numbered`: each is called by a number · `sized`: all have one length.
+
+    Source: docs/rocketmq.md#dledger-index-start; MmapFileList.doLoad, DLedgerMmapFileStore.load.
+    """
+    require(numbered, "dledger-index-files-are-called-by-numbers",
+        because="every file is called by a number", otherwise="the broker does not start")
+    require(sized, "dledger-index-files-have-one-length",
+        because="every file has the length that all are born with", otherwise="the broker does not start")
+    return s
+
+
 def units_belong_to_entries_that_the_log_holds(s: State) -> bool:
     """Otherwise the broker finds entries that have expired."""
     return 0 <= s.first and s.first <= s.end and 0 <= s.missing
@@ -120,8 +134,13 @@ def the_last_units_may_be_missing_where_a_broker_was_killed(s: State, number: Nu
     return accepts(miss_units, s, number, killed) == (s.begun and number == s.end and killed)
 
 
+def a_start_takes_files_of_one_length_that_are_called_by_numbers(s: State, numbered: bool, sized: bool) -> bool:
+    """Otherwise a broker is said not to start that does, or to start that does not."""
+    return accepts(start, s, numbered, sized) == (numbered and sized)
+
+
 INITIAL = State()
-ACTIONS = (open, find_unit, miss_units)
+ACTIONS = (open, find_unit, miss_units, start)
 INVARIANTS = (units_belong_to_entries_that_the_log_holds, nothing_is_found_before_a_log_is)
 STEP_PROPERTIES = (
     units_are_found_one_by_one,
@@ -132,4 +151,5 @@ ENABLED = (
     an_index_may_begin_anywhere,
     a_unit_is_taken_if_it_is_what_its_entry_says,
     the_last_units_may_be_missing_where_a_broker_was_killed,
+    a_start_takes_files_of_one_length_that_are_called_by_numbers,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-STOP, KILL = "stop", "kill"  # how a life ends: asked to; or killed while clients send
+STOP, KILL, REST = "stop", "kill", "rest"  # how a life ends: asked to; killed while clients send, or while nobody does
 LIVES = (STOP, KILL, STOP)
 SMALL: Mapping[str, str | int] = {
     "brokerClusterName": "lab",
@@ -56,6 +56,14 @@ class Layout:
     address: str = "127.0.0.1"
 
 
+COMPACTED: Mapping[str, str | int] = {
+    "enableCompaction": "true",
+    "compactionScheduleInternal": 1500,
+    "compactionMappedFileSize": 1 << 14,
+    "compactionCqMappedFileSize": 4600,
+    "maxOffsetMapSize": 1 << 20,
+}
+COMPACTS = "+cleanup.policy=COMPACTION"
 TIMED: Mapping[str, str | int] = {"timerWheelEnable": "true", "mappedFileSizeTimerLog": 4096, "timerRollWindowSlot": 30}
 
 
@@ -122,6 +130,49 @@ LAYOUTS: dict[str, Layout] = {
             "maxMessageSize": 16_000,
         },
         sent=("send", "delay", "transaction"),
+    ),
+    "dledger-one-file": Layout(
+        "a DLedger log of one file, killed when all of it was committed",
+        {
+            "enableDLegerCommitLog": "true",
+            "dLegerGroup": "lab-a",
+            "dLegerPeers": "n0-127.0.0.1:40911",
+            "dLegerSelfId": "n0",
+            "mappedFileSizeCommitLog": 1 << 21,
+            "maxMessageSize": 16_000,
+        },
+        lives=(REST, STOP),
+        sent=("send", "send", "delay"),
+        rest=8,
+    ),
+    "compacted": Layout(
+        "compacted topics, beside a plain one",
+        COMPACTED,
+        sent=("keyed", "transaction"),
+        topics={"kv": (2, COMPACTS), "kv2": (1, COMPACTS), "plain": (1, "")},
+        since=(5, 1),
+        rest=6,
+    ),
+    "compacted-killed": Layout(
+        "the same, killed twice",
+        COMPACTED,
+        lives=(KILL, KILL),
+        sent=("keyed", "transaction"),
+        topics={"kv": (2, COMPACTS), "kv2": (1, COMPACTS), "plain": (1, "")},
+        since=(5, 1),
+    ),
+    "timerdb": Layout(
+        "messages with a time of their own, in RocksDB",
+        {"timerWheelEnable": "true", "timerRocksDBEnable": "true", "mappedFileSizeTimerLog": 4096},
+        sent=("send", "timer"),
+        since=(5, 4),
+        rest=12,
+    ),
+    "indexdb": Layout(
+        "the index of keys in RocksDB alone",
+        {"messageIndexEnable": "true", "indexRocksDBEnable": "true", "indexFileWriteEnable": "false"},
+        since=(5, 4),
+        rest=12,
     ),
     # -- settings that are not everyday
     "paths": Layout(

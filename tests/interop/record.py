@@ -28,7 +28,7 @@ from rich.console import Console
 
 from tests.interop import jars
 from tests.interop.broker import Broker, BrokerFailed, free_port
-from tests.interop.layouts import KILL, LAYOUTS, SMALL, Layout
+from tests.interop.layouts import KILL, LAYOUTS, SMALL, STOP, Layout
 from tests.interop.network import enter_a_network_of_its_own
 from tests.interop.remoting import Client, Refused
 from tests.interop.traffic import KINDS, Sender, consume
@@ -114,7 +114,7 @@ class Recording:
                         consume(sender)
             if ending != KILL:
                 time.sleep(1.5)  # until cursors are written
-                broker.stop()
+                (broker.stop if ending == STOP else broker.kill)()
         self.lives.append({"ended": ending, "started after s": round(started, 1), "sent": sender.sent})
 
     def _client(self, broker: Broker, number: int) -> Client:

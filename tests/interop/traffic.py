@@ -60,17 +60,18 @@ class Sender:
         known |= {"queue": queue[1], "len": len(body), "crc": zlib.crc32(body) & 0x7FFFFFFF}
         return self._asked(op, SEND, fields, body, known)
 
-    def batch(self, queue: stores.Queue, count: int) -> None:
-        """Some messages at once."""
-        parts, keys = [], []
+    def batch(self, queue: stores.Queue, count: int, *, keys: str | None = None, bodies: bool = True) -> None:
+        """Some messages at once; with these keys, or each with its own."""
+        more = {} if keys is None else {"KEYS": keys}
+        parts, uniqs = [], []
         for _ in range(count):
-            properties, body = self.properties(), self.body()
+            properties, body = self.properties(**more), self.body() if bodies else b""
             encoded = stores.properties(properties)
-            keys.append(properties["UNIQ_KEY"])
+            uniqs.append(properties["UNIQ_KEY"])
             parts.append(struct.pack(">IIIiI", 22 + len(body) + len(encoded), 0, 0, 0, len(body)) + body)
             parts.append(struct.pack(">H", len(encoded)) + encoded)
         fields = self._fields(queue, stores.properties({"WAIT": "true"}).decode(), 0, batch=True)
-        known = {"topic": queue[0], "queue": queue[1], "n": count, "uniqs": keys}
+        known = {"topic": queue[0], "queue": queue[1], "n": count, "uniqs": uniqs}
         self._asked("batch", SEND_BATCH, fields, b"".join(parts), known)
 
     def end(self, topic: str, half: dict[str, Any], decision: int) -> None:
@@ -183,6 +184,17 @@ def _popped(sender: Sender, count: int) -> None:
             sender.client.ask(POP, wanted | {"expType": "TAG", "exp": "*"})
 
 
+def _keyed(sender: Sender, count: int) -> None:
+    """Messages of few keys, some without any; in client batches some without a body, for alone brokers refuse these."""
+    for number in range(count):
+        queue = sender.choose.choice(sender.queues)
+        key = sender.choose.choice((*(f"key{n}" for n in range(14)), "a b", "b a", "schlüssel", ""))
+        if number % 12:
+            sender.send(queue, {"KEYS": key} | ({"DELAY": "1"} if number % 40 == 7 else {}))
+        else:
+            sender.batch(queue, 1, keys=key, bodies=False)
+
+
 KINDS: dict[str, Callable[[Sender, int], None]] = {
     "send": _plain,
     "batch": _batches,
@@ -192,6 +204,7 @@ KINDS: dict[str, Callable[[Sender, int], None]] = {
     "transaction": _transactions,
     "filter": _filtered,
     "pop": _popped,
+    "keyed": _keyed,
 }
 
 

@@ -239,3 +239,51 @@ def test_what_the_page_tells_to_run_runs(tmp_path: Path, monkeypatch: pytest.Mon
         assert found.exit_code == 1, "it departs"
         assert "orders" not in found.stdout
     assert "orders" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+FIXED = {
+    "index_table": "index-rocksdb/4711",
+    "timer_table": "timers-rocksdb/1700000000000/4711",
+    "half_table": "rocksdbstore/4711",
+    "hash_index": "index/20261124194400123",
+    "timer": "timerwheel/1700000000000",
+    "dledger_index": "dledger-n0/index",
+    "log": "commitlog",
+}
+
+
+def of_spec(report: Report, spec: str, trace: str) -> Report:
+    """The report with one finding, of another spec and another trace."""
+    told = f"row 5 of {trace} breaks the rule; {trace.partition('/')[0]}/ holds it"
+    finding = report.findings[0].model_copy(update={"spec": spec, "trace": trace, "message": told})
+    return report.model_copy(update={"findings": [finding]})
+
+
+@pytest.fixture(scope="module")
+def plain(store: Path) -> Report:
+    return check([store])
+
+
+@pytest.mark.parametrize(("spec", "trace"), FIXED.items())
+def test_what_a_layout_calls_its_files_stays(plain: Report, spec: str, trace: str) -> None:
+    (finding,) = redacted(of_spec(plain, spec, trace), "a key").findings
+    assert finding.trace == trace
+    assert finding.message == f"row 5 of {trace} breaks the rule; {trace.partition('/')[0]}/ holds it"
+
+
+@pytest.mark.parametrize("trace", [t for t in FIXED.values() if "/" in t] + ["dledger-payments/index"])
+def test_a_topic_that_is_called_like_a_file_of_a_layout_is_a_name(plain: Report, trace: str) -> None:
+    (finding,) = redacted(of_spec(plain, "queue", trace), "a key").findings
+    assert trace.partition("/")[0] not in finding.trace
+    assert trace.partition("/")[0] not in finding.message
+
+
+def test_a_finding_in_the_index_of_a_dledger_log_can_be_read(tmp_path: Path) -> None:
+    found = copy_of("layouts/dledger_lives_5.5.0", tmp_path)
+    with next((found / "dledger-n0/index").iterdir()).open("r+b") as file:
+        file.seek(32 * 5 + 8)
+        file.write(b"\x7f")
+    (finding,) = redacted(check([found]), "a key").violations
+    assert finding.trace == "dledger-n0/index"
+    assert finding.where.file == "dledger-n0/index/00000000000000000000"
+    assert "dledger-n0/index" in finding.story[0]

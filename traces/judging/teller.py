@@ -17,6 +17,7 @@ from gapless.traces.replay.exact import Departure, story
 from gapless.traces.replay.notation import values_told
 from gapless.traces.replay.possible_states import STATES
 from gapless.traces.report.parts import Parts
+from gapless.traces.report.sections import presentation
 from gapless.traces.report.values import Finding, Where
 
 
@@ -25,7 +26,8 @@ class Recorded:
     """Where events were recorded.
 
     `path`: what a user names · `file`: where in it an event is told of · `place`: the kind and the number of a place in
-    that file, such as line 7, by the row of an event · `steps`: the same, for the numbers of a story's steps.
+    that file, such as line 7, by the row of an event · `steps`: the same, for the numbers of a story's steps ·
+    `kind`: of the source that the events are of, if it is known.
     """
 
     path: Path
@@ -35,6 +37,7 @@ class Recorded:
     place: Callable[[int], tuple[str, int]]
     profile: str  # by which it is judged unless the user names another
     steps: Callable[[int], str] | None = None
+    kind: str = ""
 
 
 class Teller:
@@ -144,9 +147,10 @@ class Teller:
         assert departure is not None  # noqa: S101 - for the type checker: the first of a cluster is explained
         trace, (kind, number) = shown(first.at.trace), self.recorded.place(first.at.row)
         file = shown(self.recorded.file)
+        subject = presentation(self.recorded.kind).subjects.get(spec, spec)
         lines = story(
             departure,
-            title=f"{spec} {trace} departs at {file}, {kind} {number}.",
+            title=f"{subject} {trace} departs at {file}, {kind} {number}.",
             also=first.also,
             where=self.recorded.steps,
             again=f"gapless explain {shlex.quote(shown(self.path))} --trace {shlex.quote(trace)}" + self._asked(),

@@ -1,7 +1,8 @@
 """A report without names: topics, groups, keys, hosts and client ids become keyed hashes, everywhere.
 
 A word stays if it is one of our own, which is known from the texts of what judges and of every spec; a number stays; so
-does what a story says in its own notation, for steps hold integers alone. Every other word is replaced, whether it is
+does what a story says in its own notation, for steps hold integers alone; and so do the names that the layout of a
+source fixes (`Presentation.fixed`). Every other word is replaced, whether it is
 known for a name or not, so that a text which is added later cannot let a name through. What a report has as a name is
 replaced though it be a word of ours.
 
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.spec.catalog import SPECS
+from gapless.traces.report.sections import PRESENTATIONS
 from gapless.traces.report.values import WORST, Bitmap, Finding, Report, ReportRow, Swimlane
 
 TOKEN = re.compile(r"\w(?:[\w.@%$~#-]*\w)?")
@@ -165,7 +167,12 @@ class Redactor:
 def _names(report: Report) -> Iterator[str]:
     """What a report has as a name: of traces, and in the rows of its sources. A path is none: its words may be ours."""
     for finding in report.findings:
-        yield from (finding.trace, *finding.traces)
+        fixed = ["/".join(shows.fixed[finding.spec]) for shows in PRESENTATIONS.values() if finding.spec in shows.fixed]
+        yield from (
+            name
+            for name in (finding.trace, *finding.traces)
+            if not any(re.fullmatch(pattern, name) for pattern in fixed)
+        )
     for rows in report.parts.values():
         for row in rows:
             for name in type(row).model_fields:
@@ -190,7 +197,14 @@ def _is_secret(name: str) -> bool:
 def _is_ours(token: str) -> bool:
     """Whether a word is one of ours, alone or in the plural."""
     word = token.lower()
-    return word in vocabulary() or word.removesuffix("s") in vocabulary() or re.fullmatch(r"tc\d+", token) is not None
+    if word in vocabulary() or word.removesuffix("s") in vocabulary():
+        return True
+    return any(re.fullmatch(head, token) for head in (r"tc\d+", *_heads()))
+
+
+def _heads() -> Iterator[str]:
+    """What layouts call their files, as patterns."""
+    return (head for shows in PRESENTATIONS.values() for head, _ in shows.fixed.values())
 
 
 @cache

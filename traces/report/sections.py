@@ -6,7 +6,7 @@ A source gives a `Presentation` for the kind of input that it reads. Text and pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gapless.traces.report.charts import Chart
@@ -78,7 +78,9 @@ class Presentation:
     """How one kind of input is shown, with all that its source adds to a report.
 
     `parts`: the keys of its rows in JSON, there even when empty · `conforms`: what `gapless explain` says of a trace
-    that departs nowhere, its name made safe to show · `terms`: its words that not every reader knows.
+    that departs nowhere, its name made safe to show · `terms`: its words that not every reader knows · `fixed`: by
+    spec, patterns of the first part of a trace's name and of what follows its slash, where no user names it ·
+    `subjects`: by spec, what a trace of it is, where its name alone may be that of another.
     """
 
     label: str
@@ -90,6 +92,8 @@ class Presentation:
     )
     by_trace: bool = True  # each trace is judged by itself, and counted; otherwise records and queues are counted
     terms: tuple[Term, ...] = ()
+    fixed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    subjects: Mapping[str, str] = field(default_factory=dict)
 
 
 PRESENTATIONS = {"unknown": Presentation("not recognised", by_trace=False)}

@@ -21,7 +21,9 @@ BOUND = Bound(
         "its_tag": (0, 1),
         "its_time": (0, 1),
         "later": (-1, 1, 2, 3),
-        **dict.fromkeys(("lies", "whole", "owned", "keyed", "same", "intact", "given", "hollow"), FLAG),
+        **dict.fromkeys(
+            ("lies", "whole", "owned", "keyed", "same", "intact", "given", "hollow", "numbered", "sized"), FLAG
+        ),
     },
     worth={
         # What is wrong in two ways is refused for the first of them.

@@ -17,6 +17,8 @@ BOUND = Bound(
         "its_term": (0, 1),
         "known": FLAG,
         "killed": FLAG,
+        "numbered": FLAG,
+        "sized": FLAG,
     },
     worth={
         "find_unit": lambda a: one_wrong(

@@ -372,6 +372,72 @@ def test_a_broken_topic_table_is_told_of_and_not_needed(text: str, tmp_path: Pat
     assert any("topics.json.bak is used" in note for note in check([store]).sources[0].notes)
 
 
+def test_what_is_not_there_is_read_from_its_older_version(tmp_path: Path) -> None:
+    """A broker that is killed while it writes a file leaves the older version alone, and reads that when it starts."""
+    copied = shutil.copytree(recording("normal"), tmp_path / "store")
+    whole = check([recording("normal")])
+    for name in ("topics.json", "consumerOffset.json", "delayOffset.json"):
+        file = copied / "config" / name
+        if file.exists():
+            file.replace(file.with_name(f"{name}.bak"))
+    report = check([copied])
+    notes = report.sources[0].notes
+    assert "config/consumerOffset.json is not there: consumerOffset.json.bak is used, as the broker would do" in notes
+    assert "config/topics.json is not there: topics.json.bak is used, as the broker would do" in notes
+    assert report.exit_code == CONFORMS
+    advanced = [one.coverage["checkpoint.advance"] for one in (whole, report)]
+    assert advanced[0] == advanced[1] > 0, "the half cursor is held against the log"
+    (copied / "config/consumerOffset.json.bak").write_text("{")
+    assert any("there is no consumerOffset.json" in note for note in check([copied]).sources[0].notes)
+
+
+LINKED = {  # a file or a folder of a store, and what is not judged where it is a link that leads nowhere
+    "consumequeue/orders/0/00000000000000000000": "entries of queues are not judged",
+    "consumequeue/orders/0": "entries of queues are not judged",
+    "config/consumerOffset.json": "what only that file tells is not judged",
+    "config/topics.json": "what only that file tells is not judged",
+    "checkpoint": "what only that file tells is not judged",
+    "abort": "whether the broker stopped in order is not judged",
+    "index/20261124194400123": "the hash index is not judged",
+    "timerlog/00000000000000000000": "the timer wheel is not judged",
+    "compaction/compactionLog/kv/0/00000000000000000000": "what compacted topics keep is not judged",
+}
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_a_link_that_leads_nowhere_is_named_and_all_else_is_judged(name: str, tmp_path: Path) -> None:
+    """A disk may not be mounted where a copy lies. Nobody is accused of what lies there, and nothing of it conforms."""
+    store = varied(count=50).write(tmp_path / "store")
+    records = check([store]).sources[0].records
+    linked(store, name)
+    report = check([store])
+    assert report.verdict == "inconclusive", report.model_dump_json(indent=1)
+    assert any(
+        f"{name} is a link to /nowhere, which is not there: {LINKED[name]}" in r for r in report.sources[0].reasons
+    )
+    assert report.sources[0].records == records
+
+
+def linked(store: Path, name: str) -> None:
+    """In place of what lies there, a link that leads nowhere."""
+    shutil.rmtree(store / name) if (store / name).is_dir() else (store / name).unlink(missing_ok=True)
+    (store / name).parent.mkdir(parents=True, exist_ok=True)
+    (store / name).symlink_to("/nowhere")
+
+
+def test_a_link_in_place_of_a_file_of_the_log_is_unreadable_and_one_that_nobody_needs_is_told(tmp_path: Path) -> None:
+    store = varied(count=50).write(tmp_path / "store")
+    linked(store, "lock")
+    report = check([store])
+    assert report.exit_code == CONFORMS
+    assert "lock is a link to /nowhere, which is not there" in report.sources[0].notes
+    (last,) = [path.name for path in (store / "commitlog").iterdir()][-1:]
+    linked(store, f"commitlog/{last}")
+    report = check([store])
+    assert report.exit_code == UNREADABLE
+    assert "a link to /nowhere, which is not there, and all depends on the log" in report.sources[0].reasons[0]
+
+
 def test_broken_cursors_are_read_from_their_older_version(tmp_path: Path) -> None:
     copied = shutil.copytree(recording("normal"), tmp_path / "store")
     cursors = copied / "config/consumerOffset.json"

@@ -1,6 +1,7 @@
 """Compacted topics: of every key the newest message is kept, as it was sent, and the entries name where it lies."""
 
 import json
+import os
 import shutil
 import struct
 from collections.abc import Callable
@@ -418,12 +419,74 @@ def test_a_compaction_that_was_broken_off_while_it_replaced_files_is_not_judged(
         )
 
 
-def test_a_broker_that_was_killed_when_it_had_replaced_all_files_and_not_removed_the_old_ones_accuses_nobody() -> None:
-    """It does not start again, for it takes their names for numbers."""
+def feared(report: Report) -> list[tuple[str, str, str, int]]:
+    """The hazards: rule, sentence, and place."""
+    return [(found.rule, found.message, found.where.file, found.where.offset) for found in report.hazards]
+
+
+def test_a_broker_that_was_killed_when_it_had_replaced_all_files_does_not_start_again() -> None:
+    """It takes the names of those that it was to remove for numbers; and what lies there is whole."""
     report = check([recording_as_left("layouts/compacted_killed_replacing_5.3.3")])
-    assert "00000000000000023000.delete and others: left of a compaction that was broken off; the broker does" in notes(
-        report
-    )
+    file = "compaction/compactionLog/kv2/0/00000000000000023000.delete"
+    sentence = f"kv2/0: {file} is not called by a number"
+    assert report.verdict == "conforms"
+    assert feared(report) == [("compaction/compacted-files-are-called-by-numbers", sentence, file, 0)]
+    assert "the compacted queue kv2/0 will depart at the broker's next start" in report.hazards[0].story[0]
+    assert [found.count for found in report.hazards] == [2]
+
+
+def longer(file: Path) -> None:
+    with file.open("ab") as handle:
+        handle.write(bytes(46))
+
+
+def shorter(file: Path) -> None:
+    os.truncate(file, file.stat().st_size - 46)
+
+
+@pytest.mark.parametrize("change", [longer, shorter])
+@pytest.mark.parametrize("kind", ["compactionLog", "compactionCq"])
+def test_a_file_of_another_length_stands_in_the_way_of_the_next_start(
+    kind: str, change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """Others of its kind tell how long it was: all are born with one length."""
+    store = copy_of(FIRST, tmp_path)
+    name = f"compaction/{kind}/kv/1/{0:020d}"
+    before = (store / name).stat().st_size
+    change(store / name)
+    length = (store / name).stat().st_size
+    (found,) = feared(check([store.parent]))
+    told = f"kv/1: {name} is {length:,} bytes long, and others of its kind {before:,}"
+    assert found == ("compaction/compacted-files-have-one-length", told, name, length)
+
+
+@pytest.mark.parametrize("kind", ["compactionLog", "compactionCq"])
+def test_a_file_that_is_not_the_brokers_stands_in_the_way_of_the_next_start(kind: str, tmp_path: Path) -> None:
+    store = copy_of(FIRST, tmp_path)
+    name = f"compaction/{kind}/kv2/0/README"
+    (store / name).write_text("who put this here?")
+    (found,) = feared(check([store.parent]))
+    assert found[0] == "compaction/compacted-files-are-called-by-numbers"
+    assert found[2:] == (name, 0)
+    both = [f"compaction/compacted-files-{what}" for what in ("are-called-by-numbers", "have-one-length")]
+    assert [len(feared(check([store.parent], ignore=both[:n]))) for n in (1, 2)] == [1, 0]
+
+
+def test_what_a_start_passes_over_is_not_in_its_way(tmp_path: Path) -> None:
+    """A folder; an empty file that comes last, which it deletes; and all of it where compaction is off."""
+    store = copy_of(FIRST, tmp_path)
+    folder = store / "compaction/compactionLog/kv/0"
+    (folder / f"{1 << 40:020d}").touch()
+    assert not feared(check([store.parent]))
+    (folder / "kept").mkdir()  # then the empty file is not the last one, and stays
+    assert [found[0] for found in feared(check([store.parent]))] == ["compaction/compacted-files-have-one-length"]
+    (folder / f"{1 << 40:020d}").unlink()
+    assert not feared(check([store.parent]))
+    (folder / "README").write_text("who put this here?")
+    assert feared(check([store.parent]))
+    settings = store.parent / "broker.conf"
+    settings.write_text(settings.read_text().replace("enableCompaction=true", "") + "enableCompaction=false\n")
+    assert not feared(check([store.parent]))
 
 
 def test_a_position_that_was_not_written_yet_accuses_nobody(tmp_path: Path) -> None:
@@ -453,14 +516,61 @@ def test_entries_that_came_last_may_be_missing_where_the_broker_was_killed(tmp_p
     assert check([store.parent]).verdict == "conforms"
 
 
-def test_a_topic_that_is_compacted_since_later_accuses_nobody(tmp_path: Path) -> None:
-    """Its older messages were never put there; nobody can tell from what is kept."""
+def emptied(store: Path) -> None:
+    """No entry of the queue is left, in files as long as they were."""
+    for unit in units(store):
+        written(unit.file, unit.at, bytes(UNIT.size))
+
+
+def without_the_first(store: Path) -> None:
+    rebuilt(store, of_first_file(store)[1:])
+
+
+@pytest.mark.parametrize("damage", [emptied, without_the_first])
+def test_nothing_is_excused_in_a_first_life_whose_files_are_there(
+    damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """The switch changes with a start alone, and a topic has its policy from when it is made, or never."""
     store = copy_of(FIRST, tmp_path)
-    kept = of_first_file(store)
-    rebuilt(store, kept[1:])
+    damage(store)
+    (found,) = check([store.parent]).violations
+    assert found.trace == QUEUE
+    assert "is missing in the compacted topic" in found.message
+
+
+@pytest.mark.parametrize("doubtful", ["brokerRole=SLAVE", None])
+def test_a_slave_or_a_broker_whose_settings_nobody_knows_may_have_begun_later(
+    doubtful: str | None, tmp_path: Path
+) -> None:
+    """A slave asks its master for what it lacks; and without settings nobody knows that it is none."""
+    store = copy_of(FIRST, tmp_path)
+    without_the_first(store)
+    settings = store.parent / "broker.conf"
+    if doubtful:
+        settings.write_text(f"{settings.read_text()}{doubtful}\n")
+    else:
+        settings.unlink()
     report = check([store.parent])
     assert report.verdict == "inconclusive", report.model_dump_json(indent=1)
     assert "cleanup.policy was set later; damage otherwise" in report.sources[0].reasons[0]
+
+
+def test_an_exported_story_says_that_the_queue_is_compacted(tmp_path: Path) -> None:
+    """Its name is that of the plain queue, too."""
+    store = copy_of(FIRST, tmp_path)
+    without_the_first(store)
+    out = tmp_path / "events.ndjson"
+    gapless("trace", str(store.parent), "--out", str(out))
+    (found,) = check([out]).violations
+    assert found.story[0].startswith("the compacted queue kv/0 departs at events.ndjson, line ")
+
+
+def test_a_queue_of_which_no_file_is_left_is_undecided(tmp_path: Path) -> None:
+    """Its topic may have been deleted, and made anew as a compacted one."""
+    store = copy_of(FIRST, tmp_path)
+    for kind in ("compactionLog", "compactionCq"):
+        shutil.rmtree(store / "compaction" / kind / QUEUE)
+    assert check([store.parent]).verdict == "inconclusive"
 
 
 def test_what_was_sent_while_compaction_was_off_accuses_nobody(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The index of a DLedger log: every entry has its unit of 32 bytes, which says where it lies."""
 
+import os
 import struct
 import subprocess
 from collections.abc import Callable
@@ -195,3 +196,28 @@ def test_damage_at_random_is_a_verdict_and_no_traceback(seed: int, tmp_path: Pat
     report = check([store.parent])
     assert report.verdict in {"conforms", "departs", "inconclusive"}
     assert all(rule.startswith("dledger_index/") for rule in rules(report))
+
+
+@pytest.mark.parametrize(
+    ("made", "rule", "length"),
+    [
+        (lambda index: os.truncate(index / f"{0:020d}", 1 << 20), "have-one-length", 1 << 20),
+        (lambda index: (index / f"{5 << 25:020d}").touch(), "have-one-length", 0),
+        (lambda index: (index / "README").write_text("hm"), "are-called-by-numbers", 0),
+        (lambda index: (index / "kept").mkdir(), "are-called-by-numbers", 0),
+    ],
+)
+def test_what_the_next_start_stumbles_over_is_a_hazard(
+    made: Callable[[Path], None], rule: str, length: int, tmp_path: Path
+) -> None:
+    """A broker does not start where a file of the index has another length, or no number."""
+    store = damaged(tmp_path)
+    index = index_of(store).parent
+    before = {path.name for path in index.iterdir()}
+    made(index)
+    (new,) = {path.name for path in index.iterdir()} - before or {f"{0:020d}"}
+    hazards = check([store]).hazards
+    assert [(found.rule, found.where.file, found.where.offset) for found in hazards] == [
+        (f"dledger_index/dledger-index-files-{rule}", f"dledger-n0/index/{new}", length)
+    ]
+    assert "the index of entries dledger-n0/index will depart at the broker's next start" in hazards[0].story[0]

@@ -101,6 +101,12 @@ FAULTS: dict[str, Callable[[Rdict, list[bytes]], int]] = {
 }
 
 
+SAID = {  # of a row and of what it is held against
+    "row-counts-no-more-checks-than-allowed": "with 16 of 15 checks",
+    "row-lies-up-to-the-end-of-the-table": "(the table ends at ",
+}
+
+
 @pytest.mark.parametrize("rule", FAULTS)
 def test_a_fault_in_the_table_is_found_where_it_is(rule: str, tmp_path: Path) -> None:
     store = _copy(tmp_path)
@@ -112,6 +118,7 @@ def test_a_fault_in_the_table_is_found_where_it_is(rule: str, tmp_path: Path) ->
     where = found[f"half_table/{rule}"].where
     assert where.file.startswith("commitlog/" if rule == "half-that-is-undecided-has-its-row" else "rocksdbstore/")
     assert where.offset == position
+    assert SAID.get(rule, "") in found[f"half_table/{rule}"].message
 
 
 def test_a_half_that_stays_in_the_table_after_its_op_is_found(tmp_path: Path) -> None:

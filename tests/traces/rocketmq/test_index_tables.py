@@ -1,6 +1,7 @@
 """Stores whose index of messages is a table in RocksDB: docs/rocketmq.md#index-rocksdb."""
 
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +185,25 @@ def test_a_row_that_departs_is_named(tmp_path: Path) -> None:
         key = _some(rows, b"K")
     (found,) = _violations(check([store.parent]))
     assert key[8:-9].decode().replace("@K@", "@K@x") in found.message
+
+
+@pytest.mark.parametrize(
+    ("plant", "said"),
+    [
+        (_other_time, r"with time (\d+).*; the record's time is (\d+)\)"),
+        (_other_hour, r"in hour (\d+) with time.*; the record's time is (\d+)\)"),
+        (_end_time, r"\(the table says (\d+), its record (\d+)\)"),
+    ],
+)
+def test_both_times_are_told_where_they_differ(plant: Fault, said: str, tmp_path: Path) -> None:
+    store = _copy(tmp_path)
+    with half_tables.opened(store, "default") as table:
+        plant(table, _rows(table))
+    (found,) = _violations(check([store.parent]))
+    told = re.search(said, found.message)
+    assert told, found.message
+    row, record = map(int, told.groups())
+    assert 0 < abs(row - record) < 2 * HOUR
 
 
 def test_what_a_table_was_not_told_of_accuses_nobody(tmp_path: Path) -> None:

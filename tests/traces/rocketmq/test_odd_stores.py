@@ -22,6 +22,7 @@ SKIPPED = "queue/entry-points-at-its-message"
 MISSING = "queue/every-message-has-its-entry"
 LEFT_OUT = "queue/no-entry-before-it-is-missing"
 NUMBERS = "queue/numbers-of-a-queue-follow-one-another"
+ANSWERED = "queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said"
 BEYOND = "beyond the log's end"
 
 DELETED = ("conforms", "no file: their topics were deleted", "")
@@ -59,6 +60,9 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
     "client_batch_4.9.7": SOUND,
     "client_batch_5.5.0": SOUND,
     "delayed_half_5.3.3": ("inconclusive", "sent with a delay cannot be judged", ""),
+    "delays_recovered_4.9.7": ("departs", "", "queue/entry-has-the-tag-code-of-its-message"),
+    "dledger_cut_5.3.3": ("departs", "", SKIPPED),
+    "pool_killed_5.3.3": ("inconclusive", "a broker with transientStorePoolEnable is killed", ""),
     "topics_torn_before_5.5.0": ("conforms", "topics.json.bak is used", ""),
     "skipped_first_before_4.9.7": ("departs", "", MISSING),
     "skipped_first_before_5.3.3": ("departs", "", MISSING),
@@ -407,3 +411,13 @@ def test_a_log_that_goes_on_in_dledger_is_judged_without_what_lay_before(tmp_pat
     assert report.verdict == "conforms", report.model_dump_json(indent=1)
     assert report.coverage["log.append"] < whole.coverage["log.append"] == 31
     assert any(note.startswith("the log begins at 1,048,576") for note in report.sources[0].notes)
+
+
+@pytest.mark.parametrize("setting", ["transientStorePoolEnable=false", "flushDiskType=SYNC_FLUSH", "brokerRole=SLAVE"])
+def test_a_kill_takes_what_was_answered_only_where_a_pool_holds_it_first(setting: str, tmp_path: Path) -> None:
+    store = copy_of("odd/pool_killed_5.3.3", tmp_path)
+    shutil.copy(recording_as_left("odd/pool_killed_5.3.3") / "client.ndjson", store.parent)
+    settings = store.parent / "broker.conf"
+    settings.write_text(f"{settings.read_text()}{setting}\n")
+    report = check([store.parent])
+    assert [found.rule for found in report.violations] == [ANSWERED]

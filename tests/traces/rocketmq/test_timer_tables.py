@@ -1,5 +1,6 @@
 """Stores whose timers are a table in RocksDB: docs/rocketmq.md#timers-rocksdb."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -154,6 +155,19 @@ def test_a_fault_in_the_table_is_found_where_it_is(fault: str, tmp_path: Path) -
     assert where.offset == position
     again = check([store.parent], trace=found[f"timer_table/{rule}"].trace)
     assert [one.rule for one in _violations(again)] == [f"timer_table/{rule}"]
+
+
+def test_what_the_row_says_is_told_beside_what_the_message_says(tmp_path: Path) -> None:
+    """Both times, and both sizes."""
+    for plant, field in ((_twice_at_another_time, 0), (_another_size, 1)):
+        store = _copy(tmp_path / str(field))
+        with half_tables.opened(store, "timer") as table:
+            plant(table, _rows(table), _time(table))
+        message = _violations(check([store.parent]))[0].message
+        said = [tuple(map(int, one)) for one in re.findall(r"time (\d+) and (\d+) bytes", message)]
+        rows, its = said[:-1], said[-1]
+        assert len({row[field] for row in rows} - {its[field]}) == 1, message
+        assert {row[1 - field] for row in rows} == {its[1 - field]}, message
 
 
 def test_a_row_of_a_timer_that_was_cancelled_is_found(tmp_path: Path) -> None:

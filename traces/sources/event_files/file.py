@@ -173,7 +173,9 @@ class EventFile:
         records = sum(judged.records for judged in self.judged.values())
         place = partial(reading.place, self.path)
         own = self.origin.profile or STRICT
-        recorded = Recorded(self.name, self.path.stat().st_size, records, self.path.name, place, own)
+        recorded = Recorded(
+            self.name, self.path.stat().st_size, records, self.path.name, place, own, None, self.origin.kind
+        )
         parts = Teller(recorded, self.options, self.options.trace).parts(self._tallies(), interrupted=interrupted)
         parts.profile = self.profile
         parts.reasons += self.origin.undecided.splitlines()

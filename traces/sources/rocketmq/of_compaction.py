@@ -15,6 +15,7 @@ from gapless.traces.sources.rocketmq.store.compacted_files import (
     compacted_queues,
 )
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.next_start import Stranger
 
 OWN = rule("compaction/compacted-message-is-the-brokers-own").id
 OF_MESSAGES = {  # rules that speak of what lies among the records, each with what is wrong
@@ -49,6 +50,8 @@ def place(store: StoreDirectory, found: Breach) -> Where:
     topic, _, queue = found.trace.rpartition("/")
     every = compacted_queues(Path(store.path), [(topic, int(queue))], [])
     compacted = next((one for one in every if one.queue == (topic, int(queue))), None)
+    if found.action == "start":
+        return Stranger.of(found.detail).place
     if compacted is None or found.action == "find_position":
         return Where(file=POSITIONS, offset=0)
     if found.action == "find_files":
@@ -84,6 +87,11 @@ def message(found: Breach) -> str:
     if found.action == "miss":
         why = "the newest of its key" if found.rule == NEWEST else "one that no compaction has made old yet"
         return f"message {args['number']}, {why}, is missing in the compacted topic"
+    return Stranger.of(found.detail).told if found.action == "start" else _of_entry(found)
+
+
+def _of_entry(found: Breach) -> str:
+    args, state = found.arguments, found.departure.state
     entry = f"compacted entry {args['number']}"
     if found.rule in OF_MESSAGES:
         what = OF_MESSAGES[found.rule].format(**args)

@@ -7,6 +7,7 @@ from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.judged import Breach
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger_units import index_files, place_of_unit
+from gapless.traces.sources.rocketmq.store.next_start import Stranger
 
 SENTENCES = {
     rule(f"dledger_index/dledger-{name}").id: told
@@ -21,12 +22,16 @@ SENTENCES = {
 
 
 def place(store: StoreDirectory, found: Breach) -> Where:
-    """The unit."""
+    """The unit; or the file that a start stumbles over."""
+    if found.action == "start":
+        return Stranger.of(found.detail).place
     base, offset = place_of_unit(index_files(store.dledger) if store.dledger else [], found.arguments.get("number", 0))
     return Where(file=f"{found.trace}/{base:020d}", offset=offset)
 
 
 def message(found: Breach) -> str:
     """What is wrong, in one sentence without its end."""
+    if found.action == "start":
+        return Stranger.of(found.detail).told
     told = SENTENCES.get(found.rule, f"breaks the rule: {found.departure.because}")
     return f"the unit of entry {found.arguments.get('number', 0)} {told.format(**found.arguments)}"

@@ -28,4 +28,6 @@ def message(found: Breach) -> str:
         return f"{row} points at no half"
     if args["size"] != state.size:
         return f"{row} has {args['size']} bytes, its half {state.size}"
-    return f"{row}, with {args['checks']} checks, breaks the rule: {found.departure.because}"
+    of = f" of {args['limit']}" if args["limit"] else ""
+    ends = f" ({found.detail})" if found.detail else ""
+    return f"{row}, with {args['checks']}{of} checks, breaks the rule: {found.departure.because}{ends}"

@@ -25,7 +25,8 @@ def message(found: Breach) -> str:
     if found.action == "find_last":
         if not args["there"]:
             return f"the table of keys ends at {args['position']}, and no record with keys lies there"
-        return f"the table of keys ends at {args['position']}, and has another time for that of the last record"
+        ends = f"the table of keys ends at {args['position']}"
+        return f"{ends}, and has another time for that of the last record ({found.detail})"
     lies = "no record" if state.position < 0 else "a record"
     row = f"a row for {found.position} in the table of keys, which leads to {lies},"
     return f"{row} breaks the rule: {found.departure.because}{rows}"

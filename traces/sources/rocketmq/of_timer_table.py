@@ -19,11 +19,14 @@ def place(_store: StoreDirectory, found: Breach) -> Where | None:
 def message(found: Breach) -> str:
     """What is wrong, in one sentence without its end."""
     args, state = found.arguments, found.departure.state
+    both = f" ({found.detail})" if found.detail else ""
     match found.action:
         case "read_to":
             return f"the table of timers was told of {args['number']} messages that wait, and there are {args['end']}"
         case "seek":
-            return f"the message at {state.last} waits, and the table of timers has no row for it"
+            return f"the message at {state.last} waits, and the table of timers has no row for it{both}"
         case "deliver":
-            return f"the message at {state.last} was due, and lies {args['copies']} times in its topic"
-    return f"a row of the table of timers, which names {found.position}, breaks the rule: {found.departure.because}"
+            return f"the message at {state.last} was due, and lies {args['copies']} times in its topic{both}"
+    return (
+        f"a row of the table of timers, which names {found.position}, breaks the rule: {found.departure.because}{both}"
+    )

@@ -26,6 +26,7 @@ from gapless.traces.sources.rocketmq import (
     of_timer_table,
 )
 from gapless.traces.sources.rocketmq.joining.judged import Breach, Hazard, JudgedStore
+from gapless.traces.sources.rocketmq.report import SUBJECTS
 from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import file_access, names, scan
@@ -111,12 +112,13 @@ def hazard(judged: JudgedStore, found: Hazard, *, source: str, count: int, trace
     return told.model_copy(update={"severity": "hazard", "message": message})
 
 
-def cursor_hazard(judged: JudgedStore, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
-    """Groups that will pass over messages to come, as a finding: the story is that of the first cursor."""
-    where, trace = place(judged.store, found[0]), shown(found[0].trace)
+def feared(judged: JudgedStore, found: Sequence[Breach], *, source: str, how: str = "") -> Finding:
+    """Steps to come that will break one rule, as a finding: the story is that of the first."""
+    where = place(judged.store, found[0])
+    when = "with the next messages of its queue" if found[0].spec == "cursor" else "at the broker's next start"
     told = finding(
         judged, found[0], source=source, count=len(found), traces=[one.trace for one in found[:NAMED]], how=how,
-        title=f"cursor {trace} will depart with the next messages of its queue, at {shown(where.file)}+{where.offset}.",
+        title=f"{_subject(found[0])} will depart {when}, at {shown(where.file)}+{where.offset}.",
     )  # fmt: skip
     return told.model_copy(update={"severity": "hazard"})
 
@@ -125,19 +127,7 @@ def _subject(found: Breach) -> str:
     if found.spec == "timer":
         return f"the time {shown(found.trace.rpartition('/')[2])} of the timer wheel"
     named = {"log": "the commit log", "checkpoint": "the check service", "op_batch": "the op batcher"}
-    kinds = {
-        "transaction": "transaction",
-        "delivery": "message",
-        "hash_index": "the hash index",
-        "cursor": "cursor",
-        "half_table": "half",
-        "index_table": "record",
-        "timer_table": "timer",
-        "tiered": "the tiered queue",
-        "compaction": "the compacted queue",
-        "dledger_index": "the index of entries",
-    }
-    return named.get(found.spec) or f"{kinds.get(found.spec, 'queue')} {shown(found.trace)}"
+    return named.get(found.spec) or f"{SUBJECTS.get(found.spec, 'queue')} {shown(found.trace)}"
 
 
 OF_FILES: Mapping[str, tuple[Callable[[StoreDirectory, Breach], Where | None], Callable[[Breach], str]]] = {

@@ -324,4 +324,28 @@ TERMS = (
     Term("put back", "written anew with a raised counter, since its producer did not answer"),
     Term("undecided", "neither committed, nor rolled back, nor parked"),
 )  # fmt: skip
-PRESENTATION = Presentation("RocketMQ store", "record", PARTS, sections, conforms, by_trace=False, terms=TERMS)
+FIXED = {
+    "half_table": ("rocksdbstore", r"\d+"),
+    "hash_index": ("index", r"\d+"),
+    "index_table": ("index-rocksdb", r"\d+"),
+    "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
+    "timer": ("timerwheel", r"\d+"),
+    "dledger_index": (r"dledger-n\d+", "index"),  # n and a number, as all give as dLegerSelfId; other ids are names
+}
+"""What the layout calls traces of a spec: the folder, or what stands for one, and what follows."""
+SUBJECTS = {
+    "transaction": "transaction",
+    "delivery": "message",
+    "hash_index": "the hash index",
+    "cursor": "cursor",
+    "half_table": "half",
+    "index_table": "record",
+    "timer_table": "timer",
+    "tiered": "the tiered queue",
+    "compaction": "the compacted queue",
+    "dledger_index": "the index of entries",
+}
+"""What a trace is, by its spec."""
+PRESENTATION = Presentation(
+    "RocketMQ store", "record", PARTS, sections, conforms, by_trace=False, terms=TERMS, fixed=FIXED, subjects=SUBJECTS
+)

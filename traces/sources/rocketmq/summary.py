@@ -85,9 +85,9 @@ def _findings(path: Path, judged: JudgedStore, options: Options) -> list[Finding
             places.hazard(judged, judged.hazards[0], source=str(path), how=how, count=len(named), traces=named[:TRACES])
         )
     by_rule: dict[str, list[Breach]] = {}
-    for found in judged.cursor_hazards:
+    for found in judged.feared:
         by_rule.setdefault(found.rule, []).append(found)
-    findings += [places.cursor_hazard(judged, some, source=str(path), how=how) for some in by_rule.values()]
+    findings += [places.feared(judged, some, source=str(path), how=how) for some in by_rule.values()]
     for name, (count, position, trace) in sorted(judged.anomalies.items()):
         spec = next(spec.name for spec in SPECS.values() for d in spec.deviations if d.step.__name__ == name)
         file, offset = judged.store.log_file_at(position)

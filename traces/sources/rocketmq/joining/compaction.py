@@ -18,6 +18,7 @@ from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
+from gapless.traces.sources.rocketmq.joining.next_start import start_next
 from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, header_in
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
@@ -111,11 +112,8 @@ class HeldCompaction:
 
     def hold(self) -> None:
         """Judge the queue up to the first step that departs."""
-        if removed := self.compacted.removed:
-            self.judged.note(
-                f"{removed[0]}{' and others' * (len(removed) > 1)}: left of a compaction that was broken off; the "
-                "broker does not start until files of this name are removed (docs/rocketmq.md#compaction-broken-off)"
-            )
+        if is_on(self.store):
+            start_next(self.trace, self.compacted.strange)
         if self.compacted.broken_off:
             self.judged.doubt(
                 f"{self.name}: its compaction was broken off while it replaced files, and these are not judged "
@@ -316,7 +314,7 @@ class HeldCompaction:
         number = named("compaction", departure.event)["number"]
         behind = int(self.numbers.searchsorted(number))
         if self.store.first_life:
-            surely = behind > 0
+            surely = behind > 0 or self._compacts_from_the_beginning
         else:
             around = self.times[max(behind - 1, 0) : behind + 1]
             surely = 0 < behind < len(self.numbers) and bool(around[1] - around[0] < A_START_TAKES)
@@ -328,6 +326,16 @@ class HeldCompaction:
                 f"message {number:,} of {self.name} is missing among what its compacted topic keeps: legal if {SWITCH} "
                 "was off when it was sent, or the topic's cleanup.policy was set later; damage otherwise"
             )
+
+    @property
+    def _compacts_from_the_beginning(self) -> bool:
+        """Whether every message of a first life was put here.
+
+        The switch changes with a start alone, and a topic has its policy from when it is made, or never. A slave takes
+        its part from its master.
+        """
+        role = self.store.settings.get("brokerRole", "").strip().upper()
+        return bool(self.compacted.files) and bool(self.store.settings) and role != "SLAVE"
 
 
 class _Later:

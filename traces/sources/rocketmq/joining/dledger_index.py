@@ -16,9 +16,17 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.next_start import start_next
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
-from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, entries_up_to, index_files, units_of
+from gapless.traces.sources.rocketmq.store.dledger_units import (
+    INDEX_FILE,
+    EntryColumns,
+    entries_up_to,
+    index_files,
+    units_of,
+)
+from gapless.traces.sources.rocketmq.store.next_start import strangers
 from gapless.traces.sources.rocketmq.store.wanted import wants_dledger_index
 
 INDEX = STEPS["dledger_index"]
@@ -55,25 +63,34 @@ class JoinedDledgerIndex:
             kept = len(events.action) - (0 if self.store.clean else _wrong_at_the_end(events))
             if refused := trace.take(_part(events, 0, kept)):
                 trace.tell(self.store.start, refused[1])
-                return
+                break
             waiting = _part(events, kept, len(events.action)) if kept < len(events.action) else None
+        else:
+            self._ends_with(trace, waiting, dledger.index_name)
+        there = strangers(Path(self.store.path), [dledger.index], length=INDEX_FILE, maps_everything=True)
+        start_next(trace, there[dledger.index])
+
+    def _ends_with(self, trace: SteppedTrace, waiting: Events | None, name: str) -> None:
+        """The last entries, which have no units of theirs."""
         if waiting:
             first, position = int(waiting.column("number")[0]), int(waiting.column("position")[0])
             if sum(file.base + file.length > position for file in self.store.files) > WRITTEN_AGAIN:
                 self.judged.doubt(
-                    f"{dledger.index_name}/: {len(waiting.action):,} entries from {first:,} on have no units of "
+                    f"{name}/: {len(waiting.action):,} entries from {first:,} on have no units of "
                     f"theirs, further back than the {WRITTEN_AGAIN} files that a start writes units of again: legal "
                     "after a loss of power, damage otherwise"
                 )
                 return
             trace.take(Events.of(SPEC, [INDEX.miss_units(number=first, killed=not self.store.clean)]))
             self.judged.note(
-                f"{dledger.index_name}/: {len(waiting.action):,} entries from {first:,} on have no units of theirs, as "
+                f"{name}/: {len(waiting.action):,} entries from {first:,} on have no units of theirs, as "
                 "a kill or a power loss leaves it; the broker writes them at its next start"
             )
 
     def _why_not(self, name: str) -> str:
         """Why it cannot be held against the log, or nothing."""
+        if any(link.path.startswith(f"{name}/") for link in self.store.broken):
+            return "a link in it leads nowhere"
         if self.store.of_moments:
             return "it is of another moment than the log"
         if self.judged.damage or any(found.spec == "log" for found in self.judged.breaches):

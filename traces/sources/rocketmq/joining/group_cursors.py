@@ -97,7 +97,7 @@ class JudgedCursors:
                 "elsewhere messages to come are passed over"
             )
         elif cursor.group:
-            self.judged.cursor_hazards.append(Breach(cursor.name, run.last, outcome.departure, detail))
+            self.judged.feared.append(Breach(cursor.name, run.last, outcome.departure, detail))
         elif accuses:
             self.judged.tell(cursor.name, run.last, outcome.departure, detail)
         else:

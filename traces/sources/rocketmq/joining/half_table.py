@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,9 @@ class HeldTable:
             told = [some.only(traces) for some in told]
         if len(traces):
             judge_told(self.judged, self.options, "half_table", told, traces, self._name)
+            for n, found in enumerate(self.judged.breaches):
+                if found.spec == "half_table" and found.arguments.get("within") == 0:
+                    self.judged.breaches[n] = replace(found, detail=f"the table ends at {self.rows.last}")
         count = len(self.rows.position)
         self.judged.note(f"the table of halves has {count:,} row{'s' * (count != 1)}, and ends at {self.rows.last:,}")
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
-from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.judged import STORIES, JudgedStore
 from gapless.traces.sources.rocketmq.joining.message_tables import brief, read_table
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -95,6 +95,7 @@ class HeldIndexTable:
         self.last = -1 if table.last is None else table.last
         self.there = False  # a record with keys lies where the table ends
         self.timely = False
+        self.times: dict[int, int] = {}  # ms: the store times of records whose rows have others, as many as are told
         self.newest = 0  # ms: the store time of the newest record up to there
         self.latest = np.zeros(0, np.int64)  # of each row, by position: the latest hour of those up to it
         self.behind: list[Counted] = []
@@ -144,6 +145,8 @@ class HeldIndexTable:
             "owned": owned, "timely": self.table.time[rows] == time,
             "in_hour": self.table.hour[rows] == time // HOUR * HOUR,
         }  # fmt: skip
+        for at in np.flatnonzero(kept & owned & ~(args["timely"] & args["in_hour"]))[:STORIES].tolist():
+            self.times[int(position[at])] = int(time[at])
         told = [
             self._stored(wanted, position[kept & lead]),
             OfStep("find_row", position[kept], np.full(int(kept.sum()), FIND), position[kept],
@@ -226,6 +229,7 @@ class HeldIndexTable:
             self.there = True
             said = self.table.last_time
             self.timely = said is not None and int(mine[0]) <= said <= self.newest
+            self.times[self.last] = int(mine[0])
 
     def _end(self, reached: int) -> None:
         if self.table.last is None or self.last < self.store.start or (self.asked >= 0 and self.asked != self.last):
@@ -246,6 +250,10 @@ class HeldIndexTable:
             self.judged, self.options, "index_table", [OfStep("find_last", at, np.zeros(1, np.int64), at, args)], at,
             lambda _: f"{INDEX_TABLE}/{self.last}",
         )  # fmt: skip
+        found = self.judged.breaches[-1] if self.judged.breaches else None
+        if found and found.action == "find_last" and not timely:
+            both = f"the table says {self.table.last_time}, its record {self.times[self.last]}"
+            self.judged.breaches[-1] = replace(found, detail=both)
 
     def _judge(self, told: list[OfStep]) -> None:
         """Judge some records, with the rows that lead to them."""
@@ -268,8 +276,14 @@ class HeldIndexTable:
         ) or {}  # fmt: skip
         for n in mine:
             found = self.judged.breaches[n]
-            rows = [f"{shown(row.text)} in hour {row.hour}" for row in named.get(found.position, [])[:NAMED]]
-            self.judged.breaches[n] = replace(found, detail="; ".join(rows))
+            if found.action == "find_last":
+                continue
+            rows = [
+                f"{shown(row.text)} in hour {row.hour} with time {row.time}"
+                for row in named.get(found.position, [])[:NAMED]
+            ]
+            its = f"; the record's time is {self.times[found.position]}" if found.position in self.times else ""
+            self.judged.breaches[n] = replace(found, detail="; ".join(rows) + its)
 
     def _say(self) -> None:
         """What was counted, in sentences."""

@@ -145,7 +145,7 @@ class JudgedStore:
     records: int = 0
     breaches: list[Breach] = field(default_factory=list)
     hazards: list[Hazard] = field(default_factory=list)
-    cursor_hazards: list[Breach] = field(default_factory=list)  # cursors of groups that will pass over messages
+    feared: list[Breach] = field(default_factory=list)  # other steps to come that will depart: hazards
     untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule
     stories: Counter[str] = field(default_factory=Counter)  # told and untold ones, by rule: see `tell`
     inconclusive: list[str] = field(default_factory=list)

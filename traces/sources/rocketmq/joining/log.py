@@ -38,6 +38,7 @@ from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import Refusal, Segment, SplitResult
 from gapless.traces.sources.rocketmq.store import file_access, records, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.links import COMPACTION, DEPENDS, TIMERS
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG
 
 LOG = STEPS["log"]
@@ -54,6 +55,10 @@ class StoreJudge:
         self.options = options
         self.evidence = evidence
         self.judged = JudgedStore(store, end=store.start, evidence=evidence, exported=exported)
+        self.broken = {link.part for link in store.broken}
+        for link in store.broken:
+            if link.told != store.no_queues:
+                (self.judged.doubt if link.part in DEPENDS else self.judged.note)(link.told)
         self.queues = JoinedQueues(self.judged, options)
         self.transactions = JoinedTransactions(self.judged, options)
         self.promises = Promises(self.judged, options)
@@ -213,13 +218,15 @@ class StoreJudge:
             self.extensions.finish()
             self.index.finish()
             JudgedCursors(judged, self.options).finish()
-            JoinedTimers(judged, self.options).hold()
+            if not self.broken.intersection(TIMERS):
+                JoinedTimers(judged, self.options).hold()
             JoinedHalfTable(judged, self.options).hold()
             JoinedDledgerIndex(judged, self.options).hold()
             JoinedIndexTable(judged, self.options).hold()
             JoinedTimerTable(judged, self.options).hold()
         JoinedTiered(judged, self.options).hold()
-        JoinedCompaction(judged, self.options).hold()
+        if COMPACTION not in self.broken:
+            JoinedCompaction(judged, self.options).hold()
         return judged
 
     def _old_bytes(self, count: int) -> None:

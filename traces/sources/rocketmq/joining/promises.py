@@ -37,6 +37,11 @@ OF_CLIENTS = (  # rules of transactions that only a client log exercises
     rule("transaction/half-was-put-back-before-its-producer-is-asked").id,
 )
 
+FORGOTTEN = (  # rules that a record breaks which ended with its broker
+    rule("queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said").id,
+    rule("queue/message-that-was-acknowledged-is-what-its-producer-sent").id,
+    *OF_CLIENTS[2:],
+)
 UNASKED = (  # rules that accuse where nobody asked
     rule("queue/client-sent-the-message").id,
     rule("transaction/producer-asked-to-commit-it").id,
@@ -88,6 +93,8 @@ class Promises:
         accuses = (position >= self.judged.store.start) & (not foreign or self.said.sends[WITNESS] >= 0)
         for at in np.flatnonzero((self.lost | ~self.looked_up) & accuses).tolist():
             self._lost(self.said.sends[:, at], self.said.topics)
+        if self.judged.store.forgets:
+            self._forgive()
         if self.beyond and not self.judged.store.live:
             messages = plural(self.beyond, "acknowledged message lies", "acknowledged messages lie")
             self.judged.lost_or_later(f"{messages} beyond the log's end at {self.judged.end:,}")
@@ -146,6 +153,19 @@ class Promises:
             f"stop in order: the client log is older than the store, or they are nobody's; who sent a message, and who "
             f"asked for what, is not judged ({SAY_SO})"
         )
+
+    def _forgive(self) -> None:
+        """What was answered for and is not there: a broker that is killed takes what lay in memory of its own."""
+        judged = self.judged
+        lost = [found for found in judged.breaches if found.rule in FORGOTTEN]
+        count = len(lost) + sum(judged.untold.pop(broken, 0) for broken in FORGOTTEN)
+        if count:
+            judged.breaches = [found for found in judged.breaches if found not in lost]
+            answers = plural(count, "answer is", "answers are")
+            judged.doubt(
+                f"{answers} not kept, the first to {lost[0].trace} ({lost[0].detail or 'the client log'}): legal where "
+                "a broker with transientStorePoolEnable is killed, for records lie in its memory first; a loss else"
+            )
 
     def _lost(self, send: Ints, topics: tuple[str, ...]) -> None:
         """A message was acknowledged, and no record lies where the answer said."""

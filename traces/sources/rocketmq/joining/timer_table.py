@@ -9,6 +9,7 @@ Source: docs/rocketmq.md#timers-rocksdb.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -152,10 +153,26 @@ class HeldTimerTable:
             told = [some.only(traces) for some in told]
         if len(traces):
             judge_told(self.judged, self.options, "timer_table", told, traces, self._name)
+            self._say_both()
         count, number = len(self.table.due), self.table.number
         self.judged.note(
             f"the table of timers has {count:,} row{'s' * (count != 1)}, and was told of {number:,} messages"
         )
+
+    def _say_both(self) -> None:
+        """Say of each departure what the row says, and what the message says: times, and sizes."""
+        for n, found in enumerate(self.judged.breaches):
+            if found.spec != "timer_table" or found.action == "read_to":
+                continue
+            rows, messages = (some.position == found.position for some in (self.table, self.rows))
+            said = zip(self.table.due[rows].tolist(), self.table.size[rows].tolist(), strict=True)
+            row = " and ".join(f"time {due} and {size} bytes" for due, size in said)
+            lies = zip(self.rows.due[messages].tolist(), self.rows.size[messages].tolist(), strict=True)
+            message = " and ".join(f"time {due} and {size} bytes" for due, size in lies)
+            told = f"its row has {row or 'nothing'}, its message {message or 'nothing'}" if row or message else ""
+            if found.action == "deliver":
+                told = f"its message has {message}, and the table was delivered up to time {self.table.time}"
+            self.judged.breaches[n] = replace(found, detail=told)
 
     def _waits(self) -> OfStep:
         some = self.waiting

@@ -14,6 +14,7 @@ import numpy as np
 from gapless.traces.problems import Unreadable, shown
 from gapless.traces.sources.rocketmq.store.batch_queues import UNIT, Units
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, Queue, files_in, queue_files, read_exactly
+from gapless.traces.sources.rocketmq.store.next_start import Stranger, strangers
 from gapless.traces.sources.rocketmq.store.settings import read_json_or_older
 
 FOLDER = "compaction"
@@ -50,15 +51,15 @@ class CompactedFile:
 class CompactedQueue:
     """The files of one queue, by base.
 
-    `broken_off`: a compaction stopped when it had replaced some of them, not all · `removed`: files that gave way to
-    others, and with which no broker starts · `promised`: its topic is compacted now, as its attributes say ·
-    `position`: number of the last message that was compacted, as the broker wrote it down, or -1
+    `broken_off`: a compaction stopped when it had replaced some of them, not all · `strange`: what the broker's next
+    start stumbles over in its folders · `promised`: its topic is compacted now, as its attributes say · `position`:
+    number of the last message that was compacted, as the broker wrote it down, or -1
     """
 
     queue: Queue
     files: tuple[CompactedFile, ...]
     broken_off: bool
-    removed: tuple[str, ...]
+    strange: tuple[Stranger, ...]
     promised: bool
     position: int
 
@@ -99,6 +100,7 @@ def compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -
         return ()
     records, entries = queue_files(store / RECORDS), queue_files(store / ENTRIES)
     unread: list[str] = []
+    strange = _strange(store, {*records, *entries})
     topics = _topics(store, unread)
     positions = _positions(store, unread)
     queues = {*records, *entries, *(queue for queue in of_log if queue[0] in topics)}
@@ -108,7 +110,7 @@ def compacted_queues(store: Path, of_log: Collection[Queue], notes: list[str]) -
             queue,
             tuple(_files(store, queue, {f.base for f in (*records.get(queue, ()), *entries.get(queue, ()))})),
             _is_broken_off(store, queue),
-            tuple(_removed(store, queue)),
+            strange.get(queue, ()),
             queue[0] in topics,
             positions.get(f"{queue[0]}_{queue[1]}", -1),
         )
@@ -135,7 +137,7 @@ def _is_broken_off(store: Path, queue: Queue) -> bool:
     """
     of_records, of_entries = (store / kind / queue[0] / str(queue[1]) for kind in (RECORDS, ENTRIES))
     waiting = _waiting(of_entries)
-    return bool(waiting) and (bool(_removed(store, queue)) or not waiting <= _waiting(of_records))
+    return bool(waiting) and (_has_removed(store, queue) or not waiting <= _waiting(of_records))
 
 
 def _waiting(folder: Path) -> set[int]:
@@ -143,16 +145,22 @@ def _waiting(folder: Path) -> set[int]:
     return {file.base for file in files_in(str(folder / ANEW))} if (folder / ANEW).is_dir() else set()
 
 
-def _removed(store: Path, queue: Queue) -> list[str]:
-    """The files that gave way to others and are still there."""
+def _has_removed(store: Path, queue: Queue) -> bool:
+    """Whether files that gave way to others are still there."""
     folders = [store / kind / queue[0] / str(queue[1]) for kind in (RECORDS, ENTRIES)]
-    return [
-        str(file.relative_to(store))
-        for folder in folders
-        if folder.is_dir()
-        for file in sorted(folder.iterdir())
-        if file.name.endswith(REMOVED)
+    return any(file.name.endswith(REMOVED) for folder in folders if folder.is_dir() for file in folder.iterdir())
+
+
+def _strange(store: Path, queues: Collection[Queue]) -> dict[Queue, tuple[Stranger, ...]]:
+    """What the broker's next start stumbles over in the folders of each queue: files of either kind have one length."""
+    folders = [
+        {store / kind / topic / str(queue): (topic, queue) for topic, queue in queues} for kind in (RECORDS, ENTRIES)
     ]
+    found: dict[Queue, tuple[Stranger, ...]] = {}
+    for of_kind in folders:
+        for folder, some in strangers(store, of_kind).items():
+            found[of_kind[folder]] = (*found.get(of_kind[folder], ()), *some)
+    return found
 
 
 def _topics(store: Path, notes: list[str]) -> set[str]:

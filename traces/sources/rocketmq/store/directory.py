@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gapless.traces.problems import NothingThere, Unreadable, shown
-from gapless.traces.sources.rocketmq.store import message_database
+from gapless.traces.sources.rocketmq.store import links, message_database
 from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues, batch_queues
 from gapless.traces.sources.rocketmq.store.dledger import Dledger, dledger_of, empty_dledger, has_dledger
 from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
@@ -35,12 +35,14 @@ from gapless.traces.sources.rocketmq.store.files import (
     read_exactly,
 )
 from gapless.traces.sources.rocketmq.store.index_files import Index, index_of
+from gapless.traces.sources.rocketmq.store.links import BrokenLink, broken_links
 from gapless.traces.sources.rocketmq.store.moment import Moment, now, reached
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase, database_in, why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
+    is_there,
     read_json_or_older,
     read_settings,
     rewritten,
@@ -112,6 +114,7 @@ class StoreDirectory:
     moment: Moment | None = None  # of a live store: what was there when it was opened counts
     limit: int = FARTHEST  # log position from which on nothing is read
     watched: bool = False  # its judgement goes on: what files and cursors say waits for whoever ends it
+    broken: tuple[BrokenLink, ...] = ()  # links in it that lead nowhere
     reader: SlotReader | None = None  # reads entries where no file has them: those of a database that is followed
 
     @property
@@ -141,6 +144,16 @@ class StoreDirectory:
         A setting that is changed while the broker runs shows in a `broker.conf` that the broker wrote itself.
         """
         return self.first_life and not rewritten(self.settings)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the end of a broker may have taken records that it had answered for, with memory of its own.
+
+        Source: docs/rocketmq.md#pool.
+        """
+        told = {name: self.settings.get(name, "").strip().upper() for name in ("flushDiskType", "brokerRole")}
+        pooled = self.setting("transientStorePoolEnable") and told["flushDiskType"] != "SYNC_FLUSH"
+        return pooled and told["brokerRole"] != "SLAVE" and not (self.clean and self.first_life)
 
     def setting(self, name: str) -> bool:
         """Whether a boolean setting is on; what is not set is off, as in the broker."""
@@ -219,11 +232,17 @@ def open_store(
     files = log_files(folders, settings, notes, {dledger.data: ENTRY_HEADER} if dledger else {})
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
-    database, twin, no_queues = _databases(path, settings, notes, copies=databases)
-    queues = database.queues if database else {} if no_queues else queue_files(path / "consumequeue")
-    batches = batch_queues(path, settings.get("mapperFileSizeBatchConsumeQueue", ""))
+    among_queues: list[str] = []
+    plain = queue_files(path / "consumequeue", among_queues)
+    broken = broken_links(path, among_queues)
+    if unread := [link.told for link in broken if link.part in links.QUEUES]:
+        database, twin, no_queues = None, None, unread[0]
+    else:
+        database, twin, no_queues = _databases(path, settings, notes, copies=databases)
+    queues = database.queues if database else {} if no_queues else plain
+    batches = None if unread else batch_queues(path, settings.get("mapperFileSizeBatchConsumeQueue", ""))
     live = is_locked(path / "lock")
-    clean = not ((path / "abort").exists() or live or copied)
+    clean = not (os.path.lexists(path / "abort") or live or copied)
     if clean and dledger and not dledger.settled:
         clean = False
         notes.append(f"the DLedger log's last entries were not known to be committed ({dledger.committed})")
@@ -238,7 +257,7 @@ def open_store(
         notes.append("the broker did not stop in order (there is an abort file)")
     notes.extend(_other_layouts(path))
     topics = _topics(path / "config", notes)
-    index = index_of(path, settings, files)
+    index = None if any(link.part == links.INDEX for link in broken) else index_of(path, settings, files)
     notes.extend(index.unread if index else ())
     notes.extend(["index/ is not judged: a broker is running on this store"] * bool(live and index))
     return StoreDirectory(
@@ -255,7 +274,7 @@ def open_store(
         queue_file_size=plain_size,
         no_queues=no_queues,
         batches=batches,
-        extension=queue_files(path / "consumequeue_ext"),
+        extension={} if unread else queue_files(path / "consumequeue_ext"),
         modern=_is_modern(topics),
         index=index,
         database=database,
@@ -264,6 +283,7 @@ def open_store(
         dledger=dledger,
         notes=tuple(notes),
         moment=moment,
+        broken=broken,
         limit=moment.end if moment else FARTHEST,
     )
 
@@ -403,10 +423,11 @@ def _checkpoint(path: Path, notes: list[str]) -> FlushTimes | None:
 def _topics(folder: Path, notes: list[str]) -> dict[str, object]:
     """What topics.json says. Looks at every JSON file beside it too; one that is broken is told of, and not needed."""
     topics: dict[str, object] = {}
-    for path in sorted(folder.glob("*.json")):
-        if not path.is_file():
+    older = [path.with_suffix("") for path in folder.glob("*.json.bak") if is_there(path.with_suffix(""))]
+    for path in sorted({*folder.glob("*.json"), *older}):
+        if path.exists() and not path.is_file():
             raise Unreadable(f"{path}: expected a file")
-        if path.name in (*CURSOR_FILES, *READ_LATER):
+        if not is_there(path) or path.name in (*CURSOR_FILES, *READ_LATER):
             continue
         try:
             content, _older = read_json_or_older(path, notes)
@@ -428,7 +449,7 @@ def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Curso
     found = []
     for name in CURSOR_FILES:
         file = path / "config" / name
-        if file.is_file():
+        if is_there(file):
             content, older = read_json_or_older(file, notes)
             table = content.get("offsetTable")
             op = None if older else _cursor(file, table, OP_TOPIC)

@@ -16,6 +16,7 @@ from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC,
 from gapless.traces.sources.rocketmq.store.files import LogFile, files_in, read_exactly
 
 UNIT = np.dtype([("magic", ">i4"), ("position", ">i8"), ("size", ">i4"), ("number", ">i8"), ("term", ">i8")])
+INDEX_FILE = 5 * 1024 * 1024 * UNIT.itemsize  # bytes of every file of the index: no setting of a broker changes it
 AT_ONCE = 1 << 16  # entries that are looked at before there is more room
 
 

@@ -172,6 +172,7 @@ def log_files(
             length = path.stat().st_size
             found.append(LogFile(str(path), int(path.name), length, wrapped=wrapped.get(path.parent, 0)))
         else:
+            _refuse_a_broken_link(path)
             notes.append(f"{path.parent.name}/{path.name} is not a log file and was left out")
     found.sort(key=lambda file: file.base)
     for one, other in pairwise(found):
@@ -190,6 +191,15 @@ def log_files(
                 "a broker would refuse to start. Copy the file again, or check without it"
             )
     return tuple(found)
+
+
+def _refuse_a_broken_link(path: Path) -> None:
+    """Raises Unreadable for a link in place of a file of the log that leads nowhere: all depends on the log."""
+    if TWENTY_DIGITS.fullmatch(path.name) and path.is_symlink() and not path.exists():
+        raise Unreadable(
+            f"{path}: a link to {path.readlink()}, which is not there, and all depends on the log; mount what it "
+            "names, or copy the file"
+        )
 
 
 def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:
@@ -214,38 +224,55 @@ def can_be_a_folder(topic: str) -> bool:
     return topic not in ("", ".", "..") and not {"/", "\0"} & set(topic) and len(os.fsencode(topic)) <= NAME_MAX
 
 
-def queue_files(root: Path) -> QueueFiles:
-    """The files of every queue that has a folder under `root`, found in one pass: {(topic, queue): files by base}."""
+def queue_files(root: Path, broken: list[str] | None = None) -> QueueFiles:
+    """The files of every queue that has a folder under `root`, found in one pass: {(topic, queue): files by base}.
+
+    `broken` gets the paths of links that lead nowhere; without it, one in place of a file raises FileNotFoundError.
+    """
     found: dict[Queue, tuple[QueueFile, ...]] = {}
     same: dict[tuple[QueueFile, ...], tuple[QueueFile, ...]] = {}  # most queues have files alike: they are kept once
-    for topic, queue, path in _queue_folders(root):
-        there = files_in(path)
+    for topic, queue, path in _queue_folders(root, broken):
+        there = files_in(path, broken)
         found[topic, queue] = same.setdefault(there, there)
     return found
 
 
-def files_in(folder: str) -> tuple[QueueFile, ...]:
-    """The files of one queue, by base."""
+def files_in(folder: str, broken: list[str] | None = None) -> tuple[QueueFile, ...]:
+    """The files of one queue, by base. `broken`: as of `queue_files`."""
     with os.scandir(folder) as files:
         found = [
             QueueFile(int(file.name), file.stat().st_size)
             for file in files
-            if TWENTY_DIGITS.fullmatch(file.name) and int(file.name) < FARTHEST
+            if TWENTY_DIGITS.fullmatch(file.name)
+            and int(file.name) < FARTHEST
+            and not (broken is not None and _leads_nowhere(file, broken))
         ]
     return tuple(sorted(found) if len(found) > 1 else found)
 
 
-def _queue_folders(root: Path) -> Iterator[tuple[str, int, str]]:
+def _leads_nowhere(entry: os.DirEntry[str], broken: list[str]) -> bool:
+    """Whether it is a link that leads nowhere, which is then told of."""
+    nowhere = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - of very many
+    if nowhere:
+        broken.append(entry.path)
+    return nowhere
+
+
+def _queue_folders(root: Path, broken: list[str] | None) -> Iterator[tuple[str, int, str]]:
     if not root.is_dir():
         return
+    told = [] if broken is None else broken
     with os.scandir(root) as topics:
         for topic in topics:
-            if topic.is_dir():
+            if not _leads_nowhere(topic, told) and topic.is_dir():
                 with os.scandir(topic) as queues:
                     yield from (
                         (topic.name, int(queue.name), queue.path)
                         for queue in queues
-                        if queue.name.isdecimal() and str(int(queue.name)) == queue.name and queue.is_dir()
+                        if queue.name.isdecimal()
+                        and str(int(queue.name)) == queue.name
+                        and not _leads_nowhere(queue, told)
+                        and queue.is_dir()
                     )
 
 

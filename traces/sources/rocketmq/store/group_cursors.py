@@ -16,7 +16,7 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, CURSOR_FILES, StoreDirectory
 from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
-from gapless.traces.sources.rocketmq.store.settings import quoted, read_json_or_older
+from gapless.traces.sources.rocketmq.store.settings import is_there, quoted, read_json_or_older
 
 LIGHT = "%LMQ%"  # cursors in light queues are not those of groups
 LEVELS = "delayOffset.json"
@@ -70,7 +70,7 @@ def queues_of_topics(store: StoreDirectory) -> dict[str, int]:
 
 def _of_files(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
     for name in CURSOR_FILES:
-        if not (folder / name).is_file():
+        if not is_there(folder / name):
             continue
         content, older = read_json_or_older(folder / name, notes)
         path = f"config/{name}{'.bak' * older}"
@@ -81,7 +81,7 @@ def _of_files(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
 
 def _of_levels(folder: Path, notes: list[str]) -> Iterator[GroupCursor]:
     """The delay levels: level 1 waits in queue 0 of the schedule topic, and so on."""
-    if (folder / LEVELS).is_file():
+    if is_there(folder / LEVELS):
         try:
             content, older = read_json_or_older(folder / LEVELS, notes)
         except Unreadable:  # it was told of where the store was opened

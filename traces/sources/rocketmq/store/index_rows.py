@@ -286,19 +286,21 @@ def _numbers(data: Bytes, places: Ints) -> Ints:
 
 
 class RowNames(NamedTuple):
-    """What a row says, for people: its hour in ms, and topic, kind, key and message, each behind an @."""
+    """What a row says, for people: its hour and time in ms, and topic, kind, key and message, each behind an @."""
 
     hour: int
     text: str
+    time: int
 
 
 def names_of(stretches: Iterator[list[tuple[bytes, bytes]]], positions: set[int]) -> dict[int, list[RowNames]]:
     """What the rows say that lead to these log positions."""
     found: dict[int, list[RowNames]] = {}
     for pairs in stretches:
-        for key, _ in pairs:
+        for key, value in pairs:
             position = int.from_bytes(key[-8:], "big", signed=True)
             if position in positions and len(key) >= SHORTEST:
                 text = key[8:-9].decode(errors="backslashreplace")
-                found.setdefault(position, []).append(RowNames(int.from_bytes(key[:8], "big", signed=True), text))
+                hour, time = (int.from_bytes(number, "big", signed=True) for number in (key[:8], value))
+                found.setdefault(position, []).append(RowNames(hour, text, time))
     return found

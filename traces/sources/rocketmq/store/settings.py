@@ -79,6 +79,19 @@ def read_json(path: Path) -> dict[str, object]:
     return content
 
 
+def is_there(path: Path) -> bool:
+    """Whether a broker reads this file: it is there; or it is not, and its older version can be read.
+
+    A broker that is killed while it writes a file may leave the older version alone (docs/rocketmq.md#config).
+    """
+    if path.is_file() or path.exists():
+        return path.is_file()
+    try:
+        return bool(read_json(path.with_name(f"{path.name}.bak")))
+    except Unreadable:
+        return False
+
+
 def read_json_or_older(path: Path, notes: list[str]) -> tuple[dict[str, object], bool]:
     """The same, and whether it is the file's older version: what a broker takes where it cannot read the file itself.
 

@@ -1,0 +1,46 @@
+"""An interrupt ends the command with its exit code and no traceback, whenever it comes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from gapless import cli, entry
+
+INTERRUPTING = """
+import os, signal, sys
+{ignored}
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["gapless", "--version"]
+from gapless.entry import main
+main()
+"""
+IGNORED = "signal.signal(signal.SIGINT, signal.SIG_IGN)"  # as a shell does for its background jobs
+
+
+@pytest.mark.parametrize("module", ["gapless.cli", "typer", "gapless.commands.watch"])
+def test_an_interrupt_while_it_loads_leaves_no_traceback(module: str) -> None:
+    code = INTERRUPTING.format(module=module, ignored="")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (entry.INTERRUPTED, "", "")
+
+
+def test_a_background_job_goes_on() -> None:
+    code = INTERRUPTING.format(module="typer", ignored=IGNORED)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("gapless ")
+
+
+def test_an_interrupt_before_a_command_begins_has_the_same_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == entry.INTERRUPTED
