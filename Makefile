@@ -34,7 +34,7 @@ help:
 	@echo 'make setup   build .venv (demo, test, bench, peers, night and interop do so by themselves)'
 	@echo 'make bench   how fast the checker is, on a store of a million records'
 	@echo 'make mutants documented defects of brokers, planted, and traces, damaged: what caught each; writes the rates into README'
-	@echo 'make peers   exploration beside Stateright, on the same model (wants cargo)'
+	@echo 'make peers   exploration beside Stateright, on the same models (wants cargo)'
 	@echo 'make night   the tests with ten thousand mutations and longer runs; proofs by two Z3s and ten seeds'
 	@echo 'make interop a real RocketMQ broker opens what our implementation wrote, and back (wants Java 17 and Maven)'
 	@echo 'make lock    choose the newest versions of all we depend on: rewrites constraints.txt'

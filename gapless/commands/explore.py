@@ -39,7 +39,7 @@ def explore(
     ] = False,
     states: Annotated[
         int, typer.Option(metavar="N", min=1, help="Give up on a spec that has more states.")
-    ] = 4_000_000,
+    ] = 8_000_000,
     graph: Annotated[
         Path | None,
         typer.Option(

@@ -8,7 +8,7 @@ differences. A step property that its step's own needs make true costs nothing t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,43 +23,84 @@ SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", a
 LONGEST = 60  # questions before one: behind more of them nobody looks for what follows
 
 
+class Answers:
+    """What has been answered before a function is read: `known` says what follows from it, and from the path so far."""
+
+    def __init__(self, turns: Sequence[forking.Turn] = ()) -> None:
+        self.met = {turn.question.text: turn.answer for turn in turns}
+        self.count = len(turns)
+        self._facts = _by_y(one for turn in turns for one in _told(turn.question.text, turn.answer))
+        self._distances: dict[tuple[str, tuple[Difference, ...]], dict[str, int]] = {}
+
+    def known(self, path: forking.Path, question: Any) -> bool | None:
+        """The answer to a question where those before it leave no other."""
+        before = path.asked_before(question)
+        if before is None:
+            before = self.met.get(question.text)
+        if before is not None:
+            return before
+        asked = _differences(question.text)
+        if asked is None or self.count + len(path.turns) > LONGEST:
+            return None
+        more = tuple(  # what is settled follows from the others, and adds nothing
+            one for turn in path.turns if not turn.settled for one in _told(turn.question.text, turn.answer)
+        )
+        if all(self._implied(more, one) for one in asked):
+            return True
+        others = _contrary(question.text)
+        return False if others and any(all(self._implied(more, one) for one in ways) for ways in others) else None
+
+    def _implied(self, more: tuple[Difference, ...], wanted: Difference) -> bool:
+        """Whether x - y ≤ c is a sum of facts: the shortest way from y to x is no longer than c."""
+        x, y, most = wanted
+        if (y, more) not in self._distances:
+            self._distances[y, more] = _distances(y, self._facts, _by_y(more))
+        return self._distances[y, more].get(x, most + 1) <= most
+
+
 def follows(path: forking.Path, question: Any) -> bool | None:
-    """The answer to a question where those before it leave no other."""
-    before = path.asked_before(question)
-    if before is not None:
-        return before
-    asked = _differences(question.text)
-    if asked is None or len(path.turns) > LONGEST:
-        return None
-    facts = [one for turn in path.turns for one in _told(turn.question.text, answer=turn.answer)]
-    if all(_implied(facts, one) for one in asked):
-        return True
-    others = _contrary(question.text)
-    return False if others and any(all(_implied(facts, one) for one in ways) for ways in others) else None
+    """The answer to a question where those before it on its path leave no other."""
+    return Answers().known(path, question)
 
 
-def _implied(facts: list[Difference], wanted: Difference) -> bool:
-    """Whether x - y ≤ c is a sum of facts: the shortest way from y to x is no longer than c."""
-    x, y, most = wanted
-    far = {y: 0}
-    for _ in range(len(facts) + 1):
-        changed = False
-        for one, other, step in facts:
-            if other in far and (one not in far or far[one] > far[other] + step):
-                far[one], changed = far[other] + step, True
-        if not changed:
-            break
-    return x in far and far[x] <= most
+_ByY = Mapping[str, Sequence[tuple[str, int]]]
+"""By y: x and c, where x - y ≤ c."""
 
 
-def _told(text: str, *, answer: bool) -> Iterator[Difference]:
+def _by_y(differences: Iterable[Difference]) -> _ByY:
+    ways: dict[str, list[tuple[str, int]]] = {}
+    for x, y, most in differences:
+        ways.setdefault(y, []).append((x, most))
+    return ways
+
+
+def _distances(y: str, *facts: _ByY) -> dict[str, int]:
+    """How much each x is greater than y at most.
+
+    A shortest way passes nothing twice, unless facts contradict one another: then nobody comes here, and any answer is
+    right.
+    """
+    far, changed, rounds = {y: 0}, [y], 0
+    while changed and rounds <= len(far):
+        rounds += 1
+        nearer = []
+        for other in changed:
+            for ways in facts:
+                for one, step in ways.get(other, ()):
+                    if one not in far or far[one] > far[other] + step:
+                        far[one] = far[other] + step
+                        nearer.append(one)
+        changed = nearer
+    return far
+
+
+@cache
+def _told(text: str, answer: bool) -> tuple[Difference, ...]:  # noqa: FBT001 - a function that is cached by both.
     """The differences that an answer tells of."""
     if answer:
-        yield from _differences(text) or ()
-    else:
-        ways = _contrary(text)
-        if len(ways) == 1:
-            yield from ways[0]
+        return _differences(text) or ()
+    ways = _contrary(text)
+    return ways[0] if len(ways) == 1 else ()
 
 
 @cache

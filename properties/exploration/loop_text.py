@@ -149,6 +149,12 @@ def too_wide(escape, field, value):
     escape[1] = field
     escape[2] = value
     return 0
+
+
+@apart
+def left_alone(escape):
+    escape[0] = 3
+    return 1
 """
 
 HASH = """

@@ -86,6 +86,7 @@ class NativeSearch:
             raise CannotBeCompiled(f"{type(error).__name__}: {error}") from error
         self.reasons, self.kinds = tuple(writer.reasons), tuple(writer.kinds)
         self._spoken_of = writer.spoken_of
+        self._functions: dict[Packing, Mapping[str, Callable[..., int]]] = {}
         self._kept = SearchCache(spec.name, self._text)
         if any(not -LIMIT < value < LIMIT for every in asked.calls.values() for args in every for value in args):
             raise CannotBeCompiled("a number leaves 64 bits")
@@ -125,7 +126,7 @@ class NativeSearch:
                 packing = None
             else:
                 counts = tables.counts
-                if not kept or status == DONE:
+                if packing is not kept or int(counts[1]) > self._kept.states:
                     self._kept.keep(self._next(packing, tables, status), int(counts[1]))
                 return NativeFound(self, packing, tables, Ended(status, int(counts[0]), int(counts[3])))
         raise CannotBeCompiled("a number leaves 64 bits, or a Map has keys that lie far from one another")
@@ -137,11 +138,12 @@ class NativeSearch:
 
     def functions(self, packing: Packing) -> Mapping[str, Callable[..., int]]:
         """The machine code for states that are packed in one way. Raises CannotBeCompiled."""
-        text = self._packed(packing)
-        try:
-            return self._kept.loaded(text)
-        except NotInTheLanguage as error:
-            raise CannotBeCompiled(str(error)) from error
+        if packing not in self._functions:
+            try:
+                self._functions[packing] = self._kept.loaded(self._packed(packing))
+            except NotInTheLanguage as error:
+                raise CannotBeCompiled(str(error)) from error
+        return self._functions[packing]
 
     def _packed(self, packing: Packing) -> str:
         runs, begins = self.runs
@@ -283,18 +285,20 @@ class NativeRun:
             tables.beyond[0] = not search.bound.within(spec.initial)
             tables.fill_slots(native)
         after, ends, fill = np.zeros((rows, words + 2), np.uint64), np.zeros(BLOCK, np.int64), np.zeros(1, np.int64)
-        status = MORE
+        status, given, handed_on = FULL, tuple[Any, ...](), list[int]()
         while status in {MORE, FULL}:
             if status == FULL:
-                tables.make_room(rows, native)
-            given = (
-                runs, most, search.rest, search.arguments, numbers, lows, limit, BUDGET, until, joins, kept is not None,
-                tables.counts, self._escape, after, rows, fill, ends, BLOCK,
-                tables.states, len(tables.states), tables.slots, len(tables.slots) - 1, tables.met_source,
-                tables.met_call, tables.beyond, tables.ahead, tables.accepted, steps.starts, steps.targets,
-                len(steps.targets), steps.calls, tables.refused,
-            )  # fmt: skip
-            status = native["search"](*map(handed, given))
+                if given:
+                    tables.make_room(rows, native)
+                given = (
+                    runs, most, search.rest, search.arguments, numbers, lows, limit, BUDGET, until, joins,
+                    kept is not None, tables.counts, self._escape, after, rows, fill, ends, BLOCK,
+                    tables.states, len(tables.states), tables.slots, len(tables.slots) - 1, tables.met_source,
+                    tables.met_call, tables.beyond, tables.ahead, tables.accepted, steps.starts, steps.targets,
+                    len(steps.targets), steps.calls, tables.refused,
+                )  # fmt: skip
+                handed_on = [handed(one) for one in given]  # the arrays stay alive, for `given` holds them
+            status = native["search"](*handed_on)
             if progress:
                 progress(int(tables.counts[0]), int(tables.counts[1]))
         return int(status)

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gapless.properties.exploration.following import follows
+from gapless.properties.exploration.following import Answers, follows
 from gapless.properties.exploration.loop_text import (
     EACH_BETWEEN,
     EACH_OF,
@@ -41,8 +41,8 @@ from gapless.properties.exploration.native_tries import Tries
 from gapless.properties.exploration.packing import Packing
 from gapless.spec import forking
 from gapless.spec.catalog import Spec
-from gapless.spec.language import Reader, Refused, reader
-from gapless.traces.replay.fragments import Code, Forget, Put, Reads, Window, reads_of, text_of
+from gapless.spec.language import Reader, reader
+from gapless.traces.replay.fragments import Code, Forget, Put, Reads, Window, reads_of, text_of, zero_asked_about
 from gapless.traces.replay.kernel_source import Subtree, Writer, deeper, names_in, truth
 
 Property = tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]
@@ -50,6 +50,9 @@ Property = tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]
 
 MADE_WITH = "after, mask, slots, fill, refused, escape, numbers, lows"
 CALLED = f"e, args, row, {MADE_WITH}"
+
+LEFT_ALONE = Code("left_alone(escape)")
+"""What becomes of a function that divides by 0: the search is left to the plain functions, which raise there."""
 
 NAME = re.compile(r"-?\d+|[as]_\w+")
 NUMBERS = re.compile(r"\b[aqsog]_\w+")
@@ -107,9 +110,20 @@ def _given(body: str) -> str:
     return "".join(f"{name}, " for name in dict.fromkeys((*NUMBERS.findall(body), *POINTERS.findall(body))))
 
 
-def tree_of(function: Callable[..., Any], *args: Any) -> Any:
+def tree_of(function: Callable[..., Any], *args: Any, known: forking.Known = follows) -> Any:
     """All ways through a function of fragments, as one tree of the questions that have two answers."""
-    return forking.decision_tree(function, *args, known=follows, key=_as_written)
+
+    def left_alone_at_0(*given: Any) -> Any:
+        try:
+            return function(*given)
+        except ZeroDivisionError:
+            return LEFT_ALONE
+
+    token = zero_asked_about.set(True)
+    try:
+        return forking.decision_tree(left_alone_at_0, *args, known=known, key=_as_written)
+    finally:
+        zero_asked_about.reset(token)
 
 
 def _as_written(question: Code) -> str:
@@ -214,7 +228,7 @@ class SearchWriter(Writer):
 
     def _step(self, function: Callable[..., Any], action: str, way: int) -> Subtree:
         tree = self.tree(function, action)
-        made = [leaf.outcome for leaf in leaves(tree) if not isinstance(leaf.outcome, Refused)]
+        made = [leaf.outcome for leaf in leaves(tree) if isinstance(leaf.outcome, type(self.spec.initial))]
         self.kind, self.way = len(self.kinds), way
         self.kinds.append((action, way))
         self.check = self._check(made)
@@ -240,6 +254,8 @@ class SearchWriter(Writer):
     def effect(self, leaf: Any) -> str:
         """The lines of what a step makes."""
         stored, spec, made = "", self.spec, leaf.outcome
+        if made is LEFT_ALONE:
+            return f"    return {made.text}\n"
         for row, name in enumerate(spec.scalars):
             value = getattr(made, name)
             if text_of(value) == f"s_{name}":
@@ -271,11 +287,11 @@ class SearchWriter(Writer):
             after[name] = now if then is now else PackedMap(column, name, now.default, words="new")
         state = type(spec.initial)(**after)
         bodies: dict[tuple[str, ...], tuple[str, Sequence[Any]]] = {}
+        known = Answers(self.facts if self.few else ()).known
         token = reader.set(self.quantifiers)
         try:
             for holds, names, rows in self.pairs:
-                given = [Code(f"q_{name}") for name in names]
-                tree = _behind(self.facts if self.few else (), holds, self.state, state, *given)
+                tree = tree_of(holds, self.state, state, *(Code(f"q_{name}") for name in names), known=known)
                 lines = _flag(tree, "    ")
                 before = bodies.get(tuple(names), ("", rows))[0]
                 bodies[tuple(names)] = before + lines, rows
@@ -376,17 +392,6 @@ def _between(rows: Sequence[tuple[int, ...]]) -> tuple[int, int] | None:
         return None
     numbers = sorted({row[0] for row in rows})
     return (numbers[0], numbers[-1] + 1) if numbers == list(range(numbers[0], numbers[-1] + 1)) else None
-
-
-def _behind(facts: Sequence[forking.Turn], function: Callable[..., Any], *args: Any) -> Any:
-    """All ways through a function, where some questions have been answered."""
-
-    def known(path: forking.Path, question: Any) -> bool | None:
-        longer = forking.Path((), follows, _as_written, [*facts, *path.turns])
-        longer.met = {**{turn.question.text: turn.answer for turn in facts}, **path.met}
-        return follows(longer, question)
-
-    return forking.decision_tree(function, *args, known=known, key=_as_written)
 
 
 def _flag(tree: Any, indent: str) -> str:

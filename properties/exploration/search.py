@@ -51,7 +51,7 @@ Compiling = Callable[[str], None]
 """Called with the name of a spec whose search is about to be compiled, which takes ten seconds or more."""
 
 PROGRESS_EVERY = 500  # states
-STATES = 1_000_000  # states that are kept, unless the user allows more
+STATES = 8_000_000  # states that are kept, unless the user allows more
 SHORT = 100_000  # calls that plain functions try before anybody asks whether there is native code
 PATIENCE = 3_000_000  # calls that they try before native code is made, which takes as long
 
@@ -258,7 +258,9 @@ class _Search:
             [(holds, _universal(holds, states), rows) for holds, rows in properties]
             for properties, states in ((self.invariants, 1), (self.step_properties, 2))
         ]
-        calls = {name: arguments(self.bound, spec, name) for name in spec.actions}
+        calls = {
+            name: [args for _, args in calls] for name, (_, calls, _, _) in zip(spec.actions, self.moves, strict=True)
+        }
         return NativeSearch(spec, self.bound, allowed, SearchTask(calls, *asked))
 
     def refusals(self) -> dict[tuple[str, str], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,16 @@ Reads = frozenset[tuple[str, str]]
 Map the source of the key that is looked up."""
 
 
+NOTHING: Reads = frozenset()
+
+
 class Code:
     """A value known only as a piece of source, and what that source reads."""
 
     __slots__ = ("reads", "text")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, text: str, reads: Reads = frozenset()) -> None:
+    def __init__(self, text: str, reads: Reads = NOTHING) -> None:
         self.text = text
         self.reads = reads
 
@@ -43,12 +47,29 @@ def text_of(value: Any) -> str:
 
 def reads_of(*values: Any) -> Reads:
     """What the fragments among the values look at."""
-    return frozenset[tuple[str, str]]().union(*(value.reads for value in values if isinstance(value, Code)))
+    found: Reads = NOTHING
+    for value in values:
+        if isinstance(value, Code) and value.reads is not found:
+            found = found | value.reads if found else value.reads
+    return found
 
 
 def _overloaded(sign: str) -> Iterator[Callable[[Any, Any], Code]]:
     yield lambda a, b: Code(f"({text_of(a)} {sign} {text_of(b)})", reads_of(a, b))
     yield lambda a, b: Code(f"({text_of(b)} {sign} {text_of(a)})", reads_of(a, b))
+
+
+zero_asked_about: ContextVar[bool] = ContextVar("zero_asked_about", default=False)
+"""Whether what divides asks first if it divides by 0, and raises ZeroDivisionError there, as numbers do."""
+
+
+def _dividing(divided: Callable[[Any, Any], Code], by: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Code]:
+    def operation(a: Any, b: Any) -> Code:
+        if zero_asked_about.get() and by(a, b) == 0:
+            raise ZeroDivisionError
+        return divided(a, b)
+
+    return operation
 
 
 def _equal(a: Code, b: Any) -> Code | bool:
@@ -58,6 +79,8 @@ def _equal(a: Code, b: Any) -> Code | bool:
 
 for _name, _sign in SIGNS.items():
     _forward, _reflected = _overloaded(_sign)
+    if _sign in {"//", "%"}:
+        _forward, _reflected = _dividing(_forward, lambda _, b: b), _dividing(_reflected, lambda a, _: a)
     setattr(Code, f"__{_name}__", _forward)
     if hasattr(operator, f"i{_name}"):
         setattr(Code, f"__r{_name}__", _reflected)

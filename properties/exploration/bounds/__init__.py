@@ -39,7 +39,14 @@ def arguments(bound: Bound, spec: Spec, step: str) -> list[tuple[int, ...]]:
     worth = bound.worth.get(step)
     if worth is None:
         return list(every)
-    return [args for args in every if worth(SimpleNamespace(**dict(zip(names, args, strict=True))))]
+    given = SimpleNamespace()
+    named = vars(given)
+    made = []
+    for args in every:
+        named.update(zip(names, args, strict=True))
+        if worth(given):
+            made.append(args)
+    return made
 
 
 def universal(bound: Bound, spec: Spec, names: Sequence[str]) -> list[tuple[int, ...]]:

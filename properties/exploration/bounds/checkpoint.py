@@ -32,9 +32,19 @@ BOUND = Bound(
 
 WIDE = replace(
     BOUND,
-    says="two halves from number 0 or 1 on, two ops, a copy, and one crash",
+    says="three halves from number 0 or 1 on, two ops, a copy, and one crash",
     within=lambda s: (
-        s.half_end <= 2 and s.op_end <= 2 and s.copy_end <= 1 and s.crashes <= 1 and (s.opened > 0 or untouched(s))
+        s.half_end <= 3 and s.op_end <= 2 and s.copy_end <= 1 and s.crashes <= 1 and (s.opened > 0 or untouched(s))
     ),
-    numbers={**BOUND.numbers, "op": (-1, 0, 1, 2), "flush.op": (0, 1, 2)},
+    numbers={
+        **BOUND.numbers,
+        "number": range(4),
+        "half": (-1, 0, 1, 2),
+        "op": (-1, 0, 1, 2),
+        "flush.half": range(5),
+        "flush.op": (0, 1, 2),
+        "crash.half": range(5),
+        "to": range(5),
+        "reach": range(4),
+    },
 )

@@ -18,7 +18,7 @@ BOUND = Bound(
 
 WIDE = replace(
     BOUND,
-    says="messages 1 to 8 of a queue found at 1, one worker or several, two crashes",
-    within=lambda s: s.scanned <= 9 and s.lives <= 3 and (s.start == 1 or untouched(s)),
-    numbers={**BOUND.numbers, "number": range(10), "to": range(11), "kept": range(11)},
+    says="messages 1 to 10 of a queue found at 1, one worker or several, two crashes",
+    within=lambda s: s.scanned <= 11 and s.lives <= 3 and (s.start == 1 or untouched(s)),
+    numbers={**BOUND.numbers, "number": range(12), "to": range(13), "kept": range(13)},
 )

@@ -25,8 +25,8 @@ BOUND = Bound(
 
 WIDE = replace(
     BOUND,
-    says="halves 1 to 4 of a cache found at 1, with room for up to three, two questions or restarts",
-    within=lambda s: s.end <= 5 and s.lives + s.answers <= 3 and (s.start == 1 or untouched(s)),
+    says="halves 1 to 4 of a cache found at 1, with room for up to three, three questions or restarts",
+    within=lambda s: s.end <= 5 and s.lives + s.answers <= 4 and (s.start == 1 or untouched(s)),
     numbers={
         **BOUND.numbers,
         "number": range(6),

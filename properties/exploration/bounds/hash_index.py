@@ -27,19 +27,20 @@ BOUND = Bound(
 
 WIDE = replace(
     BOUND,
-    says="files of one to three slots, up to five items of records at 0 to 3",
-    within=lambda s: s.items <= 6,
+    says="files of one to three slots, up to eight items of records at 0 to 6",
+    within=lambda s: s.items <= 9,
     numbers={
         **BOUND.numbers,
         "slots": range(4),
         "slot": range(3),
         "one": range(3),
         "other": range(3),
-        "previous": range(6),
-        "head": range(7),
-        "position": range(4),
-        "first": range(4),
-        "last": range(4),
+        "previous": range(9),
+        "head": range(10),
+        "position": range(7),
+        "first": range(7),
+        "last": range(7),
         "used": range(4),
+        "items": range(1, 10),
     },
 )

@@ -27,17 +27,17 @@ BOUND = Bound(
     },
 )
 
-WIDE_PLACES = range(0, 100, 4)
+WIDE_PLACES = range(0, 196, 4)
 WIDE = replace(
     BOUND,
-    says="files of 16 bytes, records of 4 and 8, six files, times 0 to 2",
-    within=lambda s: s.end < 96 and s.newest < 3,
+    says="files of 16 bytes, records of 4 and 8, twelve files, times 0 to 4",
+    within=lambda s: s.end < 192 and s.newest < 5,
     numbers={
         **BOUND.numbers,
         **dict.fromkeys(("position", "claimed", "to", "kept"), WIDE_PLACES),
         "open.position": (0, 16, 32),
         "append.size": (0, 4, 8),
-        "time": (0, 1, 2),
-        "checkpoint.time": (0, 1, 2, 3),
+        "time": range(5),
+        "checkpoint.time": range(6),
     },
 )

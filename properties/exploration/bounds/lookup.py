@@ -20,7 +20,7 @@ BOUND = Bound(
 
 WIDE = replace(
     BOUND,
-    says="halves up to 4 of a log that begins at 0 or 1, of two messages, three questions or restarts",
-    within=lambda s: s.end <= 5 and s.lives + s.answers <= 4,
-    numbers={**BOUND.numbers, "number": range(7), "to": range(7), "kept": range(7)},
+    says="halves up to 7 of a log that begins at 0 or 1, of two messages, three questions or restarts",
+    within=lambda s: s.end <= 8 and s.lives + s.answers <= 4,
+    numbers={**BOUND.numbers, "number": range(10), "to": range(10), "kept": range(10)},
 )

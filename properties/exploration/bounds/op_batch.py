@@ -37,15 +37,15 @@ WITH_DEVIATIONS = Bound(
 
 WIDE = replace(
     BOUND,
-    says="three halves of two bytes, bodies of two, an interval of two, four ticks, three ops, one crash",
-    within=lambda s: s.clock <= 3 and s.ops <= 3 and s.entered <= 3 and s.crashes <= 1,
+    says="four halves of two bytes, bodies of two, an interval of two, five ticks, three ops, one crash",
+    within=lambda s: s.clock <= 4 and s.ops <= 3 and s.entered <= 4 and s.crashes <= 1,
     numbers={
         **NUMBERS,
-        "number": range(3),
-        "place": range(4),
-        "count": range(4),
-        "size": (2, 4, 6),
-        "last": (0, 2, 4, 6),
-        "time": range(5),
+        "number": range(4),
+        "place": range(5),
+        "count": range(5),
+        "size": (2, 4, 6, 8),
+        "last": (0, 2, 4, 6, 8),
+        "time": range(6),
     },
 )

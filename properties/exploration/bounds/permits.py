@@ -25,7 +25,7 @@ WITH_DEVIATIONS = replace(
 
 WIDE = replace(
     BOUND,
-    says="two permits, four requests, a timeout of two or none that is known, three ticks, one cut, one answer each",
+    says="two permits, five requests, a timeout of two or none that is known, three ticks, one cut, one answer each",
     within=lambda s: s.clock <= 3 and s.cuts <= 1 and most(s.answers) <= 1 and (s.permits == 2 or untouched(s)),
-    numbers={**BOUND.numbers, "number": range(4), "time": range(5)},
+    numbers={**BOUND.numbers, "number": range(5), "time": range(5)},
 )

@@ -37,14 +37,14 @@ BOUND = Bound(
 
 WIDE = replace(
     BOUND,
-    says="three messages from number 0 or 1 on, at positions 10, 20 and 30, with or without a tag",
-    within=lambda s: s.end - s.first <= 3 and s.end <= 4,
+    says="four messages from number 0 or 1 on, at positions 10, 20 and 30, with or without a tag",
+    within=lambda s: s.end - s.first <= 4 and s.end <= 5,
     numbers={
         **BOUND.numbers,
-        "number": range(-1, 5),
+        "number": range(-1, 6),
         "position": (10, 20, 30),
         "upto": (0, 10, 15, 25, 35),
         **dict.fromkeys(("index.position", "outlive.position", "tell_last.position", "start"), (0, 10, 20, 30)),
     },
-    worth={"append": lambda a: a.number + a.count <= 4 or (a.position, a.tag) == (10, 0)},
+    worth={"append": lambda a: a.number + a.count <= 5 or (a.position, a.tag) == (10, 0)},
 )

@@ -16,7 +16,7 @@ BOUND = Bound(
 
 WIDE = replace(
     BOUND,
-    says="rings of one to five slots, ten batches: five go twice round, three truncations",
-    within=lambda s: s.cut <= 10 and s.services <= 3 and (s.slots > 0 or untouched(s)),
-    numbers={"slots": range(6), "batch": range(-1, 12), "slot": range(-1, 6)},
+    says="rings of one to eight slots, sixteen batches: eight go twice round, three truncations",
+    within=lambda s: s.cut <= 16 and s.services <= 3 and (s.slots > 0 or untouched(s)),
+    numbers={"slots": range(9), "batch": range(-1, 18), "slot": range(-1, 9)},
 )

@@ -66,14 +66,14 @@ WITH_DEVIATIONS = replace(
 
 WIDE = replace(
     BOUND,
-    says="three versions of the half, two checks, every question asked once",
-    within=lambda s: most(s.commits_asked) <= 1 and most(s.rollbacks_asked) <= 1 and s.checks <= 2 and s.restarted == 0,
+    says="four versions of the half, three checks, every question asked once",
+    within=lambda s: most(s.commits_asked) <= 1 and most(s.rollbacks_asked) <= 1 and s.checks <= 3 and s.restarted == 0,
     numbers={
         **BOUND.numbers,
-        **dict.fromkeys(("max_checks", "number", "parent", "other"), (0, 1, 2)),
-        **dict.fromkeys(("position", "half"), (-1, 10, 20, 30)),
-        "times": range(4),
-        "outlive.times": range(-1, 4),
+        **dict.fromkeys(("max_checks", "number", "parent", "other"), range(4)),
+        **dict.fromkeys(("position", "half"), (-1, 10, 20, 30, 40)),
+        "times": range(5),
+        "outlive.times": range(-1, 5),
     },
     worth={**BOUND.worth, "open": lambda _: True},
 )

@@ -1,15 +1,14 @@
-//! `spec/dispatch.py` within its wide bound, for Stateright: the same states, and all invariants.
+//! `spec/dispatch.py` with 8 or 10 messages (its wide bound), for Stateright: the same states, and all invariants.
 //!
-//! Stateright has no properties of steps, so it checks less. `dispatch THREADS` prints what it found as JSON.
+//! Stateright has no properties of steps, so it checks less. `dispatch THREADS MESSAGES` prints what it found as JSON.
 
-use stateright::{Checker, Model, Property};
-use std::time::Instant;
+use peers::explore;
+use stateright::{Model, Property};
 
-const KEYS: usize = 12; // numbers -1 to 10
 const NOBODY: i8 = -1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State {
+struct State<const KEYS: usize> {
     lives: i8,
     overlap: i8,
     start: i8,
@@ -22,10 +21,12 @@ struct State {
     written: [i8; KEYS],
 }
 
-const INITIAL: State = State {
-    lives: 0, overlap: 0, start: 0, flushed: 0, committed: 0, scanned: 0, at: NOBODY,
-    taken: [0; KEYS], bits: [0; KEYS], written: [0; KEYS],
-};
+fn initial<const KEYS: usize>() -> State<KEYS> {
+    State {
+        lives: 0, overlap: 0, start: 0, flushed: 0, committed: 0, scanned: 0, at: NOBODY,
+        taken: [0; KEYS], bits: [0; KEYS], written: [0; KEYS],
+    }
+}
 
 fn key(n: i8) -> usize {
     (n + 1) as usize
@@ -42,43 +43,47 @@ enum Step {
     Crash(i8),
 }
 
-struct Dispatch;
+/// Numbers go from -1 on: those of the messages, and three more that are tried.
+struct Dispatch<const KEYS: usize>;
 
-fn all_written(s: &State, low: i8, high: i8) -> bool {
+fn all_written<const KEYS: usize>(s: &State<KEYS>, low: i8, high: i8) -> bool {
     (low..high).all(|n| s.bits[key(n)] == 1)
 }
 
-fn always(name: &'static str, holds: fn(&Dispatch, &State) -> bool) -> Property<Dispatch> {
+fn every<const KEYS: usize>(s: &State<KEYS>, holds: impl Fn(&State<KEYS>, i8) -> bool) -> bool {
+    (0..KEYS as i8 - 2).all(|n| holds(s, n))
+}
+
+fn always<const KEYS: usize>(
+    name: &'static str, holds: fn(&Dispatch<KEYS>, &State<KEYS>) -> bool,
+) -> Property<Dispatch<KEYS>> {
     Property::always(name, holds)
 }
 
-fn every(s: &State, holds: impl Fn(&State, i8) -> bool) -> bool {
-    (0..10).all(|n| holds(s, n))
-}
-
-impl Model for Dispatch {
-    type State = State;
+impl<const KEYS: usize> Model for Dispatch<KEYS> {
+    type State = State<KEYS>;
     type Action = Step;
 
-    fn init_states(&self) -> Vec<State> {
-        vec![INITIAL]
+    fn init_states(&self) -> Vec<State<KEYS>> {
+        vec![initial()]
     }
 
-    fn actions(&self, _: &State, steps: &mut Vec<Step>) {
+    fn actions(&self, _: &State<KEYS>, steps: &mut Vec<Step>) {
+        let numbers = KEYS as i8 - 2;
         for number in [-1, 1] {
             for overlap in [1, 0] {
                 steps.push(Step::Open(number, overlap));
             }
         }
-        steps.extend((0..10).map(Step::Scan));
-        steps.extend((0..10).map(Step::Take));
-        steps.extend((0..10).map(Step::Write));
-        steps.extend((0..11).map(Step::Commit));
-        steps.extend((0..11).map(Step::Flush));
-        steps.extend((0..11).map(Step::Crash));
+        steps.extend((0..numbers).map(Step::Scan));
+        steps.extend((0..numbers).map(Step::Take));
+        steps.extend((0..numbers).map(Step::Write));
+        steps.extend((0..numbers + 1).map(Step::Commit));
+        steps.extend((0..numbers + 1).map(Step::Flush));
+        steps.extend((0..numbers + 1).map(Step::Crash));
     }
 
-    fn next_state(&self, s: &State, step: Step) -> Option<State> {
+    fn next_state(&self, s: &State<KEYS>, step: Step) -> Option<State<KEYS>> {
         let allowed = match step {
             Step::Open(number, _) => s.lives == 0 && s.scanned == 0 && 0 <= number,
             Step::Scan(number) => number == s.scanned,
@@ -123,8 +128,8 @@ impl Model for Dispatch {
         Some(t)
     }
 
-    fn within_boundary(&self, s: &State) -> bool {
-        s.scanned <= 9 && s.lives <= 3 && (s.start == 1 || *s == INITIAL)
+    fn within_boundary(&self, s: &State<KEYS>) -> bool {
+        s.scanned <= KEYS as i8 - 3 && s.lives <= 3 && (s.start == 1 || *s == initial())
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -160,13 +165,9 @@ impl Model for Dispatch {
 }
 
 fn main() {
-    let threads = std::env::args().nth(1).map_or(1, |text| text.parse().expect("a number of threads"));
-    let began = Instant::now();
-    let found = Dispatch.checker().threads(threads).spawn_bfs().join();
-    let seconds = began.elapsed().as_secs_f64();
-    let broken: Vec<_> = found.discoveries().into_keys().collect();
-    println!(
-        "{{\"seconds\": {seconds}, \"states\": {}, \"generated\": {}, \"broken\": {}}}",
-        found.unique_state_count(), found.state_count(), broken.len()
-    );
+    match std::env::args().nth(2).as_deref() {
+        Some("8") => explore(Dispatch::<12>),
+        Some("10") => explore(Dispatch::<14>),
+        _ => panic!("8 or 10 messages"),
+    }
 }
