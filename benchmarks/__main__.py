@@ -141,6 +141,9 @@ def _rows(stores: Path, records: int, *, ten: bool) -> Iterator[Row]:
     small = _made(stores, Shape(SMALL))
     command = [sys.executable, "-m", "gapless", "check", str(small)]
     yield Row(f"cold start, {SMALL:,} records", command, extent(small), cold=True)
+    few = _made_traces(stores, SMALL)
+    command = [sys.executable, "-m", "gapless", "check", str(few)]
+    yield Row(f"cold start, {SMALL:,} traces", command, Extent(len(bigtraces.EVENTS) * SMALL, 0), cold=True)
 
 
 def _queue_rows(stores: Path) -> Iterator[Row]:
