@@ -1,4 +1,4 @@
-"""Where numba keeps what it compiles: beside the package, in the user's cache folder, or else for this run alone.
+"""Where native code is kept: beside the package, in the user's cache folder, or else for this run alone.
 
 Where it finds no folder that it may write to, it gives up with an error: in a container, say, whose files belong to
 root, run by a user without a home.

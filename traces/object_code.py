@@ -30,6 +30,7 @@ import numpy as np
 import platformdirs
 
 OURS = "gapless"  # the package whose texts count
+ROOM = "NUMBA_CACHE_DIR"
 CHECKED = "NUMBA_BOUNDSCHECK"  # compiled so, native code looks whether an index is within its array
 C_TYPES: dict[str, Any] = {
     "?": ctypes.c_uint8, "b": ctypes.c_int8, "B": ctypes.c_uint8, "h": ctypes.c_int16, "H": ctypes.c_uint16,
@@ -202,14 +203,17 @@ def _files(folder: Path) -> frozenset[str]:
 
 @cache
 def cache_folder() -> Path:
-    """Where native code is kept: the user's cache, or a folder of this process where that cannot be written."""
+    """Where native code is kept: the user's cache, or where that cannot be written, the folder that numba is told of.
+
+    `gapless.compiled` names one that goes with the process, where there is none.
+    """
     folder = Path(platformdirs.user_cache_dir(OURS)) / "kernels"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="gapless-"))
+        return Path(os.environ.get(ROOM) or tempfile.mkdtemp(prefix="gapless-"))
 
 
 def digest_of(*parts: str) -> str:

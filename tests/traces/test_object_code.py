@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import platformdirs
 import pytest
 
 from gapless.traces import object_code
 from gapless.traces.native import by_python, native, njit
-from gapless.traces.object_code import NativeError, ObjectCode, text_of
+from gapless.traces.object_code import NativeError, ObjectCode, cache_folder, text_of
 
 STEP = 3
 
@@ -138,6 +139,14 @@ def test_where_nothing_can_be_written_it_is_compiled_each_time(tmp_path: Path, m
     assert code_of("one", asked)(2, 1)
     assert code_of("one", asked)(2, 1)
     assert asked == ["one", "one"]
+
+
+def test_where_there_is_no_cache_it_is_kept_where_numba_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platformdirs, "user_cache_dir", lambda _name: "/proc/nobody/may/write/here")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert cache_folder.__wrapped__() == tmp_path
 
 
 def test_its_text_is_that_of_all_that_it_calls_and_names(monkeypatch: pytest.MonkeyPatch) -> None:
