@@ -18,9 +18,9 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from itertools import count
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -75,13 +75,12 @@ class ObjectCode:
         """Whether there is object code of this very text, loaded or on disk. LLVM is asked only where there may be."""
         if self._loaded:
             return True
-        folder = cache_folder()
-        stem = f"{self._name}-"
-        return any(name.startswith(stem) for name in _files(folder)) and any(folder.glob(f"{stem}{self._digest}-*.o"))
+        near = [name for name in _files(cache_folder()) if name.startswith(f"{self._name}-")]
+        return bool(near) and any(name.startswith(f"{self._name}-{self._digest}-") for name in near)
 
-    @property
+    @cached_property
     def _digest(self) -> str:
-        return digest_of(self._text(), *_made_by())
+        return digest_of(self._text(), importlib.metadata.version("numba"), *of_this_machine(), _bounds())
 
     def _load(self, kinds: Kinds, args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
         path = cache_folder() / f"{self._name}-{self._digest}-{digest_of(repr(kinds))[:8]}.o"
@@ -140,7 +139,7 @@ def _compiled(function: Any, args: Sequence[Any]) -> tuple[Head, bytes]:
 
     flags = compiler.Flags()
     flags.nrt = False
-    flags.boundscheck = bool(os.environ.get(CHECKED, "0").strip("0"))
+    flags.boundscheck = bool(_bounds().strip("0"))
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     target = registry.cpu_target
     with global_compiler_lock:
@@ -150,8 +149,7 @@ def _compiled(function: Any, args: Sequence[Any]) -> tuple[Head, bytes]:
         )  # fmt: skip
         made.library.finalize()
         text = made.library.get_llvm_str()
-    machine = _machine()
-    code = bytes(machine.emit_object(_llvm().parse_assembly(text)))
+    code = bytes(machine().emit_object(_llvm().parse_assembly(text)))
     return {"symbol": made.fndesc.llvm_func_name, "answer": _answer(made.signature.return_type)}, code
 
 
@@ -187,10 +185,15 @@ def keep(path: Path, head: Head, content: bytes) -> None:
     """Keep content, and a line of JSON before it, whole or not at all. Where neither can be, it is made again."""
     line = json.dumps({**head, "digest": hashlib.sha256(content).hexdigest()})
     with suppress(OSError):
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            file.write(line.encode() + b"\n" + content)
-        Path(file.name).replace(path)
+        write_whole(path, line.encode() + b"\n" + content)
     _files.cache_clear()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """A file that is there whole or not at all. Raises OSError."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(path)
 
 
 @cache
@@ -222,16 +225,15 @@ def digest_of(*parts: str) -> str:
 
 
 @cache
-def _made_by() -> tuple[str, ...]:
-    """What object code of the same text may differ by."""
+def of_this_machine() -> tuple[str, str, str]:
+    """What object code of the same text differs by: the version of LLVM, the processor, and what it can do."""
     llvm = _llvm()
-    return (
-        importlib.metadata.version("numba"),
-        importlib.metadata.version("llvmlite"),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
-        os.environ.get(CHECKED, "0"),
-    )
+    version = importlib.metadata.version("llvmlite")
+    return version, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _bounds() -> str:
+    return os.environ.get(CHECKED, "0")
 
 
 # -- linking ---------------------------------------------------------------------------------------------------------
@@ -244,7 +246,8 @@ def _llvm() -> Any:
 
 
 @cache
-def _machine() -> Any:
+def machine() -> Any:
+    """What LLVM makes object code for: this processor, with all that it can do."""
     llvm = _llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -262,14 +265,21 @@ _LINKED = count()  # so that each library has a name of its own, as the linker a
 
 @cache
 def _linker() -> Any:
-    return _llvm().create_lljit_compiler(_machine())
+    return _llvm().create_lljit_compiler(machine())
+
+
+def link(name: str, code: bytes, symbols: Iterable[str]) -> Any:
+    """Where these symbols of object code lie, by their names. The memory goes with what is returned."""
+    builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
+    for symbol in symbols:
+        builder = builder.export_symbol(symbol)
+    return builder.link(_linker(), f"{name} {next(_LINKED)}")
 
 
 def _linked(name: str, head: Head, code: bytes, kinds: Kinds) -> Callable[[Sequence[Any]], Any]:
     """A function that takes the words of its arguments."""
     symbol, answer = head["symbol"], head["answer"]
-    builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
-    library = builder.link(_linker(), f"{name} {next(_LINKED)}")
+    library = link(name, code, [symbol])
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *_words(kinds))(library[symbol])
     members = [answer] if isinstance(answer, str) else answer or ["l"]
     room = type("Answer", (ctypes.Structure,), {"_fields_": [(f"m{i}", C_TYPES[m]) for i, m in enumerate(members)]})

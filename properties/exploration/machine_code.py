@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import ast
 import ctypes
-import hashlib
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
+
+from gapless.traces import object_code
 
 ARRAYS = {
     **dict.fromkeys(
@@ -360,23 +359,9 @@ def _signed(number: int) -> str:
 # -- machine code --------------------------------------------------------------------------------------------------
 
 
-@cache
-def _machine() -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        reloc="pic",
-        codemodel="small",
-    )
-
-
 def compiled(source: str) -> bytes:
     """Machine code for this processor. Raises NotInTheLanguage."""
-    machine = _machine()
+    machine = object_code.machine()
     module = llvm.parse_assembly(translated(source))
     module.verify()
     how = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -388,8 +373,7 @@ def compiled(source: str) -> bytes:
 
 def of_this_machine(source: str) -> str:
     """What machine code of a text is kept under: it is of no use to another processor, or another version of LLVM."""
-    parts = source, HEAD, llvmlite.__version__, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return object_code.digest_of(source, HEAD, *object_code.of_this_machine())
 
 
 class Loaded:
@@ -399,11 +383,7 @@ class Loaded:
         functions = {
             name: re.findall(r"\w+", given) for name, given in re.findall(r"@exported\ndef (\w+)\(([^)]*)\)", source)
         }
-        self._compiler = llvm.create_lljit_compiler(_machine())
-        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-        for name in functions:
-            builder = builder.export_symbol(name)
-        self._library = builder.link(self._compiler, "loop")
+        self._library = object_code.link("loop", code, functions)
         self.functions = {name: self._callable(name, given) for name, given in functions.items()}
 
     def _callable(self, name: str, given: Sequence[str]) -> Callable[..., int]:

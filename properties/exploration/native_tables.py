@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from gapless.properties.exploration.machine_code import Loaded, compiled, of_this_machine
 from gapless.properties.exploration.packing import Field, Packing
-from gapless.traces.replay.kernels import compiled_at
+from gapless.traces.object_code import cache_folder, digest_of, write_whole
 
 Ints = npt.NDArray[np.int64]
 FIRST = 1 << 12  # states for which there is room in the beginning
@@ -113,7 +112,7 @@ class SearchCache:
     text: str
 
     def _path(self, text: str, suffix: str) -> Path:
-        return compiled_at(f"explore_{self.name}", text).with_suffix(suffix)
+        return cache_folder() / f"explore_{self.name}_{digest_of(text)}{suffix}"
 
     @property
     def _held(self) -> dict[str, Any]:
@@ -150,7 +149,7 @@ class SearchCache:
         text = json.dumps({"fields": fields, "origin": packing.origin, "width": packing.width, "states": states})
         path = self._path(self.text, ".packing")
         if not path.exists() or path.read_text("utf-8") != text:
-            _written(path, text.encode())
+            write_whole(path, text.encode())
 
     def code(self, text: str) -> Path:
         """The file of machine code."""
@@ -164,15 +163,8 @@ class SearchCache:
 @cache
 def _loaded(path: Path, text: str) -> Loaded:
     if not path.exists():
-        _written(path, compiled(text))
+        write_whole(path, compiled(text))
     return Loaded(path.read_bytes(), text)
-
-
-def _written(path: Path, content: bytes) -> None:
-    """A file that is there whole or not at all."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-        file.write(content)
-    Path(file.name).replace(path)
 
 
 def handed(value: Any) -> int:

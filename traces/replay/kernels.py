@@ -9,7 +9,6 @@ its window, a quantifier that reaches beyond it, values beyond ±2⁶⁰.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import sys
 from collections.abc import Callable
@@ -265,12 +264,3 @@ def run_by_python(source: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
     exec(compile(source.replace(BY_NUMBA, BY_PYTHON), "a kernel", "exec"), names)  # noqa: S102 - the compiler's own text
     return names
-
-
-def _digest(source: str) -> str:
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
-
-
-def compiled_at(name: str, source: str) -> Path:
-    """The file of a generated module: machine code for its functions is kept beside it."""
-    return object_code.cache_folder() / f"{name}_{_digest(source)}.py"
