@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.lookup import first_from
 from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, RECORD, UNSURE, find_index_keys
 
 Bits = npt.NDArray[np.int8]
@@ -129,11 +130,5 @@ def _sort(values: Ints, count: int) -> None:
 @njit
 def _is_among(values: Ints, count: int, value: int) -> bool:
     """Whether a value is one of the first `count`, which rise."""
-    low, high = np.int64(0), np.int64(count)
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < count and values[low] == value)
+    at = first_from(values, count, value)
+    return bool(at < count and values[at] == value)

@@ -267,9 +267,14 @@ def files_in(folder: str, broken: list[str] | None = None) -> tuple[QueueFile, .
     return tuple(sorted(found) if len(found) > 1 else found)
 
 
+def leads_nowhere(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a link to what is not there."""
+    return entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - of very many
+
+
 def _leads_nowhere(entry: os.DirEntry[str], broken: list[str]) -> bool:
-    """Whether it is a link that leads nowhere, which is then told of."""
-    nowhere = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110 - of very many
+    """The same, and it is told of."""
+    nowhere = leads_nowhere(entry)
     if nowhere:
         broken.append(entry.path)
     return nowhere

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.store import compacted_files, index_files, timer_files
+from gapless.traces.sources.rocketmq.store.files import leads_nowhere
 
 DEEPEST = 4  # folders below the store in which files of its lie
 QUEUES = ("consumequeue", "consumequeue_ext", "consumequeue_rocksdb", "batchconsumequeue")
@@ -57,7 +58,7 @@ def _below(folder: Path | str, name: str, deep: int) -> Iterator[BrokenLink]:
             path = f"{name}{entry.name}"
             if path == QUEUES[0] and entry.is_dir():
                 continue
-            if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110 - of very many
-                yield BrokenLink(path, os.readlink(entry.path))  # noqa: PTH115 - likewise
+            if leads_nowhere(entry):
+                yield BrokenLink(path, os.readlink(entry.path))  # noqa: PTH115 - of very many
             elif deep and entry.is_dir():
                 yield from _below(entry.path, f"{path}/", deep - 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from gapless.traces.native import njit
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
 
@@ -25,3 +26,16 @@ def among(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
     found = np.empty(len(values), np.bool_)
     found[order] = known[np.minimum(np.searchsorted(known, rising), len(known) - 1)] == rising
     return found
+
+
+@njit
+def first_from(values: Ints, count: int, value: int) -> int:
+    """Where the first that is no less than this value is, among the first `count`, which rise; `count` if none is."""
+    low, high = np.int64(0), np.int64(count)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)

@@ -27,6 +27,7 @@ from gapless.traces.sources.rocketmq.clients.evidence import (
     ROLL_BACK,
 )
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.lookup import first_from
 from gapless.traces.sources.rocketmq.transactions.rows import (
     BORN,
     BY_PLACE,
@@ -231,13 +232,7 @@ def _lines(client: Ints, key: int) -> tuple[int, int]:
     """The lines of clients about one transaction."""
     if not client.shape[1]:
         return np.int64(0), np.int64(0)
-    said, behind = np.int64(0), np.int64(client.shape[1])
-    while said < behind:
-        middle = (said + behind) // 2
-        if client[CLIENT_KEY, middle] < key:
-            said = middle + 1
-        else:
-            behind = middle
+    said = first_from(client[CLIENT_KEY], client.shape[1], key)
     end = said
     while end < client.shape[1] and client[CLIENT_KEY, end] == key:
         end += 1
