@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, fields
 
+from gapless.traces.sources.rocketmq.joining.hash_index import KnownIndex
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.remembered import Blocks, SettledHalves
@@ -24,11 +25,15 @@ REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blo
 
 @dataclass(frozen=True)
 class KnownSoFar:
-    """What is known of a log up to the position `reached`; `remembered`: what is in files, as `REMEMBERED` names it."""
+    """What is known of a log up to the position `reached`; `remembered`: what is in files, as `REMEMBERED` names it.
+
+    `index`: of the hash index, if it was followed.
+    """
 
     reached: int
     content: bytes
     remembered: tuple[Blocks, ...]
+    index: KnownIndex | None = None
 
 
 def kept(judge: StoreJudge) -> KnownSoFar:
@@ -53,6 +58,8 @@ def resume(judge: StoreJudge, before: KnownSoFar) -> None:
         setattr(judge.transactions, name, value)
     for name, blocks in zip(REMEMBERED, before.remembered, strict=True):
         setattr(judge.transactions, name, blocks.copy())
+    if before.index:
+        judge.index.resume(before.index)
     if judge.store.start > 0:
         judge.transactions.forget_what_expired(judge.store.start)
 

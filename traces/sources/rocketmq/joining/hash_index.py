@@ -13,31 +13,42 @@ Source: docs/rocketmq.md#index.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
 import numpy as np
 
 from gapless.spec.catalog import SPECS, State
-from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
-from gapless.traces.replay.exact import Departure, Event, named, replay
-from gapless.traces.replay.kernels import Cells, Kernel, kernel
+from gapless.traces.replay.exact import replay
+from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys
+from gapless.traces.sources.rocketmq.joining.index_replay import INDEX, FileReplay
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore, Later
-from gapless.traces.sources.rocketmq.segments.index_keys import FIRST, KEYS, LAST, RECORDS, Indexed
+from gapless.traces.sources.rocketmq.segments.index_keys import FIRST, KEYS, LAST, RECORDS
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
-from gapless.traces.sources.rocketmq.store.index_files import FOLDER, IndexFile
-from gapless.traces.sources.rocketmq.store.lookup import distinct
+from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index, IndexFile
 from gapless.traces.sources.rocketmq.store.wanted import wants_index
 
-INDEX = STEPS["hash_index"]
-REPLAYED = 1 << 20  # items that are replayed at once: what the slots hold is copied each time
 SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")  # settings without which no record is indexed
+
+
+@dataclass(frozen=True)
+class KnownIndex:
+    """What is known of an index before, up to some position of the log.
+
+    `conform`: full files of which nothing departs, by their names, and what was accepted of each · `replays`: of other
+    files, as far as their items are known.
+    """
+
+    found: FoundKeys
+    conform: Mapping[str, Mapping[str, int]]
+    replays: Mapping[str, FileReplay]
 
 
 class HashIndex:
@@ -47,28 +58,69 @@ class HashIndex:
         self.judged = judged
         self.store = judged.store
         self.options = options
-        self.parts: list[Indexed] = []
+        self.found = FoundKeys()
+        self.known = KnownIndex(self.found, {}, {})
+
+    def resume(self, known: KnownIndex) -> None:
+        """Know what was known before, of which nothing is changed."""
+        self.known, self.found = known, known.found.copy()
 
     def take(self, segment: Segment) -> None:
         """Remember what one segment's worker found."""
         if segment.indexed is not None:
-            self.parts.append(segment.indexed)
+            assert self.store.index is not None  # noqa: S101 - otherwise nobody asks what it has
+            self.found.add(segment.indexed, self.store.index.files)
 
     def finish(self) -> None:
         """The log's end is known: judge every file, and every key."""
-        if self.store.index is None or not wants_index(self.store, self.options):
+        if self.store.index is None:
             return
-        for at, file in enumerate(self.store.index.files):
-            self._judge(file, self._odd_items(at, file))
-        if self.store.index.whole:
-            self._look_up()
+        if self.store.live and self.store.index.reach is not None:
+            self._judge_so_far(self.store.index)
+        elif wants_index(self.store, self.options):
+            for file in self.store.index.files:
+                if file.name in self.known.conform:
+                    self.judged.cover("hash_index", self.known.conform[file.name])
+                else:
+                    self._judge(file, self._odd_items(file))
+            if self.store.index.whole:
+                self._look_up()
+
+    def _judge_so_far(self, index: Index) -> None:
+        """A broker goes on writing the index: judge what is known of it, for that does not change any more.
+
+        A file that is full has its slots and its header; of the others, items. Which keys have none shows at the end.
+        """
+        reach = index.reach or 0
+        self.judged.note(f"index/ is judged up to {reach:,} of the log: what comes behind that is judged at the end")
+        self.judged.cover("hash_index", {"look_up": self.found.found})
+        for file in index.files:
+            if file.name in self.known.conform:
+                self.judged.cover("hash_index", self.known.conform[file.name])
+            elif file.name in self.known.replays:
+                replayed = self.known.replays[file.name].copy()
+                odd = self.found.odd_items(file.name)[[0, 2]]
+                odd = odd[:, np.argsort(odd[0], kind="stable")]
+                items = known_items(file, replayed.items, reach)
+                items = items if self.store.first_life else before_lost(odd, items)
+                replayed.take(file, odd, items)
+                if file is not index.files[-1] and items == file.items:
+                    replayed.finish(file, clean=False)
+                self.judged.cover("hash_index", replayed.counts())
+                if replayed.departure:
+                    place = max(int(replayed.departure.state.last), self.store.start)
+                    self.judged.find(file.name, place, replayed.departure)
+        between = {place for low, high, _ in self._spans() for place in (low, high)}
+        for position in self.found.partly.tolist():
+            # Other keys of a record between two files may have been in one that a start deleted.
+            if position not in between and not self._is_of_a_broken_file(position, position):
+                self._missing(position, "the record has other keys that have their items")
 
     # -- items, slots and header of a file ---------------------------------------------------------------------------
 
-    def _odd_items(self, at: int, file: IndexFile) -> Ints:
+    def _odd_items(self, file: IndexFile) -> Ints:
         """Items of one file that are not those of a record, as [item, bits]; those beyond the log's end among them."""
-        odd = [part.odd[1:][:, part.odd[0] == at] for part in self.parts]
-        found = np.concatenate([np.zeros((3, 0), np.int64), *odd], axis=1)[[0, 2]]
+        found = self.found.odd_items(file.name)[[0, 2]]
         if self.store.limit == FARTHEST and len(file.highs) and file.highs.max() >= self.judged.end:
             found = np.concatenate([found, *self._beyond(file)], axis=1)
         return found[:, np.argsort(found[0], kind="stable")]
@@ -94,11 +146,17 @@ class HashIndex:
                 f"({SAY_SO}); damage otherwise"
             )
             odd = odd[:, odd[0] < tail]
-        departure, accepted, heads = self._replayed(file, odd)
+        known = self.known.replays.get(file.name)
+        replayed = known.copy() if known else FileReplay(file.slots, self.options)
+        replayed.take(file, odd, file.items)
+        replayed.finish(file, clean=self.store.clean)
+        self.judged.cover("hash_index", replayed.counts())
+        departure = replayed.departure
         doubted = departure is not None and self._is_deleted_next(file)
         if self.judged.exported:
-            count = accepted + (departure is not None and not doubted)
-            self.judged.later.append(Later("hash_index", file.name, partial(self._told_of, file, odd, heads, count)))
+            count = replayed.accepted + (departure is not None and not doubted)
+            events = partial(self._told_of, file, odd, replayed, count)
+            self.judged.later.append(Later("hash_index", file.name, events))
         if departure is None:
             return
         if doubted and self.store.copied and departure.event[0] in ("find_slot", "find_header"):
@@ -122,141 +180,35 @@ class HashIndex:
         known = self.store.checkpoint
         return not self.store.clean and (known is None or file.header[1] > known.index)
 
-    def _told_of(self, file: IndexFile, odd: Ints, heads: Ints, count: int) -> Iterator[Events]:
-        """The first events of a file again, to be written: its slots by their numbers in the table."""
-        used = _used(file)
-        for events in chain(self._events(file, used, odd), [self._ends(file, used, heads)]):
+    def _told_of(self, file: IndexFile, odd: Ints, replayed: FileReplay, count: int) -> Iterator[Events]:
+        """The first events of a file again, to be written."""
+        items = (events for *_, events in replayed.events(file, odd, 0, file.items))
+        for events in chain(items, [replayed.ends(file, clean=self.store.clean)]):
             some = min(count, len(events.action))
-            kept = Events(events.spec, events.action[:some], events.args[:, :some])
-            codes = events.spec.codes
-            (of_slots,) = np.nonzero((kept.action == codes["put"]) | (kept.action == codes["find_slot"]))
-            kept.column("slot")[of_slots] = used[kept.column("slot")[of_slots]]
-            yield kept
+            yield Events(events.spec, events.action[:some], events.args[:, :some])
             count -= some
-
-    def _replayed(self, file: IndexFile, odd: Ints) -> tuple[Departure | None, int, Ints]:
-        """What is wrong with a file first, if anything is; how many events come before it; the newest item of slots."""
-        of, used = kernel("hash_index", self.options.ignored), _used(file)
-        state = np.array([[int(getattr(of.spec.initial, name))] for name in of.spec.scalars], np.int64)
-        cells: Cells | None = None
-        accepted = 0
-        for events in self._events(file, used, odd):
-            replayed = of.replay(
-                np.array([0, len(events.action)], np.int64), events.action, events.args, state, cells=cells,
-                origins=np.zeros(1, np.int64), widths=np.array([len(used)], np.int64), going_on=True,
-                profile=self.options.profile,
-            )  # fmt: skip
-            self.judged.cover("hash_index", _counts(of, replayed.covered))
-            state = replayed.state
-            if replayed.bad_at[0] >= 0:
-                bad = int(replayed.bad_at[0])
-                return self._told(file, used, state, events, bad), accepted + bad, np.zeros(len(used), np.int64)
-            accepted += len(events.action)
-            cells = replayed.cells
-        heads = cells.values[0] if cells is not None else np.zeros(len(used), np.int64)
-        events = self._ends(file, used, heads)
-        replayed = of.replay(
-            np.array([0, len(events.action)], np.int64), events.action, events.args, state, cells=cells,
-            origins=np.zeros(1, np.int64), widths=np.array([len(used)], np.int64), profile=self.options.profile,
-        )  # fmt: skip
-        self.judged.cover("hash_index", _counts(of, replayed.covered))
-        bad = int(replayed.bad_at[0])
-        if bad >= 0:
-            return self._told(file, used, replayed.state, events, bad), accepted + bad, heads
-        return None, accepted + len(events.action), heads
-
-    def _events(self, file: IndexFile, used: Ints, odd: Ints) -> Iterator[Events]:
-        """The file is found, and its items, in stretches: the first of them with the step that finds it."""
-        for low, high in list(file.stretches(REPLAYED)) or [(1, 1)]:
-            yield self._items(file, used, odd, low, high)
-
-    def _items(self, file: IndexFile, used: Ints, odd: Ints, low: int, high: int) -> Events:
-        """The items from number `low` to `high`; slots are numbered as in `used`."""
-        begin = int(low == 1)
-        items, events = file.read(low, high), Events.room(SPECS["hash_index"], begin + high - low)
-        if begin:
-            events.put(0, INDEX.open(slots=file.slots))
-        events.action[begin:] = events.spec.codes["put"]
-        hashes = items["hash"].astype(np.int64)
-        slots = hashes % file.slots
-        events.column("slot")[begin:] = slots if len(used) == file.slots else np.searchsorted(used, slots)
-        events.column("previous")[begin:] = items["previous"]
-        events.column("position")[begin:] = items["position"]
-        events.column("owned")[begin:] = hashes >= 0
-        events.column("timely")[begin:] = 1
-        mine = odd[:, (odd[0] >= low) & (odd[0] < high)]
-        events.column("owned")[mine[0] - low + begin] = mine[1] & OWNED != 0
-        events.column("timely")[mine[0] - low + begin] = mine[1] & TIMELY != 0
-        return events
-
-    def _ends(self, file: IndexFile, used: Ints, heads: Ints) -> Events:
-        """The slots and the header of a file, once its items are read."""
-        told = file.heads() if len(used) == file.slots else file.heads()[used]
-        if not self.store.clean:  # the broker was killed in the middle of a step: the item is there, and not counted
-            told[told == file.items] = heads[told == file.items]
-        (slots,) = np.nonzero((told != 0) | (heads != 0))
-        events = Events.room(SPECS["hash_index"], len(slots) + 1)
-        events.action[:] = events.spec.codes["find_slot"]
-        events.column("slot")[:-1] = slots
-        events.column("head")[:-1] = told[slots]
-        events.put(len(slots), self._header(file, int(np.count_nonzero(heads))))
-        return events
-
-    def _header(self, file: IndexFile, used: int) -> Event:
-        """What the header says; of a broker that was killed, as it would be after its last step."""
-        begin, end, first, last, said, items = file.header
-        if file.items == 1:  # a file that was begun, and holds nothing yet: its header tells of the file before it
-            first, last, begin, end = 0, 0, file.began, file.ended
-        elif not self.store.clean:
-            said = used if said == used + 1 else said
-        timely = begin == file.began and end == file.ended
-        return INDEX.find_header(used=said, items=max(items, 1), first=first, last=last, timely=timely)
-
-    def _told(self, file: IndexFile, used: Ints, state: Ints, events: Events, bad: int) -> Departure | None:
-        """The departure, replayed by the plain functions from the state before it, with the item that it leads to."""
-        spec, event = SPECS["hash_index"], events.at(bad)
-        reached = dict(zip(spec.scalars, state[:, 0].tolist(), strict=True))
-        slot = int(used[events.column("slot")[bad]]) if len(used) else 0
-        if "slot" in named(spec, event):
-            event = getattr(INDEX, event[0])(**named(spec, event) | {"slot": slot})
-        head = self._head(file, slot, reached["items"])
-        before: State = replace(spec.initial, **reached)
-        before = replace(before, heads=before.heads.set(slot, head) if head else before.heads)
-        outcome = replay("hash_index", before, [event], profile=self.options.profile, ignored=self.options.ignored)
-        return outcome.departure
-
-    def _head(self, file: IndexFile, slot: int, below: int) -> int:
-        """The newest item of a slot among those below a number."""
-        for low, high in reversed(list(file.stretches())):
-            if low < below:
-                hashes = file.read(low, min(high, below))["hash"].astype(np.int64)
-                (mine,) = np.nonzero(hashes % file.slots == slot)
-                if len(mine):
-                    return low + int(mine[-1])
-        return 0
 
     # -- keys --------------------------------------------------------------------------------------------------------
 
     def _look_up(self) -> None:
         """Every key of every record: found, lawfully lost, or missing."""
-        self.judged.cover("hash_index", {"look_up": sum(part.found for part in self.parts)})
+        self.judged.cover("hash_index", {"look_up": self.found.found})
         lost = np.zeros(2, np.int64)
-        for part in self.parts:
-            for run in part.runs.T:
-                first, last = int(run[FIRST]), int(run[LAST])
-                if self._is_consequence(first, last):
-                    continue
-                why = self._why_lost(first, last)
-                if why is None:
-                    what = f"{run[RECORDS]:,} records with {run[KEYS]:,} keys up to {last} are without an item"
-                    self._missing(first, what)
-                elif why:
-                    self.judged.doubt(why)
-                else:
-                    lost += run[[RECORDS, KEYS]]
-            for position in part.partly.tolist():
-                if not self._is_consequence(position, position) and not self._is_cut_short(position):
-                    self._missing(position, "the record has other keys that have their items")
+        for run in self.found.runs.T:
+            first, last = int(run[FIRST]), int(run[LAST])
+            if self._is_consequence(first, last):
+                continue
+            why = self._why_lost(first, last)
+            if why is None:
+                what = f"{run[RECORDS]:,} records with {run[KEYS]:,} keys up to {last} are without an item"
+                self._missing(first, what)
+            elif why:
+                self.judged.doubt(why)
+            else:
+                lost += run[[RECORDS, KEYS]]
+        for position in self.found.partly.tolist():
+            if not self._is_consequence(position, position) and not self._is_cut_short(position):
+                self._missing(position, "the record has other keys that have their items")
         if lost[0]:
             self.judged.note(f"{lost[0]:,} records are not in the hash index: {self._lawful}")
 
@@ -284,9 +236,11 @@ class HashIndex:
 
     def _is_consequence(self, first: int, last: int) -> bool:
         """Whether records lie where a file departs already, or where what is known of the log ends."""
+        ends = first >= self.judged.end or self.store.limit != FARTHEST
+        return ends or self._is_of_a_broken_file(first, last)
+
+    def _is_of_a_broken_file(self, first: int, last: int) -> bool:
         broken = {found.trace for found in self.judged.breaches if found.action in ("put", "find_slot", "find_header")}
-        if first >= self.judged.end or self.store.limit != FARTHEST:
-            return True
         return any(low <= last and first <= high and file.name in broken for low, high, file in self._spans())
 
     def _why_lost(self, first: int, last: int) -> str | None:
@@ -330,13 +284,19 @@ class HashIndex:
             self.judged.tell(name, position, outcome.departure, detail)
 
 
-def _used(file: IndexFile) -> Ints:
-    """The slots that items or the table use, rising; all of them where that is no small part."""
-    if file.items * 8 > file.slots:
-        return np.arange(file.slots, dtype=np.int64)
-    slots = [file.read(low, high)["hash"].astype(np.int64) % file.slots for low, high in file.stretches()]
-    return distinct(np.concatenate([np.flatnonzero(file.heads()), *slots]))
+def before_lost(odd: Ints, items: int) -> int:
+    """The exclusive end of the items without the last ones that are of no key: those of a log that was cut off."""
+    lost = odd[0][(odd[1] & OWNED == 0) & (odd[0] < items)]
+    behind = items - 1 - lost[::-1] == np.arange(len(lost))
+    return items - int(behind.argmin() if not behind.all() else len(lost))
 
 
-def _counts(of: Kernel, covered: Ints) -> dict[str, int]:
-    return {name: int(count) for name, count in zip(of.spec.actions, covered, strict=True) if count}
+def known_items(file: IndexFile, known: int, reach: int) -> int:
+    """The exclusive end of the items that point below a log position, of which some are known already."""
+    (stretches,) = np.nonzero(file.lows < reach)
+    end = 1
+    if len(stretches):
+        low = 1 + int(stretches[-1]) * AT_ONCE
+        (below,) = np.nonzero(file.read(low, min(low + AT_ONCE, file.items))["position"].astype(np.int64) < reach)
+        end = low + int(below[-1]) + 1
+    return max(known, end)

@@ -38,13 +38,16 @@ FIRST, LAST, RECORDS, KEYS, RUN_ROWS = range(5)
 class Indexed(NamedTuple):
     """What the index has of the records of one segment.
 
-    `keys`, `found`: how many keys are to be found, and are · `runs`: [4, runs], stretches of records without any ·
+    `keys`, `found`: how many keys are to be found, and are · `first`, `last`: positions of the first and the last
+    record that has any, or -1 · `runs`: [4, runs], stretches of records without any ·
     `partly`: log positions of records of which some keys are found, and not all; `parts` counts them · `odd`: items
     that are not owned, or not timely, as [file, item, position, bits]; `odds` counts them.
     """
 
     keys: int
     found: int
+    first: int
+    last: int
     runs: Ints
     partly: Ints
     parts: int
@@ -56,12 +59,15 @@ def indexed(index: Index, columns: Columns, start: int, end: int) -> Indexed:
     """Hold the keys of a segment from log position `start` to `end` against the index. Raises Unreadable."""
     keys, items, found, bits = _matched(index, columns, start, end)
     must = keys[KIND] == MUST
-    runs, partly = _lacking(columns.log[scan.POSITION], keys[RECORD][must], found[must])
+    positions, records = columns.log[scan.POSITION], keys[RECORD][must]
+    runs, partly = _lacking(positions, records, found[must])
     (odd,) = np.nonzero(bits != OWNED | TIMELY)
     told = items[[FILE, ITEM, POSITION]][:, odd[:TOLD]]
     return Indexed(
         keys=int(must.sum()),
         found=int(found[must].sum()),
+        first=int(positions[records[0]]) if len(records) else -1,
+        last=int(positions[records[-1]]) if len(records) else -1,
         runs=runs,
         partly=partly[:TOLD],
         parts=len(partly),

@@ -34,7 +34,7 @@ from gapless.traces.sources.rocketmq.store.files import (
     queue_files,
     read_exactly,
 )
-from gapless.traces.sources.rocketmq.store.index_files import Index, index_of
+from gapless.traces.sources.rocketmq.store.index_files import Index, OpensIndex, index_of
 from gapless.traces.sources.rocketmq.store.links import BrokenLink, broken_links
 from gapless.traces.sources.rocketmq.store.moment import Moment, now, reached
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
@@ -209,13 +209,18 @@ def client_log_beside(folder: Path) -> Path | None:
 
 
 def open_store(
-    path: Path, config: Path | None = None, *, copied: bool = False, databases: bool = True
+    path: Path,
+    config: Path | None = None,
+    *,
+    copied: bool = False,
+    databases: bool = True,
+    opens_index: OpensIndex = index_of,
 ) -> StoreDirectory:
     """Look at the store in folder `path`.
 
     `config`: a broker.conf; without it, one beside the store is used, and said so · `copied`: as of `StoreDirectory` ·
-    `databases`: whether queues are copied out of a database; otherwise it is named, and none is read.
-    Raises Unreadable, NothingThere.
+    `databases`: whether queues are copied out of a database; otherwise it is named, and none is read · `opens_index`:
+    who opens the hash index. Raises Unreadable, NothingThere.
     """
     notes: list[str] = []
     if config is None:
@@ -257,9 +262,10 @@ def open_store(
         notes.append("the broker did not stop in order (there is an abort file)")
     notes.extend(_other_layouts(path))
     topics = _topics(path / "config", notes)
-    index = None if any(link.part == links.INDEX for link in broken) else index_of(path, settings, files)
+    index = None if any(link.part == links.INDEX for link in broken) else opens_index(path, settings, files)
     notes.extend(index.unread if index else ())
-    notes.extend(["index/ is not judged: a broker is running on this store"] * bool(live and index))
+    unwatched = bool(live and index and index.reach is None)
+    notes.extend(["index/ is not judged: a broker is running on this store"] * unwatched)
     return StoreDirectory(
         path=str(path),
         files=files,

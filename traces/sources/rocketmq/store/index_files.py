@@ -7,8 +7,8 @@ A file is a header, a table of slots, and items; nothing in it says how many slo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
 
@@ -50,6 +50,7 @@ class IndexFile:
     highs: Ints
     began: int
     ended: int
+    room: int  # the exclusive end of its items where it is full
 
     @property
     def name(self) -> str:
@@ -84,16 +85,27 @@ class IndexFile:
 class Index:
     """The hash index of a store. `unread`: files of which nothing is known but that they are there, and why.
 
-    `whole`: whether it is known of which files it consists, so that a key that is in none of them is missing.
+    `whole`: whether it is known of which files it consists, so that a key that is in none of them is missing ·
+    `reach`: the log position up to which it is known while a broker goes on writing it; None where nobody follows it.
     """
 
     files: tuple[IndexFile, ...]
     unread: tuple[str, ...]
     whole: bool
+    reach: int | None = None
 
 
-def index_of(store: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
+Opener = Callable[[Path, int, int, Sequence[LogFile]], IndexFile]
+"""Opens a file of an index: its length in bytes, how many slots it has, and the files of the log."""
+OpensIndex = Callable[[Path, Mapping[str, str], Sequence[LogFile]], Index | None]
+"""Opens the index of a store, by its settings and the files of its log."""
+
+
+def index_of(
+    store: Path, settings: Mapping[str, str], log: Sequence[LogFile], opens: Opener | None = None
+) -> Index | None:
     """The hash index of a store; None where there is no file of one. Raises Unreadable."""
+    opens = opens or opened
     folder = store / FOLDER
     if not folder.is_dir():
         return None
@@ -105,7 +117,7 @@ def index_of(store: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -
         length = path.stat().st_size
         slots = _slots(length, settings)
         if slots:
-            files.append(_opened(path, length, slots, log))
+            files.append(opens(path, length, slots, log))
         else:
             unread.setdefault(f"not judged: {_why(length, settings)}", []).append(path.name)
             whole = whole and _are_set(settings)
@@ -158,34 +170,72 @@ def _heads(file: LogFile, slots: int) -> Ints:
     return data.view(">i4").astype(np.int64)
 
 
-def _opened(path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
-    file = LogFile(str(path), 0, length)
-    data = np.zeros(HEADER.itemsize, np.uint8)
-    read_exactly(file, 0, data.data)
-    begin, end, first, last, used, said = data.view(HEADER)[0].tolist()
+def opened(path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
+    """A file of an index that nobody writes. Raises Unreadable."""
+    begun = begun_file(path, length, slots)
+    return grown(begun, log, _count(begun))
+
+
+def begun_file(path: Path, length: int, slots: int) -> IndexFile:
+    """A file of an index of which no item was read yet. Raises Unreadable."""
+    none = np.zeros(0, np.int64)
     room = (length - _length(slots, 0)) // ITEM.itemsize
-    header, none = (begin, end, first, last, used, said), np.zeros(0, np.int64)
-    found = IndexFile(str(path), slots, room, header, none, none, 0, 0)
-    items = _count(found, said, last, room)
-    lows, highs, ends = [], [], [0, 0]
-    for low in range(1, items, AT_ONCE):
-        positions = found.read(low, min(low + AT_ONCE, items))["position"].astype(np.int64)
-        lows.append(int(positions.min()))
-        highs.append(int(positions.max()))
-        ends = [int(positions[0]) if low == 1 else ends[0], int(positions[-1])]
-    times = [_time_at(log, position) if items > 1 else 0 for position in ends]
-    return IndexFile(
-        str(path), slots, items, found.header, np.array(lows, np.int64), np.array(highs, np.int64),
-        times[0] or begin, times[1] or end,
+    return IndexFile(str(path), slots, 1, _header(LogFile(str(path), 0, length)), none, none, 0, 0, room)
+
+
+def written(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
+    """A file that a broker goes on writing, with the items that its header counts now. Raises Unreadable.
+
+    The header counts an item when all of it is there, and its slot leads to it.
+    """
+    file = replace(file, header=_header(_file(file.path)))
+    return grown(file, log, min(max(file.header[5], 1), file.room))
+
+
+def counted(file: IndexFile, log: Sequence[LogFile]) -> IndexFile:
+    """A file that a broker wrote, now that nobody does, with all of its items. Raises Unreadable."""
+    file = replace(file, header=_header(_file(file.path)))
+    return grown(file, log, _count(file))
+
+
+def grown(file: IndexFile, log: Sequence[LogFile], items: int) -> IndexFile:
+    """The file with items up to an exclusive end, of which those that it has are not read again. Raises Unreadable."""
+    lows, highs, known = file.lows.tolist(), file.highs.tolist(), file.items
+    if items < known:
+        lows, highs, known = [], [], 1
+    while known < items:
+        stretch = (known - 1) // AT_ONCE
+        end = min(1 + (stretch + 1) * AT_ONCE, items)
+        positions = file.read(known, end)["position"].astype(np.int64)
+        least, greatest = int(positions.min()), int(positions.max())
+        if stretch < len(lows):
+            lows[stretch], highs[stretch] = min(lows[stretch], least), max(highs[stretch], greatest)
+        else:
+            lows.append(least)
+            highs.append(greatest)
+        known = end
+    times = [_time_at(log, int(file.read(item, item + 1)["position"][0])) for item in (1, items - 1) if items > 1]
+    began, ended = times or (0, 0)
+    return replace(
+        file, items=items, lows=np.array(lows, np.int64), highs=np.array(highs, np.int64),
+        began=began or file.header[0], ended=ended or file.header[1],
     )  # fmt: skip
 
 
-def _count(file: IndexFile, said: int, last: int, room: int) -> int:
+def _header(file: LogFile) -> tuple[int, int, int, int, int, int]:
+    data = np.zeros(HEADER.itemsize, np.uint8)
+    read_exactly(file, 0, data.data)
+    begin, end, first, last, used, said = data.view(HEADER)[0].tolist()
+    return begin, end, first, last, used, said
+
+
+def _count(file: IndexFile) -> int:
     """The exclusive end of the items: what the header says, unless the slots and the last item say otherwise.
 
     A slot that names an item which the header does not count is the last step of a broker that was killed, or damage.
     """
-    newest = int(file.heads().max(initial=0)) + 1
+    *_, last, _used, said = file.header
+    room, newest = file.room, int(file.heads().max(initial=0)) + 1
     said = max(said, 1)  # as the broker reads it
     if said == newest or newest > room:
         return min(said, room)

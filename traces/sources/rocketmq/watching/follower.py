@@ -37,12 +37,13 @@ from gapless.traces.sources.rocketmq.store.files import ENTRY, work_in
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.rocketmq.watching.deleted import forget_deleted, is_cleared
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
+from gapless.traces.sources.rocketmq.watching.index import FollowedIndex, IndexPlace
 from gapless.traces.sources.rocketmq.watching.live_files import (
     LiveQueues,
     going_on,
     layout_of,
+    not_opened,
     with_log_files,
-    without_index,
 )
 from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, allocated, anchor
 from gapless.traces.sources.rocketmq.watching.waiting import (
@@ -66,12 +67,13 @@ LINES = 1000  # things to say that wait to be read
 class Place:
     """How far a store was followed: what is known, and the last record, by which the log is known again.
 
-    `entries`: whether entries are among what is known.
+    `entries`: whether entries are among what is known · `index`: how far the hash index was followed.
     """
 
     known: KnownSoFar
     anchor: Anchor | None
     entries: bool = True
+    index: IndexPlace | None = None
 
 
 @dataclass
@@ -106,6 +108,7 @@ class Follower:
     """One store that is followed."""
 
     judges_entries = True
+    judges_index = True
 
     def __init__(
         self,
@@ -140,7 +143,7 @@ class Follower:
     # -- opening -----------------------------------------------------------------------------------------------------
 
     def _opened(self) -> StoreDirectory:
-        return going_on(open_store(self.folder, self.config, databases=False))
+        return going_on(open_store(self.folder, self.config, databases=False, opens_index=not_opened))
 
     def _entries(self) -> Entries:
         queues = self.store.queues
@@ -149,6 +152,7 @@ class Follower:
 
     def _judge(self) -> StoreJudge:
         self.anchor: Anchor | None = None
+        self.index = FollowedIndex(self.options, self.store.start)
         return StoreJudge(self.store, self.options)
 
     def _go_on(self, place: Place) -> bool:
@@ -171,6 +175,7 @@ class Follower:
         resume(self.judge, place.known)
         renew(self.judge, self.store)
         self.anchor = place.anchor
+        self.index = FollowedIndex(self.options, self.store.start, place.index)
         self.places = [place]
         return True
 
@@ -194,9 +199,8 @@ class Follower:
     @property
     def left(self) -> tuple[str, ...]:
         """What waits for the end, or for a check."""
-        found = ["the hash index"] if (Path(self.folder) / "index").is_dir() else []
         both = self.layout.database and isinstance(self.store.queues, LiveQueues)
-        return (*found, *(["queues in RocksDB beside those in files"] if both else []))
+        return ("queues in RocksDB beside those in files",) if both else ()
 
     def close(self) -> None:
         """Let go of all that is open."""
@@ -205,7 +209,8 @@ class Follower:
         """Take what is new, and say whether there is more at once. Raises Unreadable, NothingThere."""
         self.numbers.rounds += 1
         try:
-            return self._round()
+            more = self._round()
+            return self._follow_index() or more
         except (Gone, FileNotFoundError):
             self.entries.forget()
             self._look_at_files()
@@ -234,6 +239,14 @@ class Follower:
                 self.numbers.behind_since = self.clock()
         self._look_at_entries()
         return stretch.more and taken
+
+    def _follow_index(self) -> bool:
+        if not self.judges_index:
+            return False
+        more = self.index.follow(self.store, self.reached)
+        self.departed |= self.index.departed
+        self.index.departed = False
+        return more
 
     def _look_at_files(self) -> None:
         self.files_at = self.clock()
@@ -396,7 +409,7 @@ class Follower:
 
     def place(self) -> Place:
         """How far it is, to go on from there."""
-        place = Place(kept(self.judge), self.anchor, self.judges_entries)
+        place = Place(kept(self.judge), self.anchor, self.judges_entries, self.index.place())
         self.places = [*self.places, place][-SAVEPOINTS:]
         return place
 
@@ -420,14 +433,18 @@ class Follower:
 
     def _whole(self, *, last: bool) -> JudgedStore:
         if last or self._is_at_rest():
-            store = without_index(open_store(self.folder, self.config))
+            opens = self.index.opened if self.is_running() else self.index.opened_at_rest
+            store = open_store(self.folder, self.config, opens_index=opens)
         else:
-            store = self._so_far(without_index(open_store(self.folder, self.config, databases=False)))
+            store = open_store(self.folder, self.config, databases=False, opens_index=self.index.opened)
+            store = self._so_far(store)
         return StoreCheck(self.path, store, self.options, before=self._known_of(store)).whole(Local(jobs=1))
 
     def _known_of(self, store: StoreDirectory) -> KnownSoFar | None:
         """What is known of the beginning of the log, as far as a check of `store` may take it for granted."""
-        return kept(self.judge) if store.start <= self.reached <= store.limit else None
+        if not store.start <= self.reached <= store.limit:
+            return None
+        return replace(kept(self.judge), index=self.index.known(store, self.reached))
 
     def _so_far(self, store: StoreDirectory) -> StoreDirectory:
         """The store as far as it was followed, for a report."""

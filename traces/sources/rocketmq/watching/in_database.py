@@ -72,6 +72,7 @@ class DatabaseFollower(Follower):
         self.database = LiveDatabase(found)
         super().__init__(path, folder, options, config, place, clock)
         self.ahead = FrontFollower(path, folder, options, config, self.places[-1] if self.places else None, clock)
+        self.ahead.judges_index = False
 
     def _opened(self) -> StoreDirectory:
         return replace(super()._opened(), queues={}, reader=self.database)

@@ -75,7 +75,7 @@ def layout_of(folder: Path) -> Layout:
 def going_on(store: StoreDirectory) -> StoreDirectory:
     """The store as somebody watches it: like that of a running broker, whose ends nobody judges."""
     return replace(
-        without_index(store),
+        store,
         live=True,
         clean=False,
         moment=None,
@@ -86,13 +86,8 @@ def going_on(store: StoreDirectory) -> StoreDirectory:
     )
 
 
-def without_index(store: StoreDirectory) -> StoreDirectory:
-    """The store without its hash index, which comes behind the records that are taken one by one."""
-    if store.index is None:
-        return store
-    said = "index/ is not judged while a store is followed: gapless check judges it"
-    notes = store.notes if store.live else (*store.notes, said)
-    return replace(store, index=None, notes=notes)
+def not_opened(*_: object) -> None:
+    """Opens no hash index: it is followed by somebody else."""
 
 
 def with_log_files(store: StoreDirectory) -> StoreDirectory:

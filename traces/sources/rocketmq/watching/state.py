@@ -13,7 +13,7 @@ from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.rocketmq.joining.going_on import REMEMBERED
 from gapless.traces.sources.rocketmq.watching.follower import Place
 
-FORM = 3
+FORM = 4
 """Of what is kept. Whoever changes what a judgement keeps raises it: `joining/going_on.py` pickles our classes."""
 HEAD = b"gapless watch "
 LONGEST_HEAD = 200  # bytes

@@ -1,0 +1,169 @@
+"""The items of one file of a hash index, replayed in their order: all at once, or as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from gapless.spec.catalog import SPECS, State
+from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure, Event, named, replay
+from gapless.traces.replay.kernels import Cells, kernel
+from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.index_files import IndexFile
+from gapless.traces.sources.rocketmq.store.lookup import distinct
+
+INDEX = STEPS["hash_index"]
+REPLAYED = 1 << 20  # items that are replayed at once
+
+
+class FileReplay:
+    """How far the items of one file are replayed.
+
+    `items`: the exclusive end of those that were · `heads`: the newest of them in each slot · `accepted`: events ·
+    `covered`: of these, how many of each step · `refused`: whether the next one was · `departure`: what that is.
+    """
+
+    def __init__(self, slots: int, options: Options) -> None:
+        self.options = options
+        self.of = kernel("hash_index", options.ignored)
+        self.items = 0  # the file itself is not found yet
+        self.state = np.array([[int(getattr(self.of.spec.initial, name))] for name in self.of.spec.scalars], np.int64)
+        self.heads = np.zeros(slots, np.int32)
+        self.accepted = 0
+        self.covered = np.zeros(len(self.of.spec.actions), np.int64)
+        self.refused = False
+        self.departure: Departure | None = None
+
+    def copy(self) -> FileReplay:
+        """The same, for somebody who goes on alone."""
+        other = FileReplay(0, self.options)
+        other.items, other.state, other.heads = self.items, self.state.copy(), self.heads.copy()
+        other.accepted, other.covered, other.departure = self.accepted, self.covered.copy(), self.departure
+        other.refused = self.refused
+        return other
+
+    def counts(self) -> dict[str, int]:
+        """How many of each step were accepted."""
+        covered = zip(self.of.spec.actions, self.covered.tolist(), strict=True)
+        return {name: count for name, count in covered if count}
+
+    def take(self, file: IndexFile, odd: Ints, upto: int) -> None:
+        """Replay the items of the file up to an exclusive end. `odd`: as `events` takes it. Raises Unreadable."""
+        for low, high, events in self.events(file, odd, self.items, upto):
+            if self.refused:
+                return
+            dense = (high - low) * 8 > file.slots
+            used = np.arange(file.slots) if dense else distinct(events.column("slot").copy())
+            self._replay(file, events, used, going_on=True)
+            self.items = max(high, 1)
+
+    def finish(self, file: IndexFile, *, clean: bool) -> None:
+        """Hold the slots and the header against all items, which were replayed. Raises Unreadable."""
+        if not self.refused:
+            events = self.ends(file, clean=clean)
+            self._replay(file, events, events.column("slot")[:-1].copy(), going_on=False)
+
+    def _replay(self, file: IndexFile, events: Events, used: Ints, *, going_on: bool) -> None:
+        """Replay events whose slots are among those in `used`."""
+        slots = events.column("slot").copy()
+        if len(used) < file.slots:
+            events.column("slot")[:] = np.searchsorted(used, slots)
+        starts = np.array([0, len(used)], np.int64)
+        begun = Cells(np.zeros(1, np.int64), starts, self.heads[used].astype(np.int64)[None], np.zeros(1, np.bool_))
+        replayed = self.of.replay(
+            np.array([0, len(events.action)], np.int64), events.action, events.args, self.state, cells=begun,
+            origins=np.zeros(1, np.int64), widths=np.diff(starts), going_on=going_on, profile=self.options.profile,
+        )  # fmt: skip
+        self.covered += replayed.covered
+        self.state = replayed.state
+        bad = int(replayed.bad_at[0])
+        self.accepted += len(events.action) if bad < 0 else bad
+        self.refused = bad >= 0
+        if self.refused:
+            events.column("slot")[:] = slots
+            self.departure = self._told(file, events.at(bad))
+        elif replayed.cells is not None:
+            self.heads[used] = replayed.cells.values[0]
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def events(self, file: IndexFile, odd: Ints, begin: int, upto: int) -> Iterator[tuple[int, int, Events]]:
+        """The items from `begin` on, in stretches, from which to which: before them all the step that finds the file.
+
+        `odd`: [2, items], items that are not owned, or not timely, rising, and their bits.
+        """
+        if begin == 0 and upto <= 1:
+            yield 1, 1, self._items(file, odd, 1, 1, found=True)
+        for low in range(max(begin, 1), upto, REPLAYED):
+            high = min(low + REPLAYED, upto)
+            yield low, high, self._items(file, odd, low, high, found=begin == 0 and low == 1)
+
+    def _items(self, file: IndexFile, odd: Ints, low: int, high: int, *, found: bool) -> Events:
+        """The items from number `low` to `high`."""
+        begin = int(found)
+        items, events = file.read(low, high), Events.room(SPECS["hash_index"], begin + high - low)
+        if begin:
+            events.put(0, INDEX.open(slots=file.slots))
+        events.action[begin:] = events.spec.codes["put"]
+        hashes = items["hash"].astype(np.int64)
+        events.column("slot")[begin:] = hashes % file.slots
+        events.column("previous")[begin:] = items["previous"]
+        events.column("position")[begin:] = items["position"]
+        events.column("owned")[begin:] = hashes >= 0
+        events.column("timely")[begin:] = 1
+        mine = odd[:, (odd[0] >= low) & (odd[0] < high)]
+        events.column("owned")[mine[0] - low + begin] = mine[1] & OWNED != 0
+        events.column("timely")[mine[0] - low + begin] = mine[1] & TIMELY != 0
+        return events
+
+    def ends(self, file: IndexFile, *, clean: bool) -> Events:
+        """The slots and the header of a file, once its items are read."""
+        told, heads = file.heads(), self.heads.astype(np.int64)
+        if not clean:  # the broker was killed in the middle of a step: the item is there, and not counted
+            told[told == file.items] = heads[told == file.items]
+        (slots,) = np.nonzero((told != 0) | (heads != 0))
+        events = Events.room(SPECS["hash_index"], len(slots) + 1)
+        events.action[:] = events.spec.codes["find_slot"]
+        events.column("slot")[:-1] = slots
+        events.column("head")[:-1] = told[slots]
+        events.put(len(slots), self._header(file, int(np.count_nonzero(heads)), clean=clean))
+        return events
+
+    def _header(self, file: IndexFile, used: int, *, clean: bool) -> Event:
+        """What the header says; of a broker that was killed, as it would be after its last step."""
+        begin, end, first, last, said, items = file.header
+        if file.items == 1:  # a file that was begun, and holds nothing yet: its header tells of the file before it
+            first, last, begin, end = 0, 0, file.began, file.ended
+        elif not clean:
+            said = used if said == used + 1 else said
+        timely = begin == file.began and end == file.ended
+        return INDEX.find_header(used=said, items=max(items, 1), first=first, last=last, timely=timely)
+
+    # -- what is wrong -------------------------------------------------------------------------------------------------
+
+    def _told(self, file: IndexFile, event: Event) -> Departure | None:
+        """The departure, replayed by the plain functions from the state before it, with the item that it leads to."""
+        spec = SPECS["hash_index"]
+        reached = dict(zip(spec.scalars, self.state[:, 0].tolist(), strict=True))
+        slot = named(spec, event).get("slot", 0)
+        head = newest_item(file, slot, reached["items"])
+        before: State = replace(spec.initial, **reached)
+        before = replace(before, heads=before.heads.set(slot, head) if head else before.heads)
+        outcome = replay("hash_index", before, [event], profile=self.options.profile, ignored=self.options.ignored)
+        return outcome.departure
+
+
+def newest_item(file: IndexFile, slot: int, below: int) -> int:
+    """The newest item of a slot among those below a number; 0 where there is none. Raises Unreadable."""
+    for low, high in reversed(list(file.stretches())):
+        if low < below:
+            hashes = file.read(low, min(high, below))["hash"].astype(np.int64)
+            (mine,) = np.nonzero(hashes % file.slots == slot)
+            if len(mine):
+                return low + int(mine[-1])
+    return 0

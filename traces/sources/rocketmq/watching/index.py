@@ -1,0 +1,226 @@
+"""The hash index followed: what is new in it is held against the records that it is of, behind the log.
+
+A broker writes an item, lets its slot lead to it, and then counts it in the header; all keys of a record come before
+those of the next one. So the last item that is counted tells up to which record all are there. What lies between that
+and the end of the log is judged once nobody writes any more. A file that is full has its slots and its header judged
+once; of the one that is filled, items alone.
+
+Source: docs/rocketmq.md#index; IndexFile.putKey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys
+from gapless.traces.sources.rocketmq.joining.hash_index import KnownIndex, before_lost, known_items
+from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
+from gapless.traces.sources.rocketmq.segments.index_keys import indexed
+from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split, SplitReader
+from gapless.traces.sources.rocketmq.store import index_files, scan
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.file_access import Space
+from gapless.traces.sources.rocketmq.store.files import LogFile
+from gapless.traces.sources.rocketmq.store.index_files import FOLDER, Index, IndexFile
+from gapless.traces.sources.rocketmq.watching.tail import file_of
+
+
+class Reached(NamedTuple):
+    """A log position, and whether a record is known to begin there."""
+
+    at: int
+    exact: bool
+
+
+@dataclass
+class Section:
+    """What the records of a part of the log up to `end` have in the index. Where a file ends, another part begins."""
+
+    end: int
+    found: FoundKeys
+
+
+@dataclass(frozen=True)
+class IndexPlace:
+    """How far an index was followed.
+
+    `conform`: as of `KnownIndex` · `files`: those that were seen, by their names.
+    """
+
+    reached: Reached
+    sections: tuple[Section, ...] = ()
+    conform: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    files: Mapping[str, IndexFile] = field(default_factory=dict)
+
+
+class FollowedIndex:
+    """The index of one store that is followed."""
+
+    def __init__(self, options: Options, start: int, place: IndexPlace | None = None) -> None:
+        """`start`: where the log begins · `place`: where to go on."""
+        self.options, self.space = options, Space()
+        place = place or IndexPlace(Reached(start, exact=True))
+        self.reached = place.reached
+        self.sections = [Section(section.end, section.found.copy()) for section in place.sections]
+        self.conform, self.files = dict(place.conform), dict(place.files)
+        self.replays: dict[str, FileReplay] = {}
+        self.departed = False  # something departs, or is missing, that was not so before
+
+    def place(self) -> IndexPlace:
+        """How far it is, to go on from there."""
+        sections = tuple(Section(section.end, section.found.copy()) for section in self.sections)
+        return IndexPlace(self.reached, sections, dict(self.conform), dict(self.files))
+
+    def known(self, store: StoreDirectory, end: int) -> KnownIndex:
+        """What is known of the index of `store`; up to log position `end`, if nobody goes on writing it.
+
+        Raises Unreadable.
+        """
+        found = FoundKeys()
+        for section in self.sections:
+            found.join(section.found)
+        if store.index and store.index.reach is None:
+            reached = self.reached
+            while reached.at < end and (file := file_of(store, reached.at)):
+                reached = self._hold(store, store.index, file, reached, end, found)
+        return KnownIndex(found, self.conform, self.replays)
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def opened(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
+        """The index as a broker goes on writing it. Raises Unreadable, FileNotFoundError."""
+        found = index_files.index_of(folder, settings, log, self._written)
+        self._see_what_is_gone(found.files if found else (), log[0].base)
+        self.files = {file.name: file for file in found.files} if found else {}
+        return replace(found, reach=self.reached.at) if found else None
+
+    def opened_at_rest(self, folder: Path, settings: Mapping[str, str], log: Sequence[LogFile]) -> Index | None:
+        """The index, now that nobody writes. Raises Unreadable, FileNotFoundError."""
+        found = index_files.index_of(folder, settings, log, self._counted)
+        self._see_what_is_gone(found.files if found else (), log[0].base)
+        return found
+
+    def _written(self, path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
+        known = self._known_file(path, length, slots)
+        return known if known.name in self.conform else index_files.written(known, log)
+
+    def _counted(self, path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
+        known = self._known_file(path, length, slots)
+        return known if known.name in self.conform else index_files.counted(known, log)
+
+    def _known_file(self, path: Path, length: int, slots: int) -> IndexFile:
+        known = self.files.get(f"{FOLDER}/{path.name}")
+        return known if known and known.slots == slots else index_files.begun_file(path, length, slots)
+
+    def _see_what_is_gone(self, now: Sequence[IndexFile], start: int) -> None:
+        """A broker deletes files that have expired, and when it starts after a kill, all that it had not flushed.
+
+        Records whose items lay in the latter may have others later: they are held against the index again.
+        """
+        there, gone, end = {file.name: file for file in now}, False, start
+        for name, file in sorted(self.files.items()):
+            if not gone and name in there and there[name].items >= file.items:
+                end = max(end, int(file.highs.max(initial=start)))
+                continue
+            gone = gone or name in there or int(file.highs.max(initial=-1)) >= start
+            self._forget(name)
+        if gone:
+            self.sections = [section for section in self.sections if section.end <= end]
+            self.reached = Reached(self.sections[-1].end if self.sections else start, exact=True)
+        self.sections = [section for section in self.sections if section.end > start]
+
+    def _forget(self, name: str) -> None:
+        for known in (self.files, self.replays, self.conform):
+            known.pop(name, None)
+
+    # -- what is new ---------------------------------------------------------------------------------------------------
+
+    def follow(self, store: StoreDirectory, reached: int) -> bool:
+        """Hold what is new against the log, which is judged up to `reached`; whether there is more at once.
+
+        Raises Unreadable, FileNotFoundError.
+        """
+        index = self.opened(Path(store.path), store.settings, store.files)
+        if index is None:
+            return False
+        if self.reached.at < store.start:
+            self.reached = Reached(store.start, exact=True)
+        ends = {int(file.highs.max()) for file in index.files[:-1] if len(file.highs)}
+        whole = min(reached, _last_position(index))
+        end = min([end for end in ends if self.reached.at < end < whole], default=whole)
+        file = file_of(store, self.reached.at)
+        if self.reached.at < end and file is not None:
+            self._take(store, index, file, end, ends)
+        self._replay(index)
+        return self.reached.at < whole and file is not None
+
+    def _take(self, store: StoreDirectory, index: Index, file: LogFile, end: int, ends: set[int]) -> None:
+        """Hold the next records against the index, up to a log position."""
+        if not self.sections or self.sections[-1].end in ends:
+            self.sections.append(Section(self.reached.at, FoundKeys()))
+        section = self.sections[-1]
+        before = _strange(section.found)
+        self.reached = self._hold(store, index, file, self.reached, end, section.found)
+        section.end = self.reached.at
+        self.departed |= _strange(section.found) != before
+
+    def _hold(
+        self, store: StoreDirectory, index: Index, file: LogFile, reached: Reached, end: int, found: FoundKeys
+    ) -> Reached:
+        """Hold records of one log file against the index, no more than a split, and add what they have to `found`."""
+        low = reached.at - file.base
+        split = Split(file, low, min(end - file.base, file.length, low + SPLIT), reached.exact)
+        at, stop = file.base + split.high, scan.INVALID
+        for scanned in SplitReader(store, split, self.space, index_keys=True).segments():
+            if scanned.columns.count:
+                found.add(indexed(index, scanned.columns, scanned.start, scanned.end), index.files)
+            at = file.base + file.length if scanned.blank else scanned.end
+            stop = scanned.stop
+        if stop == scan.INVALID:
+            return Reached(max(at, file.base + split.high), exact=False)
+        return Reached(at, exact=True)
+
+    def _replay(self, index: Index) -> None:
+        """Replay the items of records that are known now; of a file that is full, its slots and its header."""
+        for file in index.files:
+            if file.name in self.conform:
+                continue
+            replayed = self.replays.setdefault(file.name, FileReplay(file.slots, self.options))
+            odd = self._odd(file.name)
+            known = known_items(file, replayed.items, self.reached.at)
+            items = before_lost(odd, known)  # whether those depart shows in a report
+            before = replayed.refused
+            replayed.take(file, odd, items)
+            self.departed |= replayed.refused and not before
+            whole = items == file.items and not replayed.refused and len(file.highs) > 0
+            if whole and file is not index.files[-1] and int(file.highs.max()) < self.reached.at:
+                ended = replayed.copy()
+                ended.finish(file, clean=True)
+                if ended.refused:
+                    self.departed = True
+                else:
+                    self.conform[file.name] = ended.counts()
+                    del self.replays[file.name]
+
+    def _odd(self, name: str) -> Ints:
+        odd = [section.found.odd_items(name)[[0, 2]] for section in self.sections]
+        found = np.concatenate([np.zeros((2, 0), np.int64), *odd], axis=1)
+        return found[:, np.argsort(found[0], kind="stable")]
+
+
+def _last_position(index: Index) -> int:
+    """The position in the last item; 0 where there is none. Raises Unreadable."""
+    last = next((file for file in reversed(index.files) if file.items > 1), None)
+    return int(last.read(last.items - 1, last.items)["position"][0]) if last else 0
+
+
+def _strange(found: FoundKeys) -> int:
+    """How many items and records are not as they should be."""
+    return len(found.partly) + sum(int(odd.shape[1]) for odd in found.odd.values())
