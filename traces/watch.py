@@ -24,7 +24,8 @@ from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.source import SOURCE
 from gapless.traces.sources.rocketmq.store.directory import store_folder
 from gapless.traces.sources.rocketmq.watching.choosing import follower_of
-from gapless.traces.sources.rocketmq.watching.follower import Follower, OtherLayout, Place
+from gapless.traces.sources.rocketmq.watching.follower import Follower
+from gapless.traces.sources.rocketmq.watching.place import OtherLayout, Place
 from gapless.traces.sources.rocketmq.watching.state import KeptPlace, read_state, write_state
 
 EVERY = 0.5  # seconds between two looks

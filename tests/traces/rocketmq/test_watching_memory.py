@@ -13,7 +13,7 @@ from gapless.traces.sources.rocketmq.joining.log import StoreJudge
 from gapless.traces.sources.rocketmq.joining.remembered import Blocks
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import open_store
-from gapless.traces.sources.rocketmq.watching.follower import Place
+from gapless.traces.sources.rocketmq.watching.place import Place
 from gapless.traces.sources.rocketmq.watching.state import KeptPlace, read_state, write_state
 from tests.support.night import NIGHT
 from tests.support.rocketmq.recordings import recording

@@ -35,7 +35,7 @@ def with_testimony(store: StoreDirectory, options: Options, said: Evidence | Non
     told = trace_topics.read(store, options)
     if told is None or not told.messages:
         return said
-    promised, untimely = _promised(store, told)
+    promised, untimely = promised_in(store, told)
     what = told.rows[bodies.WHAT]
     row = WitnessRow(
         source=source,
@@ -54,21 +54,21 @@ def with_testimony(store: StoreDirectory, options: Options, said: Evidence | Non
         rollbacks=_keys(told, what == bodies.ROLL_BACK_ASKED),
         handed=int((what == bodies.HANDED).sum()),
     )
-    merged = _merged(said or _nothing(), promised, told.topics, row)
-    return replace(merged, handed=_handed(store, told))
+    merged = _merged(said or no_evidence(), promised, told.topics, row)
+    return replace(merged, handed=handed_in(store, told))
 
 
-def _handed(store: StoreDirectory, told: Testimony) -> Ints:
+def handed_in(store: StoreDirectory, told: Testimony) -> Ints:
     """The messages that consumers were handed, by their keys: as far as it was this log that was read."""
     what = told.rows[bodies.WHAT]
     rows = told.rows[:, (what == bodies.HANDED) | (what == bodies.DONE_WITH)]
-    rows = rows[:, (rows[bodies.TIME] == 0) | _timely(store, rows)]
+    rows = rows[:, (rows[bodies.TIME] == 0) | are_timely(store, rows)]
     order = np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY]])
     keys, first = np.unique(rows[bodies.KEY, order], return_index=True)
     return np.stack([keys, rows[bodies.WITNESS, order][first]])
 
 
-def _timely(store: StoreDirectory, rows: Ints) -> npt.NDArray[np.bool_]:
+def are_timely(store: StoreDirectory, rows: Ints) -> npt.NDArray[np.bool_]:
     """Which are not older than the log's first record."""
     timely: npt.NDArray[np.bool_] = rows[bodies.TIME] + BEFORE >= file_access.header_of(store, store.start).time
     return timely
@@ -79,14 +79,14 @@ def _keys(told: Testimony, chosen: Ints) -> int:
     return len(distinct(told.rows[bodies.KEY, chosen]))
 
 
-def _promised(store: StoreDirectory, told: Testimony) -> tuple[Ints, int]:
+def promised_in(store: StoreDirectory, told: Testimony) -> tuple[Ints, int]:
     """The messages that were answered with a place in this log, each once; and how many are of an earlier log.
 
     An answer that is older than the log's first record was given by a broker whose log is gone: a client still told of
     it when there was another.
     """
     answered = told.rows[:, told.rows[bodies.WHAT] == bodies.ANSWERED]
-    timely = _timely(store, answered)
+    timely = are_timely(store, answered)
     rows = answered[:, timely]
     rows = rows[:, np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY], rows[bodies.PLACE]])]
     if rows.shape[1]:
@@ -98,7 +98,8 @@ def _promised(store: StoreDirectory, told: Testimony) -> tuple[Ints, int]:
     return sends, int((~timely).sum())
 
 
-def _nothing() -> Evidence:
+def no_evidence() -> Evidence:
+    """Evidence of nobody."""
     return Evidence(
         said=np.zeros((CLIENT_COLUMNS, 0), np.int64),
         sends=np.zeros((SEND_ROWS, 0), np.int64),

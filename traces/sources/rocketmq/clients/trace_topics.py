@@ -8,7 +8,7 @@ tells of accuses nobody (docs/rocketmq-traces.md#one-sided).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,8 +47,12 @@ class Testimony:
 
 def trace_topics(store: StoreDirectory, options: Options) -> tuple[str, ...]:
     """The trace topics that the store has: the broker's, those of clouds, and those that were asked for."""
+    return of_traces({topic for topic, _queue in store.queues}, store, options)
+
+
+def of_traces(topics: Iterable[str], store: StoreDirectory, options: Options) -> tuple[str, ...]:
+    """Which of these topics are trace topics, in order."""
     wanted = {TRACE_TOPIC, store.settings.get(SETTING, "").strip(), *options.trace_topics}
-    topics = {topic for topic, _queue in store.queues}
     return tuple(sorted(topic for topic in topics if topic in wanted or topic.startswith(CLOUD_TRACES)))
 
 
@@ -57,7 +61,7 @@ def read(store: StoreDirectory, options: Options) -> Testimony | None:
     names = trace_topics(store, options)
     if not names:
         return None
-    reader = _Reader(store)
+    reader = TraceReader(store)
     for topic in names:
         for positions in _positions(store, topic):
             reader.take(topic, positions)
@@ -80,7 +84,7 @@ def _positions(store: StoreDirectory, topic: str) -> Iterator[Ints]:
                     yield distinct(positions[inside])
 
 
-class _Reader:
+class TraceReader:
     """Reads trace messages, and gathers what they tell."""
 
     def __init__(self, store: StoreDirectory) -> None:

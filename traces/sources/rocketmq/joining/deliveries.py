@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.spec.catalog import SPECS
 from gapless.traces.judging import building
@@ -28,6 +29,12 @@ class Deliveries:
         self.handed = judged.evidence.handed if judged.evidence else np.zeros((2, 0), np.int64)
         self.seen = np.zeros(self.handed.shape[1], np.bool_)
         self.half = np.full(self.handed.shape[1], -1, np.int64)  # where one lies
+        self.known = 0, 0  # others, and how many of them are there
+
+    def resume(self, delivered: int, readable: int, seen: npt.NDArray[np.bool_], half: Ints) -> None:
+        """Know of messages that were handed out and looked for before, and what was there of the others."""
+        self.known = delivered, readable
+        self.seen, self.half = seen.copy(), half.copy()
 
     def take(self, segment: Segment) -> None:
         """Join one segment."""
@@ -53,8 +60,8 @@ class Deliveries:
                     "what was not committed; --only-broker says that there is no other broker"
                 )
         return {
-            "delivered": int(told.sum()),
-            "readable": int((told & self.seen).sum()),
+            "delivered": int(told.sum()) + self.known[0],
+            "readable": int((told & self.seen).sum()) + self.known[1],
             "undecided": len(halves),
         }
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from gapless.traces.sources.rocketmq.joining.hash_index import KnownIndex
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
+from gapless.traces.sources.rocketmq.joining.promises import KnownPromises
 from gapless.traces.sources.rocketmq.joining.remembered import Blocks, SettledHalves
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.transactions.terms import terms
@@ -27,13 +28,14 @@ REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blo
 class KnownSoFar:
     """What is known of a log up to the position `reached`; `remembered`: what is in files, as `REMEMBERED` names it.
 
-    `index`: of the hash index, if it was followed.
+    `index`: of the hash index, if it was followed · `promises`: of what clients traced, if they did.
     """
 
     reached: int
     content: bytes
     remembered: tuple[Blocks, ...]
     index: KnownIndex | None = None
+    promises: KnownPromises | None = None
 
 
 def kept(judge: StoreJudge) -> KnownSoFar:
@@ -60,6 +62,8 @@ def resume(judge: StoreJudge, before: KnownSoFar) -> None:
         setattr(judge.transactions, name, blocks.copy())
     if before.index:
         judge.index.resume(before.index)
+    if before.promises:
+        judge.promises.resume(before.promises)
     if judge.store.start > 0:
         judge.transactions.forget_what_expired(judge.store.start)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from gapless.spec.catalog import SPECS, rule
 from gapless.traces.judging.building import STEPS
@@ -49,6 +51,24 @@ UNASKED = (  # rules that accuse where nobody asked
 )
 
 
+@dataclass(frozen=True)
+class KnownPromises:
+    """What is known of promises in a part of the log, of which trace messages were read before.
+
+    `covered`, `doubts`, `more`, `testified`: as of `Promised` · `delivered`, `readable`: messages that consumers were
+    handed, but for those that the evidence still has · `seen`, `half`: of those, as `Deliveries` has it.
+    """
+
+    testified: int
+    covered: Mapping[str, int]
+    doubts: tuple[DoubtedMessage, ...]
+    more: Mapping[str, int]
+    delivered: int
+    readable: int
+    seen: npt.NDArray[np.bool_]
+    half: Ints
+
+
 class Promises:
     """The promises of a store as far as its segments have been joined."""
 
@@ -63,6 +83,15 @@ class Promises:
         self.deliveries = Deliveries(judged, options)
         self.kept = 0  # promises of the client log that were kept
         self.testified = 0  # promises that trace messages tell of, and that were kept
+
+    def resume(self, known: KnownPromises) -> None:
+        """Know what was known before."""
+        self.testified += known.testified
+        self.doubts += known.doubts
+        self.judged.cover("queue", {name: count for name, count in known.covered.items() if count})
+        for broken, count in known.more.items():
+            self.judged.leave_untold(broken, count)
+        self.deliveries.resume(known.delivered, known.readable, known.seen, known.half)
 
     def take(self, segment: Segment) -> None:
         """Join one segment."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.store.directory import open_store
-from gapless.traces.sources.rocketmq.watching.follower import Follower, Place
+from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.front import LogFollower, why_unread
+from gapless.traces.sources.rocketmq.watching.place import Place
 
 
 def follower_of(

@@ -10,19 +10,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 
 from gapless.traces.engines.local import Local
 from gapless.traces.native import expecting
 from gapless.traces.options import Options
-from gapless.traces.problems import Gone
+from gapless.traces.problems import Gone, shown
 from gapless.traces.replay.exact import named
 from gapless.traces.report.parts import Parts
 from gapless.traces.report.values import Finding
 from gapless.traces.sources.rocketmq import PROFILE, places
 from gapless.traces.sources.rocketmq.check import StoreCheck
+from gapless.traces.sources.rocketmq.clients.testimony import with_testimony
 from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, kept, renew, resume
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore, RefusedPiece
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
@@ -37,7 +38,7 @@ from gapless.traces.sources.rocketmq.store.files import ENTRY, work_in
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.rocketmq.watching.deleted import forget_deleted, is_cleared
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
-from gapless.traces.sources.rocketmq.watching.index import FollowedIndex, IndexPlace
+from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
 from gapless.traces.sources.rocketmq.watching.live_files import (
     LiveQueues,
     going_on,
@@ -45,7 +46,9 @@ from gapless.traces.sources.rocketmq.watching.live_files import (
     not_opened,
     with_log_files,
 )
+from gapless.traces.sources.rocketmq.watching.place import Numbers, OtherLayout, Place, Saying, Told
 from gapless.traces.sources.rocketmq.watching.tail import Anchor, Stretch, Tail, allocated, anchor
+from gapless.traces.sources.rocketmq.watching.traces import FollowedTraces
 from gapless.traces.sources.rocketmq.watching.waiting import (
     PATIENCE,
     Entries,
@@ -63,52 +66,11 @@ AGAIN = 3  # times that the store is opened again where files go away while it i
 LINES = 1000  # things to say that wait to be read
 
 
-@dataclass(frozen=True)
-class Place:
-    """How far a store was followed: what is known, and the last record, by which the log is known again.
-
-    `entries`: whether entries are among what is known · `index`: how far the hash index was followed.
-    """
-
-    known: KnownSoFar
-    anchor: Anchor | None
-    entries: bool = True
-    index: IndexPlace | None = None
-
-
-@dataclass
-class Numbers:
-    """What there is to count while a store is followed. Bytes are those of the log."""
-
-    rounds: int = 0
-    begun_anew: int = 0
-    gone_back: int = 0
-    looked_again: int = 0
-    lag: int = 0
-    behind_since: float = 0.0  # when, by the follower's clock, it was last not behind the broker
-
-
-Told = set[tuple[str, str, int]]
-"""Departures that were told: rule, trace and position of each."""
-
-
-@dataclass
-class Saying:
-    """Something to say at once: a sentence, or a departure with its story."""
-
-    text: str
-    finding: Finding | None = None
-
-
-class OtherLayout(Exception):  # noqa: N818 - nothing is wrong
-    """The log or the queues of a store lie elsewhere than when it was opened: it is to be opened anew."""
-
-
 class Follower:
     """One store that is followed."""
 
     judges_entries = True
-    judges_index = True
+    judges_beside = True
 
     def __init__(
         self,
@@ -153,6 +115,7 @@ class Follower:
     def _judge(self) -> StoreJudge:
         self.anchor: Anchor | None = None
         self.index = FollowedIndex(self.options, self.store.start)
+        self.traces = FollowedTraces(self.options, self.store.start)
         return StoreJudge(self.store, self.options)
 
     def _go_on(self, place: Place) -> bool:
@@ -176,6 +139,7 @@ class Follower:
         renew(self.judge, self.store)
         self.anchor = place.anchor
         self.index = FollowedIndex(self.options, self.store.start, place.index)
+        self.traces = FollowedTraces(self.options, self.store.start, place.traces)
         self.places = [place]
         return True
 
@@ -210,7 +174,7 @@ class Follower:
         self.numbers.rounds += 1
         try:
             more = self._round()
-            return self._follow_index() or more
+            return self._follow_what_lies_beside() or more
         except (Gone, FileNotFoundError):
             self.entries.forget()
             self._look_at_files()
@@ -240,12 +204,14 @@ class Follower:
         self._look_at_entries()
         return stretch.more and taken
 
-    def _follow_index(self) -> bool:
-        if not self.judges_index:
+    def _follow_what_lies_beside(self) -> bool:
+        """Take what is new in the index, and what clients trace, as far as the log is judged; whether there is more."""
+        if not self.judges_beside:
             return False
-        more = self.index.follow(self.store, self.reached)
-        self.departed |= self.index.departed
-        self.index.departed = False
+        more = self.traces.follow(self.store, self.reached, self.judge.judged.queues)
+        more |= self.index.follow(self.store, self.reached)
+        self.departed |= self.index.departed or self.traces.departed
+        self.index.departed = self.traces.departed = False
         return more
 
     def _look_at_files(self) -> None:
@@ -409,7 +375,7 @@ class Follower:
 
     def place(self) -> Place:
         """How far it is, to go on from there."""
-        place = Place(kept(self.judge), self.anchor, self.judges_entries, self.index.place())
+        place = Place(kept(self.judge), self.anchor, self.judges_entries, self.index.place(), self.traces.place())
         self.places = [*self.places, place][-SAVEPOINTS:]
         return place
 
@@ -438,7 +404,14 @@ class Follower:
         else:
             store = open_store(self.folder, self.config, databases=False, opens_index=self.index.opened)
             store = self._so_far(store)
-        return StoreCheck(self.path, store, self.options, before=self._known_of(store)).whole(Local(jobs=1))
+        known, source = self._known_of(store), shown(str(self.path))
+        if known is None:
+            said = with_testimony(store, self.options, None, source)
+        elif told := self.traces.known(store, source, last=not store.live):
+            said, known = told[0], replace(known, promises=told[1])
+        else:
+            said = None
+        return StoreCheck(self.path, store, self.options, said, before=known).whole(Local(jobs=1))
 
     def _known_of(self, store: StoreDirectory) -> KnownSoFar | None:
         """What is known of the beginning of the log, as far as a check of `store` may take it for granted."""

@@ -20,8 +20,9 @@ from gapless.traces.sources.rocketmq.segments.tasks import SplitResult, Subject
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.queue_database import database_in
 from gapless.traces.sources.rocketmq.store.rocksdb import LiveDatabase
-from gapless.traces.sources.rocketmq.watching.follower import Follower, Place, Told
+from gapless.traces.sources.rocketmq.watching.follower import Follower
 from gapless.traces.sources.rocketmq.watching.front import FrontFollower
+from gapless.traces.sources.rocketmq.watching.place import Place, Told
 from gapless.traces.sources.rocketmq.watching.waiting import Entries
 
 RENEWED = 2.0  # seconds between two looks at whether a database has more on disk
@@ -72,7 +73,7 @@ class DatabaseFollower(Follower):
         self.database = LiveDatabase(found)
         super().__init__(path, folder, options, config, place, clock)
         self.ahead = FrontFollower(path, folder, options, config, self.places[-1] if self.places else None, clock)
-        self.ahead.judges_index = False
+        self.ahead.judges_beside = False
 
     def _opened(self) -> StoreDirectory:
         return replace(super()._opened(), queues={}, reader=self.database)

@@ -11,7 +11,7 @@ from typing import IO
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.rocketmq.joining.going_on import REMEMBERED
-from gapless.traces.sources.rocketmq.watching.follower import Place
+from gapless.traces.sources.rocketmq.watching.place import Place
 
 FORM = 4
 """Of what is kept. Whoever changes what a judgement keeps raises it: `joining/going_on.py` pickles our classes."""

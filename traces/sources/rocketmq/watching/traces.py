@@ -1,0 +1,312 @@
+"""Trace topics followed: what clients trace is held against the log as it comes, for it tells of what was before it.
+
+The log is read once more, with the keys of its messages. An answer names a place: the records there are read again.
+A delivery names a message by its key alone: it is looked for among the keys of late, and once more in the whole log, at
+the end, if it was not among them. What was told is counted; which of it was told already is known of the newest only.
+
+Source: docs/rocketmq-traces.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.clients import trace_bodies as bodies
+from gapless.traces.sources.rocketmq.clients.deliveries import look_for_deliveries
+from gapless.traces.sources.rocketmq.clients.evidence import (
+    DoubtedMessage,
+    Evidence,
+    Promised,
+    SegmentMessages,
+    judge_messages,
+)
+from gapless.traces.sources.rocketmq.clients.matching_sends import KEY, POSITION, SEND_ROWS, TOPIC
+from gapless.traces.sources.rocketmq.clients.testimony import handed_in, no_evidence, promised_in
+from gapless.traces.sources.rocketmq.clients.trace_topics import Testimony, TraceReader, of_traces, trace_topics
+from gapless.traces.sources.rocketmq.joining.promises import FORGOTTEN, KnownPromises
+from gapless.traces.sources.rocketmq.report import WitnessRow
+from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.tasks import Subject
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.file_access import Space
+from gapless.traces.sources.rocketmq.store.files import LogFile
+from gapless.traces.sources.rocketmq.store.lookup import among, distinct
+from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS
+from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
+from gapless.traces.sources.rocketmq.watching.tail import file_of
+
+TOLD = 1 << 18  # answers, decisions and deliveries that are known again when they are told of once more
+KEYS = 1 << 20  # of messages of late
+UNSEEN = 1 << 16  # messages that were handed out and not seen yet, that are looked for
+DOUBTS = 1000  # answers that were not kept which are told one by one
+TOGETHER = 1 << 16  # bytes between two answers that are looked at in one go
+
+LOST, OTHER = FORGOTTEN[:2]  # rules that an answer breaks where no record lies, or another one
+COUNTED = ("messages", "damaged", "contexts", "strange", "elsewhere", "placeless", "doubtful", "untimely", "handed")
+
+
+@dataclass
+class TracedSoFar:
+    """What traces have told up to log position `at`.
+
+    `counts`: of a `WitnessRow`, and of `KnownPromises` · `topics`: that answers name · `lost`: answers that no record
+    keeps, [SEND_ROWS, …], by position · `unseen`: as of `Evidence.handed`.
+    """
+
+    at: int
+    exact: bool = True
+    names: tuple[str, ...] = ()
+    queues: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    covered: Counter[str] = field(default_factory=Counter)
+    more: Counter[str] = field(default_factory=Counter)
+    topics: tuple[str, ...] = ()
+    doubts: list[DoubtedMessage] = field(default_factory=list)
+    lost: Ints = field(default_factory=lambda: np.zeros((SEND_ROWS, 0), np.int64))
+    unseen: Ints = field(default_factory=lambda: np.zeros((2, 0), np.int64))
+    answered: RecentKeys = field(default_factory=lambda: RecentKeys(TOLD))
+    decided: dict[int, RecentKeys] = field(default_factory=dict)  # by what was asked for
+    handed: RecentKeys = field(default_factory=lambda: RecentKeys(TOLD))
+
+    def copy(self) -> TracedSoFar:
+        """The same, for somebody who goes on alone."""
+        return replace(
+            self, counts=self.counts.copy(), covered=self.covered.copy(), more=self.more.copy(), doubts=self.doubts[:],
+            answered=self.answered.copy(), handed=self.handed.copy(),
+            decided={what: keys.copy() for what, keys in self.decided.items()},
+        )  # fmt: skip
+
+
+class FollowedTraces:
+    """The trace topics of one store that is followed."""
+
+    def __init__(self, options: Options, start: int, told: TracedSoFar | None = None) -> None:
+        """`start`: where the log begins · `told`: where to go on."""
+        self.options, self.space, self.again = options, Space(), Space()
+        self.told = told.copy() if told else TracedSoFar(start)
+        self.keys = RecentKeys(KEYS)
+        self.departed = False  # an answer was not kept
+
+    # -- what is new ---------------------------------------------------------------------------------------------------
+
+    def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> bool:
+        """Read on, up to where the log is judged, if any of its queues is of traces; whether there is more at once.
+
+        Raises Unreadable.
+        """
+        told = self.told
+        if told.queues != len(queues):
+            told.queues, told.names = len(queues), of_traces({topic for topic, _ in queues}, store, self.options)
+        told.at = max(told.at, store.start)
+        if not told.names:
+            told.at, told.exact = reached, True
+            return False
+        file = file_of(store, told.at)
+        if told.at >= reached or file is None:
+            return False
+        before = told.lost.shape[1] + len(told.doubts)
+        self._read(store, file, reached)
+        self.departed |= told.lost.shape[1] + len(told.doubts) > before
+        return told.at < reached
+
+    def _read(self, store: StoreDirectory, file: LogFile, reached: int) -> None:
+        """Read on in one log file, no more than a split."""
+        told = self.told
+        low = told.at - file.base
+        split = Split(file, low, min(reached - file.base, file.length, low + SPLIT), told.exact)
+        told.at, told.exact = file.base + split.high, False
+        for scanned in SplitReader(store, split, self.space, keys=True).segments():
+            columns = scanned.columns
+            if columns.count and columns.keys is not None:
+                self._take(
+                    store, SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.space)
+                )
+            if scanned.stop != scan.INVALID:
+                told.at = file.base + file.length if scanned.blank else scanned.end
+                told.exact = True
+
+    def _take(self, store: StoreDirectory, messages: SegmentMessages) -> None:
+        """One segment: the keys of its messages, and what the trace messages among them tell."""
+        half = messages.of_subject(lambda topic, _: topic in HALF_TOPICS) == 1
+        seen = ~((messages.row >= 0) & half[messages.row]) if len(half) else messages.row < 0
+        keys = distinct(messages.keys[[0, 3]][:, seen].ravel())
+        self.keys.add(keys)
+        self._see(among(self.told.unseen[0], keys))
+        reader = TraceReader(store)
+        for topic in self.told.names:
+            mine = messages.of_subject(partial(_is_of, topic)) == 1
+            places = distinct(messages.rows[scan.PLACE, mine]) if len(mine) else np.zeros(0, np.int64)
+            if len(places):
+                reader.take(topic, places)
+        if reader.messages:
+            self._hear(store, reader.told(self.told.names))
+
+    def _hear(self, store: StoreDirectory, said: Testimony) -> None:
+        """What some trace messages tell."""
+        told, what = self.told, said.rows[bodies.WHAT]
+        promised, untimely = promised_in(store, said)
+        told.counts.update(
+            messages=said.messages, damaged=said.damaged, handed=int((what == bodies.HANDED).sum()),
+            contexts=int(said.counts[bodies.CONTEXTS]), strange=int(said.counts[bodies.STRANGE]),
+            elsewhere=int(said.counts[bodies.ELSEWHERE]), placeless=int(said.counts[bodies.NOWHERE]),
+            doubtful=int(said.counts[bodies.DOUBTFUL]), untimely=int(said.counts[bodies.LATER]) + untimely,
+        )  # fmt: skip
+        for name, asked in (("commits", bodies.COMMIT_ASKED), ("rollbacks", bodies.ROLL_BACK_ASKED)):
+            known = told.decided.setdefault(asked, RecentKeys(TOLD))
+            keys = distinct(said.rows[bodies.KEY, what == asked])
+            told.counts[name] += int((~known.has(keys)).sum())
+            known.add(keys)
+        self._deliver(handed_in(store, said))
+        both = promised[KEY] * np.int64(31) + promised[POSITION]  # a number for each pair
+        new = ~told.answered.has(both)
+        told.answered.add(both)
+        self._promise(store, promised[:, new], said.topics)
+
+    def _deliver(self, handed: Ints) -> None:
+        """Messages that consumers were handed."""
+        told = self.told
+        new = handed[:, ~told.handed.has(handed[0])]
+        told.handed.add(new[0])
+        told.counts["delivered"] += new.shape[1]
+        told.unseen = np.concatenate([told.unseen, new], axis=1)
+        self._see(self.keys.has(told.unseen[0]))
+        order = np.argsort(told.unseen[1], kind="stable")[-UNSEEN:]  # the oldest are given up: they count as not seen
+        told.unseen = told.unseen[:, np.sort(order)]
+
+    def _see(self, seen: npt.NDArray[np.bool_]) -> None:
+        """Which of the messages that were not seen yet are there."""
+        told = self.told
+        if seen.any():
+            told.counts["readable"] += int(seen.sum())
+            told.unseen = told.unseen[:, ~seen]
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _promise(self, store: StoreDirectory, sends: Ints, topics: tuple[str, ...]) -> None:
+        """Messages that were answered with a place, by position: read the records there again."""
+        told = self.told
+        told.counts["promised"] += sends.shape[1]
+        expired = sends[POSITION] < store.start
+        told.counts["expired"] += int(expired.sum())
+        sends = sends[:, ~expired]
+        known = tuple(dict.fromkeys((*told.topics, *topics)))
+        sends[TOPIC] = np.array([known.index(topic) for topic in topics], np.int64)[sends[TOPIC]]
+        told.topics = known
+        for begin, end in _stretches(sends[POSITION], store):
+            some = np.ascontiguousarray(sends[:, begin:end])
+            looked_up = np.zeros(end - begin, np.bool_)
+            for promised in self._judged(store, replace(no_evidence(), sends=some, topics=known)):
+                looked_up[promised.low : promised.high] = True
+                looked_up[promised.lost] = False
+                self._keep(promised)
+            told.lost = np.concatenate([told.lost, some[:, ~looked_up]], axis=1)
+        told.more[LOST] += max(0, told.lost.shape[1] - DOUBTS)
+        told.lost = told.lost[:, :DOUBTS]
+        told.lost = told.lost[:, np.argsort(told.lost[POSITION], kind="stable")]
+
+    def _judged(self, store: StoreDirectory, evidence: Evidence) -> Iterator[Promised]:
+        """The records of one stretch of a log file, held against the answers that name places in it."""
+        first, last = int(evidence.sends[POSITION, 0]), int(evidence.sends[POSITION, -1])
+        file = file_of(store, first)
+        if file is None:
+            return
+        split = Split(file, first - file.base, min(last + 1 - file.base, file.length), exact=False)
+        for scanned in SplitReader(store, split, self.again, keys=True).segments():
+            columns = scanned.columns
+            if columns.count and columns.keys is not None:
+                messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.again)
+                yield judge_messages(evidence, messages, (scanned.start, scanned.end), self.options, later=False)
+
+    def _keep(self, promised: Promised) -> None:
+        told = self.told
+        told.counts["testified"] += promised.testified
+        told.covered.update(promised.covered)
+        told.more.update(promised.more)
+        room = max(0, DOUBTS - len(told.doubts))
+        told.doubts += promised.doubts[:room]
+        told.more[OTHER] += len(promised.doubts[room:])
+
+    # -- what it comes to ----------------------------------------------------------------------------------------------
+
+    def place(self) -> TracedSoFar:
+        """How far it is, to go on from there."""
+        return self.told.copy()
+
+    def known(self, store: StoreDirectory, source: str, *, last: bool) -> tuple[Evidence, KnownPromises] | None:
+        """What is known, as evidence for a check of `store`; None where there are no traces. Raises Unreadable.
+
+        `last`: nobody writes any more: what is behind is read, and what was not seen is looked for in all of the log.
+        """
+        if last and self.told.names:
+            rest = FollowedTraces(self.options, self.told.at, self.told)
+            rest.keys = self.keys.copy()
+            rest._read_all(store)
+            return rest._evidence(store, source, looked_for=True)
+        return self._evidence(store, source, looked_for=False)
+
+    def _read_all(self, store: StoreDirectory) -> None:
+        """Read on as far as records follow one another."""
+        at = -1
+        while at != self.told.at and self.told.exact and (file := file_of(store, self.told.at)):
+            at = self.told.at
+            self._read(store, file, file.base + file.length)
+
+    def _evidence(
+        self, store: StoreDirectory, source: str, *, looked_for: bool
+    ) -> tuple[Evidence, KnownPromises] | None:
+        told = self.told
+        if not told.counts["messages"]:
+            return None
+        names = trace_topics(store, self.options) or told.names
+        counts = {name: told.counts[name] for name in (*COUNTED, "promised", "expired", "commits", "rollbacks")}
+        unseen = told.unseen[:, np.argsort(told.unseen[0], kind="stable")]
+        row = WitnessRow(source=source, topics=", ".join(names), **counts)
+        evidence = replace(no_evidence(), sends=told.lost, topics=told.topics, testimony=row, handed=unseen)
+        seen, half = np.zeros(unseen.shape[1], np.bool_), np.full(unseen.shape[1], -1, np.int64)
+        if looked_for and unseen.shape[1]:
+            self._look_for(store, evidence, seen, half)
+        known = KnownPromises(
+            told.counts["testified"], told.covered, tuple(told.doubts), told.more, told.counts["delivered"] - len(seen),
+            told.counts["readable"], seen, half,
+        )  # fmt: skip
+        return evidence, known
+
+    def _look_for(self, store: StoreDirectory, evidence: Evidence, seen: npt.NDArray[np.bool_], half: Ints) -> None:
+        """Look for messages that were handed out in all of the log that was read."""
+        for file in store.files:
+            for low in range(0, min(file.length, self.told.at - file.base), SPLIT):
+                split = Split(file, low, min(low + SPLIT, file.length, self.told.at - file.base), exact=low == 0)
+                for scanned in SplitReader(store, split, self.again, keys=True).segments():
+                    columns = scanned.columns
+                    if columns.count and columns.keys is not None:
+                        found = look_for_deliveries(
+                            evidence,
+                            SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.again),
+                        )
+                        seen[found.seen] = True
+                        half[found.halves] = found.places
+
+
+def _is_of(topic: str, one: str, _queue: int) -> int:
+    return one == topic
+
+
+def _stretches(positions: Ints, store: StoreDirectory) -> Iterator[tuple[int, int]]:
+    """Positions that rise, and lie close to one another in one log file: from which index to which."""
+    if len(positions):
+        within = positions - store.start
+        apart = (
+            (np.diff(positions) > TOGETHER) | (np.diff(within // store.file_size) > 0) | (np.diff(within // SPLIT) > 0)
+        )
+        edges = [0, *(np.flatnonzero(apart) + 1).tolist(), len(positions)]
+        yield from pairwise(edges)
