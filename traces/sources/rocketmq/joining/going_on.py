@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, fields
 
+from gapless.traces.sources.rocketmq.joining.half_table import KnownHalves
 from gapless.traces.sources.rocketmq.joining.hash_index import KnownIndex
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
@@ -28,7 +29,8 @@ REMEMBERED: dict[str, type[Blocks]] = {"settled": SettledHalves, "unpassed": Blo
 class KnownSoFar:
     """What is known of a log up to the position `reached`; `remembered`: what is in files, as `REMEMBERED` names it.
 
-    `index`: of the hash index, if it was followed · `promises`: of what clients traced, if they did.
+    `index`: of the hash index, if it was followed · `promises`: of what clients traced, if they did ·
+    `halves`: of those that a table tells of.
     """
 
     reached: int
@@ -36,6 +38,7 @@ class KnownSoFar:
     remembered: tuple[Blocks, ...]
     index: KnownIndex | None = None
     promises: KnownPromises | None = None
+    halves: KnownHalves | None = None
 
 
 def kept(judge: StoreJudge) -> KnownSoFar:
@@ -62,6 +65,7 @@ def resume(judge: StoreJudge, before: KnownSoFar) -> None:
         setattr(judge.transactions, name, blocks.copy())
     if before.index:
         judge.index.resume(before.index)
+    judge.halves = before.halves
     if before.promises:
         judge.promises.resume(before.promises)
     if judge.store.start > 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from gapless.spec.catalog import STRICT
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.remembered import HalvesToTell
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.file_access import name_of_record
@@ -43,51 +44,80 @@ END = -1  # the trace of the table's end: all others are positions
 Truths = npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class KnownHalves:
+    """What is known of halves before: `records` up to log position `reached`.
+
+    `rows`: the table of a running broker, as it was when the log ended before `reached`; None where there is none yet.
+    """
+
+    records: HalvesToTell
+    reached: int
+    rows: TableOfHalves | None = None
+
+
 class JoinedHalfTable:
     """The table of halves of a store whose log was judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: JudgedStore, options: Options, known: KnownHalves | None = None) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
+        self.known = known
 
     def hold(self) -> None:
         """Judge the table, if there is one, or halves that it is to tell of."""
         there = TABLE_HALVES in self.judged.queues or TABLE_HALVES in self.store.queues
         if not wants_half_table(self.options) or not there:
             return
-        if self.store.of_moments:
+        if self.store.live and self.known and not self.known.rows:
+            self.judged.note(f"the table of halves in {HALF_TABLE}/ is judged once the log has been read beyond it")
+            return
+        if self.store.of_moments and not (self.known and self.known.rows):
             self.judged.note(
                 f"the table of halves in {HALF_TABLE}/ is not judged: it is of another moment than the log"
             )
             return
-        records, reached = half_records(self.store, self.judged.end)
+        records, reached = self._records()
         if reached < self.judged.end or self.judged.damage:
             self.judged.note("the table of halves is not judged: the log that it is of is damaged")
             return
-        rows = self._rows()
+        rows = self.known.rows if self.known and self.known.rows else self._rows()
         if rows is not None:
             HeldTable(self.judged, self.options, records, rows).hold()
 
+    def _records(self) -> tuple[HalfRecords, int]:
+        """What the table was told of, and how far the log could be followed."""
+        if not self.known:
+            return half_records(self.store, self.judged.end)
+        more, reached = half_records(self.store, self.judged.end, self.known.reached)
+        known = self.known.records.all_of_them(self.store.start)
+        return HalfRecords(*np.concatenate([np.stack(known), np.stack(more)], axis=1)), reached
+
     def _rows(self) -> TableOfHalves | None:
         """The table, if it can be read."""
-        folder = Path(self.store.path) / FOLDER
-        why = "it is not there" if not (folder / "CURRENT").is_file() else why_unreadable(folder, "it is")
-        if not why:
-            from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
-
-            with tempfile.TemporaryDirectory(prefix="gapless-halves-") as room:
-                try:
-                    found = rocksdb.families(folder, Path(room) / "database", (HALVES,))
-                except Unreadable as unreadable:
-                    why = str(unreadable)
-                else:
-                    rows = rows_of(found.get(HALVES, []))
-                    if rows is not None:
-                        return rows
-                    why = "it holds a row that no broker writes"
-        self.judged.doubt(f"the table of halves in {FOLDER}/, which tells of undecided ones, is not judged: {why}")
+        found = table_of(Path(self.store.path))
+        if not isinstance(found, str):
+            return found
+        self.judged.doubt(f"the table of halves in {FOLDER}/, which tells of undecided ones, is not judged: {found}")
         return None
+
+
+def table_of(store: Path) -> TableOfHalves | str:
+    """The table of halves of a store; or why it cannot be read."""
+    folder = store / FOLDER
+    why = "it is not there" if not (folder / "CURRENT").is_file() else why_unreadable(folder, "it is")
+    if why:
+        return why
+    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - the library may be missing
+
+    with tempfile.TemporaryDirectory(prefix="gapless-halves-") as room:
+        try:
+            found = rocksdb.families(folder, Path(room) / "database", (HALVES,))
+        except Unreadable as unreadable:
+            return str(unreadable)
+    rows = rows_of(found.get(HALVES, []))
+    return "it holds a row that no broker writes" if rows is None else rows
 
 
 class HeldTable:
@@ -105,7 +135,7 @@ class HeldTable:
         self.checks = number_set(self.store.settings, "transactionCheckMax") or CHECKS
         self.interval = number_set(self.store.settings, "transactionCheckInterval") or INTERVAL
         # Where nobody started on the files again, nothing of the log was cut off, and nothing rows told of was lost.
-        self.surely = self.store.clean and self.store.first_life
+        self.surely = (self.store.clean or self.store.live) and self.store.first_life
 
     def hold(self) -> None:
         """Judge every half and every row."""
@@ -159,7 +189,7 @@ class HeldTable:
 
     def _behind(self, behind: Truths) -> None:
         """Undecided halves that the table was not told of yet."""
-        if not (count := int(behind.sum())):
+        if self.store.live or not (count := int(behind.sum())):
             return
         halves = (
             f"{count:,} undecided {'halves lie' if count > 1 else 'half lies'} behind the end of the table of halves"

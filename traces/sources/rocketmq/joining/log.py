@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.joining.copies import moments_of
 from gapless.traces.sources.rocketmq.joining.dledger_index import JoinedDledgerIndex
 from gapless.traces.sources.rocketmq.joining.extensions import Extensions
 from gapless.traces.sources.rocketmq.joining.group_cursors import JudgedCursors
-from gapless.traces.sources.rocketmq.joining.half_table import JoinedHalfTable
+from gapless.traces.sources.rocketmq.joining.half_table import JoinedHalfTable, KnownHalves
 from gapless.traces.sources.rocketmq.joining.hash_index import HashIndex
 from gapless.traces.sources.rocketmq.joining.index_table import JoinedIndexTable
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore
@@ -64,6 +64,7 @@ class StoreJudge:
         self.promises = Promises(self.judged, options)
         self.extensions = Extensions(self.judged, options)
         self.index = HashIndex(self.judged, options)
+        self.halves: KnownHalves | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
         self.held: list[Held] = []  # behind a gap: old bytes or not?
         self.invalid_at = -1  # where a worker found no record, so that asking again would not help
@@ -220,7 +221,7 @@ class StoreJudge:
             JudgedCursors(judged, self.options).finish()
             if not self.broken.intersection(TIMERS):
                 JoinedTimers(judged, self.options).hold()
-            JoinedHalfTable(judged, self.options).hold()
+            JoinedHalfTable(judged, self.options, self.halves).hold()
             JoinedDledgerIndex(judged, self.options).hold()
             JoinedIndexTable(judged, self.options).hold()
             JoinedTimerTable(judged, self.options).hold()

@@ -13,15 +13,15 @@ import weakref
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Self
+from typing import IO, ClassVar, Self
 
 import numpy as np
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.half_records import COLUMNS, HalfRecords
 from gapless.traces.sources.rocketmq.store.lookup import among, distinct
 
 CHUNK = 1 << 20  # remembered halves that are looked through at once
-COLUMN = 32  # bytes: four numbers
 AT_ONCE = 8 << 20  # bytes that are copied at once
 _COUNT = struct.Struct("<q")
 
@@ -56,7 +56,9 @@ class BlockRun:
 
 
 class Blocks:
-    """Blocks of columns of four numbers."""
+    """Blocks of columns of `ROWS` numbers."""
+
+    ROWS: ClassVar[int] = 4
 
     def __init__(self) -> None:
         self.stretches: list[BlockRun] = []
@@ -88,8 +90,8 @@ class Blocks:
         for stretch in self.stretches:
             at = stretch.at
             for count in stretch.counts:
-                yield np.frombuffer(stretch.spool.read(at, COLUMN * count), np.int64).reshape(4, count)
-                at += COLUMN * count
+                yield np.frombuffer(stretch.spool.read(at, 8 * self.ROWS * count), np.int64).reshape(self.ROWS, count)
+                at += 8 * self.ROWS * count
 
     def forget_before(self, start: int, column: int) -> None:
         """Forget what has expired: whose position, in this column, lies before the log's start."""
@@ -111,7 +113,7 @@ class Blocks:
         """What `write` wrote, of which no more than `left` bytes can be there. Raises ValueError where it is not so."""
         (blocks,) = _COUNT.unpack(_exactly(file, _COUNT.size, left))
         counts = np.frombuffer(_exactly(file, 8 * blocks, left), "<i8")
-        size = COLUMN * int(counts.sum())
+        size = 8 * cls.ROWS * int(counts.sum())
         if size > left or counts.min(initial=1) < 1:
             raise ValueError(f"blocks of {size} bytes")
         found = cls()
@@ -129,6 +131,18 @@ def _exactly(file: IO[bytes], size: int, left: int) -> bytes:
     if len(data) != size:
         raise ValueError(f"{size} bytes, of which {len(data)} are there")
     return data
+
+
+class HalvesToTell(Blocks):
+    """What a table of halves is told of: columns of `HalfRecords`."""
+
+    ROWS = COLUMNS
+
+    def all_of_them(self, start: int) -> HalfRecords:
+        """The records that lie at a log position or behind it."""
+        found = np.concatenate([np.zeros((COLUMNS, 0), np.int64), *self.blocks()], axis=1)
+        records = HalfRecords(*found)
+        return HalfRecords(*found[:, records.at >= start])
 
 
 class SettledHalves(Blocks):

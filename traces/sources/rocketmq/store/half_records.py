@@ -130,9 +130,12 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
     bounds[0], bounds[3] = p, count
 
 
-def half_records(store: StoreDirectory, end: int) -> tuple[HalfRecords, int]:
-    """Halves and what decides them up to log position `end`; and how far records could be followed."""
-    rows, reached = found_up_to(store, end, _find, COLUMNS)
+def half_records(store: StoreDirectory, end: int, begin: int | None = None) -> tuple[HalfRecords, int]:
+    """Halves and what decides them up to log position `end`; and how far records could be followed.
+
+    `begin`: where a record begins, from which on they count; all do if it is not given.
+    """
+    rows, reached = found_up_to(store, end, _find, COLUMNS, begin)
     return HalfRecords(*rows), reached
 
 

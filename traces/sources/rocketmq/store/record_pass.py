@@ -33,14 +33,21 @@ def load(find: Finds, columns: int) -> None:
     find(nothing, np.zeros(4, np.int64), np.zeros((columns, 0), np.int64), np.zeros(LONGEST, np.uint8))
 
 
-def found_up_to(store: StoreDirectory, end: int, find: Finds, columns: int) -> tuple[Ints, int]:
-    """What is found up to log position `end`, int64 [columns, …]; and how far records could be followed."""
+def found_up_to(
+    store: StoreDirectory, end: int, find: Finds, columns: int, begin: int | None = None
+) -> tuple[Ints, int]:
+    """What is found up to log position `end`, int64 [columns, …]; and how far records could be followed.
+
+    `begin`: where a record begins; all of the log counts if it is not given.
+    """
     found: list[Ints] = [np.zeros((columns, 0), np.int64)]
-    reached, scratch = store.start, np.zeros(LONGEST, np.uint8)
+    reached, scratch = store.start if begin is None else begin, np.zeros(LONGEST, np.uint8)
     for file in store.files:
-        if file.base != reached or reached >= end:
+        if reached >= file.base + file.length:
+            continue
+        if not file.base <= reached < end or (begin is None and file.base != reached):
             break
-        data, at = mapped(file), 0
+        data, at = mapped(file), reached - file.base
         stop = min(len(data), file.length, end - file.base)
         while True:
             room = np.zeros((columns, AT_ONCE), np.int64)

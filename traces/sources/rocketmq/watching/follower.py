@@ -38,6 +38,7 @@ from gapless.traces.sources.rocketmq.store.files import ENTRY, work_in
 from gapless.traces.sources.rocketmq.summary import summary
 from gapless.traces.sources.rocketmq.watching.deleted import forget_deleted, is_cleared
 from gapless.traces.sources.rocketmq.watching.entries import Block, SeenEntries, read
+from gapless.traces.sources.rocketmq.watching.halves import FollowedHalves
 from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
 from gapless.traces.sources.rocketmq.watching.live_files import (
     LiveQueues,
@@ -116,6 +117,7 @@ class Follower:
         self.anchor: Anchor | None = None
         self.index = FollowedIndex(self.options, self.store.start)
         self.traces = FollowedTraces(self.options, self.store.start)
+        self.halves = FollowedHalves(self.store.start)
         return StoreJudge(self.store, self.options)
 
     def _go_on(self, place: Place) -> bool:
@@ -140,6 +142,7 @@ class Follower:
         self.anchor = place.anchor
         self.index = FollowedIndex(self.options, self.store.start, place.index)
         self.traces = FollowedTraces(self.options, self.store.start, place.traces)
+        self.halves = FollowedHalves(self.store.start, place.halves)
         self.places = [place]
         return True
 
@@ -208,6 +211,7 @@ class Follower:
         """Take what is new in the index, and what clients trace, as far as the log is judged; whether there is more."""
         if not self.judges_beside:
             return False
+        self.halves.follow(self.store, self.reached, self.judge.judged.queues)
         more = self.traces.follow(self.store, self.reached, self.judge.judged.queues)
         more |= self.index.follow(self.store, self.reached)
         self.departed |= self.index.departed or self.traces.departed
@@ -375,7 +379,8 @@ class Follower:
 
     def place(self) -> Place:
         """How far it is, to go on from there."""
-        place = Place(kept(self.judge), self.anchor, self.judges_entries, self.index.place(), self.traces.place())
+        beside = self.index.place(), self.traces.place(), self.halves.place()
+        place = Place(kept(self.judge), self.anchor, self.judges_entries, *beside)
         self.places = [*self.places, place][-SAVEPOINTS:]
         return place
 
@@ -417,7 +422,8 @@ class Follower:
         """What is known of the beginning of the log, as far as a check of `store` may take it for granted."""
         if not store.start <= self.reached <= store.limit:
             return None
-        return replace(kept(self.judge), index=self.index.known(store, self.reached))
+        index = self.index.known(store, self.reached)
+        return replace(kept(self.judge), index=index, halves=self.halves.known(store))
 
     def _so_far(self, store: StoreDirectory) -> StoreDirectory:
         """The store as far as it was followed, for a report."""

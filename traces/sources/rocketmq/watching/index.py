@@ -40,7 +40,7 @@ class Reached(NamedTuple):
 
 
 @dataclass
-class Section:
+class IndexedPart:
     """What the records of a part of the log up to `end` have in the index. Where a file ends, another part begins."""
 
     end: int
@@ -55,7 +55,7 @@ class IndexPlace:
     """
 
     reached: Reached
-    sections: tuple[Section, ...] = ()
+    sections: tuple[IndexedPart, ...] = ()
     conform: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: Mapping[str, IndexFile] = field(default_factory=dict)
 
@@ -68,14 +68,14 @@ class FollowedIndex:
         self.options, self.space = options, Space()
         place = place or IndexPlace(Reached(start, exact=True))
         self.reached = place.reached
-        self.sections = [Section(section.end, section.found.copy()) for section in place.sections]
+        self.sections = [IndexedPart(section.end, section.found.copy()) for section in place.sections]
         self.conform, self.files = dict(place.conform), dict(place.files)
         self.replays: dict[str, FileReplay] = {}
         self.departed = False  # something departs, or is missing, that was not so before
 
     def place(self) -> IndexPlace:
         """How far it is, to go on from there."""
-        sections = tuple(Section(section.end, section.found.copy()) for section in self.sections)
+        sections = tuple(IndexedPart(section.end, section.found.copy()) for section in self.sections)
         return IndexPlace(self.reached, sections, dict(self.conform), dict(self.files))
 
     def known(self, store: StoreDirectory, end: int) -> KnownIndex:
@@ -164,7 +164,7 @@ class FollowedIndex:
     def _take(self, store: StoreDirectory, index: Index, file: LogFile, end: int, ends: set[int]) -> None:
         """Hold the next records against the index, up to a log position."""
         if not self.sections or self.sections[-1].end in ends:
-            self.sections.append(Section(self.reached.at, FoundKeys()))
+            self.sections.append(IndexedPart(self.reached.at, FoundKeys()))
         section = self.sections[-1]
         before = _strange(section.found)
         self.reached = self._hold(store, index, file, self.reached, end, section.found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gapless.traces.report.values import Finding
 from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar
+from gapless.traces.sources.rocketmq.watching.halves import HalvesPlace
 from gapless.traces.sources.rocketmq.watching.index import IndexPlace
 from gapless.traces.sources.rocketmq.watching.tail import Anchor
 from gapless.traces.sources.rocketmq.watching.traces import TracedSoFar
@@ -15,8 +16,8 @@ from gapless.traces.sources.rocketmq.watching.traces import TracedSoFar
 class Place:
     """How far a store was followed: what is known, and the last record, by which the log is known again.
 
-    `entries`: whether entries are among what is known · `index`, `traces`: how far the hash index was
-    followed, and trace topics.
+    `entries`: whether entries are among what is known · `index`, `traces`, `halves`: how far the hash
+    index was followed, trace topics, and what a table of halves is told of.
     """
 
     known: KnownSoFar
@@ -24,6 +25,7 @@ class Place:
     entries: bool = True
     index: IndexPlace | None = None
     traces: TracedSoFar | None = None
+    halves: HalvesPlace | None = None
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import IO
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.rocketmq.joining.going_on import REMEMBERED
+from gapless.traces.sources.rocketmq.joining.remembered import HalvesToTell
 from gapless.traces.sources.rocketmq.watching.place import Place
 
 FORM = 4
@@ -42,9 +43,11 @@ def write_state(file: Path, kept: KeptPlace, version: str) -> None:
     known = kept.place.known
     with os.fdopen(handle, "wb") as out:
         out.write(_head(version) + b"\n")
-        for blocks in known.remembered:
+        halves = kept.place.halves
+        for blocks in (*known.remembered, halves.records if halves else HalvesToTell()):
             blocks.write(out)
-        place = replace(kept.place, known=replace(known, remembered=()))
+        without = replace(halves, records=HalvesToTell()) if halves else None
+        place = replace(kept.place, known=replace(known, remembered=()), halves=without)
         pickle.dump(replace(kept, place=place), out, pickle.HIGHEST_PROTOCOL)
         out.flush()
         os.fsync(out.fileno())
@@ -87,7 +90,10 @@ def _read(content: IO[bytes]) -> KeptPlace:
     """What `write_state` wrote behind the head. Raises whatever damaged bytes make pickle raise."""
     size = os.fstat(content.fileno()).st_size
     remembered = tuple(kind.read(content, size) for kind in REMEMBERED.values())
+    records = HalvesToTell.read(content, size)
     found = pickle.load(content)  # noqa: S301 - what we wrote, in a file of the user's
     if not isinstance(found, KeptPlace):
         raise TypeError(type(found))
-    return replace(found, place=replace(found.place, known=replace(found.place.known, remembered=remembered)))
+    place = found.place
+    halves = replace(place.halves, records=records) if place.halves else None
+    return replace(found, place=replace(place, known=replace(place.known, remembered=remembered), halves=halves))

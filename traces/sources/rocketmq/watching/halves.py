@@ -1,0 +1,83 @@
+"""The table of halves followed: what it is told of, as it comes, and now and then the table itself.
+
+A broker deletes the row of a half when it comes to an op. So the table that it writes is held against the log only once
+that was read beyond where it ended when the table was looked at.
+
+Source: docs/rocketmq-transactions.md#half-table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from gapless.traces.sources.rocketmq.joining.half_table import KnownHalves, table_of
+from gapless.traces.sources.rocketmq.joining.remembered import HalvesToTell
+from gapless.traces.sources.rocketmq.segments.tasks import Subject
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.half_records import TableOfHalves, half_records
+from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
+from gapless.traces.sources.rocketmq.watching.tail import Tail
+
+
+@dataclass(frozen=True)
+class HalvesPlace:
+    """What a table of halves is told of up to log position `at`."""
+
+    at: int
+    records: HalvesToTell = field(default_factory=HalvesToTell)
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """A table as it was when the log ended at `end`."""
+
+    rows: TableOfHalves
+    end: int
+
+
+class FollowedHalves:
+    """The halves of one store that a table tells of."""
+
+    def __init__(self, start: int, place: HalvesPlace | None = None) -> None:
+        """`start`: where the log begins · `place`: where to go on."""
+        place = place or HalvesPlace(start)
+        self.at, self.records = place.at, place.records.copy()
+        self.table: LookedAt | None = None
+
+    def place(self) -> HalvesPlace:
+        """How far it is, to go on from there."""
+        return HalvesPlace(self.at, self.records.copy())
+
+    def follow(self, store: StoreDirectory, reached: int, queues: Collection[Subject]) -> None:
+        """Take what is new in the log, which is judged up to `reached`. Raises Unreadable."""
+        if TABLE_HALVES not in queues or self.at < store.start:
+            self.at = max(self.at, store.start) if TABLE_HALVES in queues else reached
+        if self.at < reached:
+            records, _ = half_records(store, reached, self.at)
+            self.records.add(np.stack(records))
+            self.at = reached
+
+    def known(self, store: StoreDirectory) -> KnownHalves | None:
+        """What is known for a check of `store`; None where no table tells of halves. Raises Unreadable."""
+        if not self.records.columns:
+            return None
+        known = KnownHalves(self.records, self.at)
+        if not store.live:
+            return known
+        if self.table and self.table.end <= self.at:
+            known, self.table = replace(known, rows=self.table.rows), None
+        if self.table is None and not isinstance(rows := table_of(Path(store.path)), str):
+            self.table = LookedAt(rows, _end(store, self.at))
+        return known
+
+
+def _end(store: StoreDirectory, at: int) -> int:
+    """Where the log ends now."""
+    tail, more = Tail(), True
+    while more and (stretch := tail.stretch(store, at)):
+        at, more = stretch.end, stretch.more
+    return at
