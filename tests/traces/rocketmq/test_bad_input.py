@@ -343,8 +343,10 @@ def test_what_is_not_there_is_read_from_its_older_version(tmp_path: Path) -> Non
 
 
 LINKED = {  # a file or a folder of a store, and what is not judged where it is a link that leads nowhere
-    "consumequeue/orders/0/00000000000000000000": "entries of queues are not judged",
-    "consumequeue/orders/0": "entries of queues are not judged",
+    "consumequeue/orders/0/00000000000000000000": "entries of orders/0 are not judged",
+    "consumequeue/orders/0": "entries of orders/0 are not judged",
+    "consumequeue/orders": "entries of orders are not judged",
+    "consumequeue": "entries of queues are not judged",
     "config/consumerOffset.json": "what only that file tells is not judged",
     "config/topics.json": "what only that file tells is not judged",
     "checkpoint": "what only that file tells is not judged",
@@ -367,6 +369,25 @@ def test_a_link_that_leads_nowhere_is_named_and_all_else_is_judged(name: str, tm
         f"{name} is a link to /nowhere, which is not there: {LINKED[name]}" in r for r in report.sources[0].reasons
     )
     assert report.sources[0].records == records
+
+
+@pytest.mark.parametrize("name", ["orders/0/00000000000000000000", "orders/0", "orders"])
+def test_a_link_in_one_queue_leaves_all_others_judged(name: str, tmp_path: Path) -> None:
+    """An entry of another queue that points elsewhere departs; without it, nobody is accused."""
+    store = varied(count=50).write(tmp_path / "store")
+    before = {f"{row.topic}/{row.queue}": row.indexed - row.first for row in check([store]).queues}
+    linked(store, f"consumequeue/{name}")
+    report = check([store])
+    assert not report.violations
+    after = {f"{row.topic}/{row.queue}": row.indexed - row.first for row in report.queues}
+    behind = {trace for trace in before if trace in name or trace.startswith(f"{name}/")}
+    assert behind
+    assert after == {trace: 0 if trace in behind else entries for trace, entries in before.items()}
+    other = next(path for path in sorted((store / "consumequeue").glob("*/*/*")) if "orders" not in str(path))
+    data = bytearray(other.read_bytes())
+    data[7] ^= 1
+    other.write_bytes(data)
+    assert check([store]).verdict == "departs"
 
 
 def linked(store: Path, name: str) -> None:

@@ -26,6 +26,7 @@ from gapless.traces.sources.rocketmq.segments.splits import SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT, can_be_a_folder, read_exactly
+from gapless.traces.sources.rocketmq.store.links import is_behind
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS, OP_TOPIC, SCHEDULE_TOPIC, TABLE_OP_TOPIC
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
@@ -181,7 +182,7 @@ class QueueEnds:
 
     def _has_entries(self, subject: Subject, run: JoinedQueue) -> bool:
         """Whether the queue's messages are to have entries that can be read."""
-        unread = run.batches or self.store.live or self.store.no_queues
+        unread = run.batches or self.store.live or self.store.no_queues or is_behind(self.store.broken, *subject)
         return not unread and not self._is_deleted(subject, run)
 
     def _settled(self, queues: list[tuple[Subject, JoinedQueue]]) -> frozenset[Subject]:

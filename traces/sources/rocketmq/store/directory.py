@@ -239,8 +239,9 @@ def open_store(
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
     among_queues: list[str] = []
     plain = queue_files(path / "consumequeue", among_queues)
-    broken = broken_links(path, among_queues)
-    if unread := [link.told for link in broken if link.part in links.QUEUES]:
+    broken = broken_links(path, among_queues, alone=bool(plain) and database_in(path) is None)
+    plain = {queue: files for queue, files in plain.items() if not links.is_behind(broken, *queue)} if broken else plain
+    if unread := [link.told for link in broken if link.part in links.QUEUES and not link.queues]:
         database, twin, no_queues = None, None, unread[0]
     else:
         database, twin, no_queues = _databases(path, settings, notes, copies=databases)

@@ -29,10 +29,14 @@ DEPENDS = {
 
 
 class BrokenLink(NamedTuple):
-    """A link that leads nowhere: its path from the store on, and what it names."""
+    """A link that leads nowhere: its path from the store on, and what it names.
+
+    `queues`: the topic, or the queue as TOPIC/QUEUE, whose entries alone depend on it; empty where more does.
+    """
 
     path: str
     target: str
+    queues: str = ""
 
     @property
     def part(self) -> str:
@@ -42,14 +46,27 @@ class BrokenLink(NamedTuple):
     @property
     def told(self) -> str:
         """It, and what is not judged, if anything depends on it."""
-        what = f": {DEPENDS[self.part]} not judged" if self.part in DEPENDS else ""
+        depends = f"entries of {shown(self.queues)} are" if self.queues else DEPENDS.get(self.part)
+        what = f": {depends} not judged" if depends else ""
         return f"{shown(self.path)} is a link to {shown(self.target)}, which is not there{what}"
 
 
-def broken_links(store: Path, among_queues: Iterable[str]) -> tuple[BrokenLink, ...]:
-    """Every such link in the store, by path; those `among_queues`, of which there may be very many, are known."""
-    known = [BrokenLink(str(Path(path).relative_to(store)), os.readlink(path)) for path in among_queues]  # noqa: PTH115
+def broken_links(store: Path, among_queues: Iterable[str], *, alone: bool) -> tuple[BrokenLink, ...]:
+    """Every such link in the store, by path; those `among_queues`, of which there may be very many, are known.
+
+    `alone`: of the latter, each has a queue's or a topic's entries behind it and no more.
+    """
+    known = []
+    for path in among_queues:
+        name = Path(path).relative_to(store)
+        queues = "/".join(name.parts[1:3]) if alone else ""
+        known.append(BrokenLink(str(name), os.readlink(path), queues))  # noqa: PTH115
     return tuple(sorted([*known, *_below(store, "", DEEPEST)]))
+
+
+def is_behind(links: Iterable[BrokenLink], topic: str, queue: int) -> bool:
+    """Whether the entries of a queue depend on one of these links alone."""
+    return any(link.queues in (topic, f"{topic}/{queue}") for link in links if link.queues)
 
 
 def _below(folder: Path | str, name: str, deep: int) -> Iterator[BrokenLink]:
