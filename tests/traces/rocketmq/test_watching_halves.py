@@ -38,6 +38,7 @@ def test_the_report_is_that_of_a_check_wherever_the_log_is_cut(name: str, tmp_pa
         if chance.random() < 0.3:
             watched.keep()
             watched = watch(tmp_path / "store", heard, clock, state=state)
+    clock.now += 3
     until_idle(watched)
     assert watched.follower is not None
     assert watched.follower.halves.at == watched.status.position

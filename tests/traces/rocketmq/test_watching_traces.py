@@ -90,6 +90,7 @@ def test_an_answer_that_is_not_kept_is_told_when_it_is_traced(
     watched = watch(tmp_path / "played/store", heard, clock, state=tmp_path / "state")  # its place tells what was read
     played.append(witness.end)
     played.dispatch(played.written)
+    clock.now += 3
     until_idle(watched)
     (found,) = [found for found in heard.found if found.rule == rule]
     assert (found.position, found.where.offset) == (record.position, record.position)
@@ -153,8 +154,8 @@ def test_a_message_that_was_handed_out_late_is_looked_for_at_the_end(
     for end in (records[early // 2], records[early], played.end):
         played.append(end)
         played.dispatch(end)
+        clock.now += 3
         until_idle(watched)
-    clock.now += 3
     watched.dirty = True
     watched._report()
     (row,) = heard.reports[-1].testimony

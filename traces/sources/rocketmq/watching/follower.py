@@ -62,6 +62,8 @@ LOOK_AGAIN = 0.2  # seconds after which what was refused is read again
 SHORTLY = 0.05  # seconds after which an entry that is another one is read again
 SOON = 2.0  # seconds after which what cannot be read counts as written
 FILES_AGAIN = 10.0  # seconds between two looks at which files the log has
+BESIDE = 2.0  # seconds between two looks at what lies beside log and queues
+MUCH = 4 << 20  # bytes of the log after which they are not waited for
 SAVEPOINTS = 2  # that are kept, to go back to where the log is cut off
 AGAIN = 3  # times that the store is opened again where files go away while it is read
 LINES = 1000  # things to say that wait to be read
@@ -118,6 +120,10 @@ class Follower:
         self.index = FollowedIndex(self.options, self.store.start)
         self.traces = FollowedTraces(self.options, self.store.start)
         self.halves = FollowedHalves(self.store.start)
+        self.beside_at, self.beside_from = (
+            -BESIDE,
+            0,
+        )  # when what lies beside was followed last, and how far the log was
         return StoreJudge(self.store, self.options)
 
     def _go_on(self, place: Place) -> bool:
@@ -207,13 +213,19 @@ class Follower:
         self._look_at_entries()
         return stretch.more and taken
 
-    def _follow_what_lies_beside(self) -> bool:
-        """Take what is new in the index, and what clients trace, as far as the log is judged; whether there is more."""
-        if not self.judges_beside:
+    def _follow_what_lies_beside(self, *, at_once: bool = False) -> bool:
+        """Take what is new in the index, and what clients trace, as far as the log is judged; whether there is more.
+
+        Not in each round, but where there is much: what each time costs is more than what is new.
+        """
+        since, new = self.clock() - self.beside_at, self.reached - self.beside_from
+        if not self.judges_beside or not (at_once or since >= BESIDE or new >= MUCH):
             return False
         self.halves.follow(self.store, self.reached, self.judge.judged.queues)
         more = self.traces.follow(self.store, self.reached, self.judge.judged.queues)
         more |= self.index.follow(self.store, self.reached)
+        if not more:
+            self.beside_at, self.beside_from = self.clock(), self.reached
         self.departed |= self.index.departed or self.traces.departed
         self.index.departed = self.traces.departed = False
         return more
@@ -403,6 +415,8 @@ class Follower:
         raise AssertionError
 
     def _whole(self, *, last: bool) -> JudgedStore:
+        while self._follow_what_lies_beside(at_once=True):
+            pass
         if last or self._is_at_rest():
             opens = self.index.opened if self.is_running() else self.index.opened_at_rest
             store = open_store(self.folder, self.config, opens_index=opens)

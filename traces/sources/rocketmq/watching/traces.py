@@ -10,7 +10,7 @@ Source: docs/rocketmq-traces.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -128,15 +128,14 @@ class FollowedTraces:
         for scanned in SplitReader(store, split, self.space, keys=True).segments():
             columns = scanned.columns
             if columns.count and columns.keys is not None:
-                self._take(
-                    store, SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.space)
-                )
+                messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.space)
+                self._take(store, messages, (scanned.start, scanned.end))
             if scanned.stop != scan.INVALID:
                 told.at = file.base + file.length if scanned.blank else scanned.end
                 told.exact = True
 
-    def _take(self, store: StoreDirectory, messages: SegmentMessages) -> None:
-        """One segment: the keys of its messages, and what the trace messages among them tell."""
+    def _take(self, store: StoreDirectory, messages: SegmentMessages, span: tuple[int, int]) -> None:
+        """One segment, from where to where: the keys of its messages, and what the trace messages among them tell."""
         half = messages.of_subject(lambda topic, _: topic in HALF_TOPICS) == 1
         seen = ~((messages.row >= 0) & half[messages.row]) if len(half) else messages.row < 0
         keys = distinct(messages.keys[[0, 3]][:, seen].ravel())
@@ -149,10 +148,15 @@ class FollowedTraces:
             if len(places):
                 reader.take(topic, places)
         if reader.messages:
-            self._hear(store, reader.told(self.told.names))
+            said = reader.told(self.told.names)
+            sends = self._hear(store, said)
+            here = sends[POSITION] >= span[0]  # as a rule all of them: clients tell soon
+            if here.any():
+                self._promise([self._held(sends[:, here], messages, span)], sends[:, here])
+            self._look_back(store, sends[:, ~here])
 
-    def _hear(self, store: StoreDirectory, said: Testimony) -> None:
-        """What some trace messages tell."""
+    def _hear(self, store: StoreDirectory, said: Testimony) -> Ints:
+        """What some trace messages tell; of answers those that are new, by position."""
         told, what = self.told, said.rows[bodies.WHAT]
         promised, untimely = promised_in(store, said)
         told.counts.update(
@@ -168,9 +172,13 @@ class FollowedTraces:
             known.add(keys)
         self._deliver(handed_in(store, said))
         both = promised[KEY] * np.int64(31) + promised[POSITION]  # a number for each pair
-        new = ~told.answered.has(both)
+        sends = promised[:, ~told.answered.has(both)]
         told.answered.add(both)
-        self._promise(store, promised[:, new], said.topics)
+        told.topics = tuple(dict.fromkeys((*told.topics, *said.topics)))
+        if sends.shape[1]:
+            sends[TOPIC] = np.array([told.topics.index(topic) for topic in said.topics], np.int64)[sends[TOPIC]]
+        told.counts["promised"] += sends.shape[1]
+        return sends
 
     def _deliver(self, handed: Ints) -> None:
         """Messages that consumers were handed."""
@@ -192,40 +200,45 @@ class FollowedTraces:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _promise(self, store: StoreDirectory, sends: Ints, topics: tuple[str, ...]) -> None:
-        """Messages that were answered with a place, by position: read the records there again."""
-        told = self.told
-        told.counts["promised"] += sends.shape[1]
+    def _look_back(self, store: StoreDirectory, sends: Ints) -> None:
+        """Messages whose places are behind: read the records there again, unless they have expired."""
         expired = sends[POSITION] < store.start
-        told.counts["expired"] += int(expired.sum())
+        self.told.counts["expired"] += int(expired.sum())
         sends = sends[:, ~expired]
-        known = tuple(dict.fromkeys((*told.topics, *topics)))
-        sends[TOPIC] = np.array([known.index(topic) for topic in topics], np.int64)[sends[TOPIC]]
-        told.topics = known
         for begin, end in _stretches(sends[POSITION], store):
-            some = np.ascontiguousarray(sends[:, begin:end])
-            looked_up = np.zeros(end - begin, np.bool_)
-            for promised in self._judged(store, replace(no_evidence(), sends=some, topics=known)):
-                looked_up[promised.low : promised.high] = True
-                looked_up[promised.lost] = False
-                self._keep(promised)
-            told.lost = np.concatenate([told.lost, some[:, ~looked_up]], axis=1)
+            some = sends[:, begin:end]
+            first, last = int(some[POSITION, 0]), int(some[POSITION, -1])
+            promises: list[Promised] = []
+            if (file := file_of(store, first)) is not None:
+                split = Split(file, first - file.base, min(last + 1 - file.base, file.length), exact=False)
+                for scanned in SplitReader(store, split, self.again, keys=True).segments():
+                    columns = scanned.columns
+                    if columns.count and columns.keys is not None:
+                        messages = SegmentMessages(
+                            columns.log, columns.keys, columns.rows, columns.subjects(), self.again
+                        )
+                        promises.append(self._held(some, messages, (scanned.start, scanned.end)))
+            self._promise(promises, some)
+
+    def _held(self, sends: Ints, messages: SegmentMessages, span: tuple[int, int]) -> Promised:
+        """The records of one stretch, held against the answers that name places in it."""
+        evidence = replace(no_evidence(), sends=np.ascontiguousarray(sends), topics=self.told.topics)
+        return judge_messages(evidence, messages, span, self.options, later=False)
+
+    def _promise(self, promises: Sequence[Promised], sends: Ints) -> None:
+        """What became of some answers: those that nobody looked up, or found nothing for, are lost."""
+        told = self.told
+        looked_up = np.zeros(sends.shape[1], np.bool_)
+        for promised in promises:
+            looked_up[promised.low : promised.high] = True
+            looked_up[promised.lost] = False
+            self._keep(promised)
+        if looked_up.all():
+            return
+        told.lost = np.concatenate([told.lost, sends[:, ~looked_up]], axis=1)
+        told.lost = told.lost[:, np.argsort(told.lost[POSITION], kind="stable")]
         told.more[LOST] += max(0, told.lost.shape[1] - DOUBTS)
         told.lost = told.lost[:, :DOUBTS]
-        told.lost = told.lost[:, np.argsort(told.lost[POSITION], kind="stable")]
-
-    def _judged(self, store: StoreDirectory, evidence: Evidence) -> Iterator[Promised]:
-        """The records of one stretch of a log file, held against the answers that name places in it."""
-        first, last = int(evidence.sends[POSITION, 0]), int(evidence.sends[POSITION, -1])
-        file = file_of(store, first)
-        if file is None:
-            return
-        split = Split(file, first - file.base, min(last + 1 - file.base, file.length), exact=False)
-        for scanned in SplitReader(store, split, self.again, keys=True).segments():
-            columns = scanned.columns
-            if columns.count and columns.keys is not None:
-                messages = SegmentMessages(columns.log, columns.keys, columns.rows, columns.subjects(), self.again)
-                yield judge_messages(evidence, messages, (scanned.start, scanned.end), self.options, later=False)
 
     def _keep(self, promised: Promised) -> None:
         told = self.told
