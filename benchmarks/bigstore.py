@@ -44,6 +44,7 @@ Entries = npt.NDArray[np.void]
 Int = int | np.int64
 
 QUEUE_FILE = 6_000_000
+ENTRY = np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")])
 BATCH = 200_000  # records between two writes to the queues
 TAGS = ("TagA", "TagB", "TagC", "paid", "a-rather-long-tag-name-for-hashing", "")  # the last: no tag
 STARTED = 1_760_000_000_000  # ms; when the first record was stored
@@ -660,7 +661,7 @@ def _entries(queue: Path) -> Entries:
     bases = [int(path.name) for path in paths]
     _need(bases == [k * min(sizes) for k in range(len(paths))], "no file of a queue is missing", queue)
     data = b"".join(path.read_bytes() for path in paths)
-    entries = np.frombuffer(data, np.dtype([("position", ">i8"), ("size", ">i4"), ("code", ">i8")]))
+    entries = np.frombuffer(data, ENTRY)
     count = int((entries["size"] > 0).sum())
     _need(not data[count * 20 :].strip(b"\0"), "the entries come first, zeros after them", queue)
     _need(len(data) - count * 20 < min(sizes), "the last file has an entry", queue)

@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys
 from gapless.traces.sources.rocketmq.joining.hash_index import KnownIndex, before_lost, known_items
 from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
 from gapless.traces.sources.rocketmq.segments.index_keys import indexed
-from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.store import index_files, scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
@@ -30,6 +30,8 @@ from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile
 from gapless.traces.sources.rocketmq.store.index_files import FOLDER, Index, IndexFile
 from gapless.traces.sources.rocketmq.watching.tail import file_of
+
+AT_ONCE = 2 << 20  # bytes of the log that are read at once: what is made of them stays in memory
 
 
 class Reached(NamedTuple):
@@ -176,7 +178,7 @@ class FollowedIndex:
     ) -> Reached:
         """Hold records of one log file against the index, no more than a split, and add what they have to `found`."""
         low = reached.at - file.base
-        split = Split(file, low, min(end - file.base, file.length, low + SPLIT), reached.exact)
+        split = Split(file, low, min(end - file.base, file.length, low + AT_ONCE), reached.exact)
         at, stop = file.base + split.high, scan.INVALID
         for scanned in SplitReader(store, split, self.space, index_keys=True).segments():
             if scanned.columns.count:

@@ -33,7 +33,7 @@ from gapless.traces.sources.rocketmq.clients.testimony import handed_in, no_evid
 from gapless.traces.sources.rocketmq.clients.trace_topics import Testimony, TraceReader, of_traces, trace_topics
 from gapless.traces.sources.rocketmq.joining.promises import FORGOTTEN, KnownPromises
 from gapless.traces.sources.rocketmq.report import WitnessRow
-from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Split, SplitReader
+from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Subject
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
@@ -49,6 +49,7 @@ TOLD = 1 << 18  # answers, decisions and deliveries that are known again when th
 KEYS = 1 << 20  # of messages of late
 UNSEEN = 1 << 16  # messages that were handed out and not seen yet, that are looked for
 DOUBTS = 1000  # answers that were not kept which are told one by one
+AT_ONCE = 2 << 20  # bytes of the log that are read at once: what is made of them stays in memory
 TOGETHER = 1 << 16  # bytes between two answers that are looked at in one go
 
 LOST, OTHER = FORGOTTEN[:2]  # rules that an answer breaks where no record lies, or another one
@@ -123,7 +124,7 @@ class FollowedTraces:
         """Read on in one log file, no more than a split."""
         told = self.told
         low = told.at - file.base
-        split = Split(file, low, min(reached - file.base, file.length, low + SPLIT), told.exact)
+        split = Split(file, low, min(reached - file.base, file.length, low + AT_ONCE), told.exact)
         told.at, told.exact = file.base + split.high, False
         for scanned in SplitReader(store, split, self.space, keys=True).segments():
             columns = scanned.columns
@@ -297,8 +298,8 @@ class FollowedTraces:
     def _look_for(self, store: StoreDirectory, evidence: Evidence, seen: npt.NDArray[np.bool_], half: Ints) -> None:
         """Look for messages that were handed out in all of the log that was read."""
         for file in store.files:
-            for low in range(0, min(file.length, self.told.at - file.base), SPLIT):
-                split = Split(file, low, min(low + SPLIT, file.length, self.told.at - file.base), exact=low == 0)
+            for low in range(0, min(file.length, self.told.at - file.base), AT_ONCE):
+                split = Split(file, low, min(low + AT_ONCE, file.length, self.told.at - file.base), exact=low == 0)
                 for scanned in SplitReader(store, split, self.again, keys=True).segments():
                     columns = scanned.columns
                     if columns.count and columns.keys is not None:
@@ -319,7 +320,9 @@ def _stretches(positions: Ints, store: StoreDirectory) -> Iterator[tuple[int, in
     if len(positions):
         within = positions - store.start
         apart = (
-            (np.diff(positions) > TOGETHER) | (np.diff(within // store.file_size) > 0) | (np.diff(within // SPLIT) > 0)
+            (np.diff(positions) > TOGETHER)
+            | (np.diff(within // store.file_size) > 0)
+            | (np.diff(within // AT_ONCE) > 0)
         )
         edges = [0, *(np.flatnonzero(apart) + 1).tolist(), len(positions)]
         yield from pairwise(edges)
