@@ -30,7 +30,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import bigstore, bigtraces, dispatched, reading
+from benchmarks import bigstore, bigtraces, dispatched, layouts, reading
 from benchmarks.bigstore import Extent, Shape, extent
 from benchmarks.implementation import BATCH, BODY
 from gapless.properties.exploration.bounds import bound_of
@@ -104,6 +104,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     rows = [
         *_rows(stores, chosen.records, ten=chosen.ten),
+        *_layout_rows(stores, chosen.records // 2),
         *_implementation_rows(stores, chosen.records),
         *_decided_rows(stores, chosen.records),
         *_reading_rows(stores, chosen.records // READ),
@@ -156,6 +157,20 @@ def _queue_rows(stores: Path) -> Iterator[Row]:
         name = f"check, jobs=1, {few.records:,} records in {len(shape.topics) * shape.queues:,} queues"
         yield Row(name, _call("check", store, 1), extent(store), without=usual, runs=MORE_RUNS)
         usual = name
+
+
+def _layout_rows(stores: Path, records: int) -> Iterator[Row]:
+    """Checks of stores in other layouts, each beside a plain one of as many records."""
+    plain = f"check, jobs=1, {records:,} records in the usual layout"
+    yield Row(plain, _call("check", _made(stores, Shape(records)), 1), extent(_made(stores, Shape(records))))
+    for layout, make in layouts.LAYOUTS.items():
+        store = stores / f"{layout}-{records}"
+        if not store.exists():
+            with tempfile.TemporaryDirectory(prefix="making-", dir=stores) as making:
+                make(Path(making, "store"), Shape(records))
+                Path(making, "store").rename(store)
+        name = f"check, jobs=1, {records:,} records, {layout}"
+        yield Row(name, _call("check", store, 1), extent(store), without=plain)
 
 
 def _transaction_rows(stores: Path, records: int) -> Iterator[Row]:

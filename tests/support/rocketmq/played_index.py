@@ -21,23 +21,30 @@ class PlayedIndex(PlayedStore):
 
     def put(self, upto: int) -> None:
         """Write the items of records that begin before a position."""
-        while self.put_items < len(self.items):
-            file, number = self.items[self.put_items]
-            if file.items[number][1] >= upto:
-                break
-            self.put_one()
+        end = self.put_items
+        while end < len(self.items) and self.items[end][0].items[self.items[end][1]][1] < upto:
+            end += 1
+        self._put_up_to(end)
 
     def put_one(self) -> None:
-        """Write one more item: it, then its slot, then the header."""
-        file, number = self.items[self.put_items]
-        code, *_ = file.items[number]
-        self._index(file, file.item_at(number), ITEM.pack(*file.items[number]))
-        self._index(file, HEADER.size + 4 * (code % file.slots), struct.pack(">i", number))
-        position, used = file.items[number][1], len({item[0] % file.slots for item in file.items[1 : number + 1]})
-        last = number == file.header[5] - 1
-        end = file.header[1] if last else file.header[0]
-        self._index(file, 0, HEADER.pack(file.header[0], end, file.header[2], position, used, number + 1))
-        self.put_items += 1
+        """Write one more item."""
+        self._put_up_to(self.put_items + 1)
+
+    def _put_up_to(self, end: int) -> None:
+        """Write items, then their slots, then the header, file by file."""
+        while self.put_items < end:
+            file, first = self.items[self.put_items]
+            last = min(first + end - self.put_items, file.header[5]) - 1
+            self._index(file, file.item_at(first), b"".join(ITEM.pack(*one) for one in file.items[first : last + 1]))
+            heads = [0] * file.slots
+            for number in range(1, last + 1):
+                heads[file.items[number][0] % file.slots] = number
+            self._index(file, HEADER.size, struct.pack(f">{file.slots}i", *heads))
+            ended = file.header[1] if last == file.header[5] - 1 else file.header[0]
+            used = sum(head > 0 for head in heads)
+            header = file.header[0], ended, file.header[2], file.items[last][1], used, last + 1
+            self._index(file, 0, HEADER.pack(*header))
+            self.put_items += last + 1 - first
 
     def _index(self, file: File, at: int, data: bytes) -> None:
         self._put(self.folder / "index" / file.path.name, file.item_at(file.capacity), at, data)

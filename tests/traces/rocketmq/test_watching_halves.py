@@ -25,7 +25,7 @@ def played_of(source: Path, folder: Path) -> PlayedStore:
     return played
 
 
-@pytest.mark.parametrize("name", by_day(RECORDED, 1 / 2))
+@pytest.mark.parametrize("name", by_day(RECORDED, 1 / 3))
 def test_the_report_is_that_of_a_check_wherever_the_log_is_cut(name: str, tmp_path: Path) -> None:
     chance, clock, heard = Random(name), Clock(), Heard()
     played, state = played_of(recording(f"layouts/{name}"), tmp_path / "store"), tmp_path / "state"

@@ -26,7 +26,7 @@ CHAIN = "hash_index/item-leads-to-the-one-before-it"
 ORDER = "hash_index/items-come-in-the-order-of-the-log"
 
 
-@pytest.mark.parametrize("name", by_day(RECORDED, 1 / 3))
+@pytest.mark.parametrize("name", by_day(RECORDED, 1 / 8))
 def test_the_report_is_that_of_a_check_wherever_the_index_is_cut(name: str, tmp_path: Path) -> None:
     chance, clock, heard = Random(name), Clock(), Heard()
     played, state = PlayedIndex(recording(f"layouts/{name}"), tmp_path / "store"), tmp_path / "state"
@@ -171,7 +171,7 @@ def test_an_index_that_is_behind_accuses_nobody(tmp_path: Path) -> None:
     played.dispatch(played.end)
     while played.put_items < len(played.items):
         played.put_one()
-        if played.put_items % 7 == 0:
+        if played.put_items % 37 == 0:
             clock.now += 3
             until_idle(watched)
     assert not heard.found
