@@ -4,9 +4,11 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
+from gapless.traces.sources.rocketmq.watching.index import FollowedIndex
 from gapless.traces.watch import StoreWatch
 from tests.support.night import by_day
 from tests.support.rocketmq.played_index import PlayedIndex
@@ -52,7 +54,7 @@ def test_the_report_is_that_of_a_check_wherever_the_index_is_cut(name: str, tmp_
 # -- what is told while it is written ----------------------------------------------------------------------------------
 
 
-def halfway(tmp_path: Path, heard: Heard, clock: Clock) -> tuple[PlayedIndex, StoreWatch]:
+def halfway(tmp_path: Path, heard: Heard, clock: Clock, **options: Any) -> tuple[PlayedIndex, StoreWatch]:
     """A store whose index is written up to some item of its third file, and watched."""
     played = PlayedIndex(recording(WHOLE), tmp_path / "store")
     file, _number = played.items[700]
@@ -61,7 +63,7 @@ def halfway(tmp_path: Path, heard: Heard, clock: Clock) -> tuple[PlayedIndex, St
     played.append(position)
     played.dispatch(position)
     played.put(position)
-    watched = watch(tmp_path / "store", heard, clock)
+    watched = watch(tmp_path / "store", heard, clock, **options)
     until_idle(watched)
     return played, watched
 
@@ -94,6 +96,25 @@ def test_files_that_are_full_are_judged_once_and_items_as_they_come(tmp_path: Pa
         item[1] < index.reached.at for file in played.files for item in file.items[1 : file.header[5]]
     )
     assert not heard.found
+
+
+def test_a_place_tells_how_far_the_index_was_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock, state=tmp_path / "state")
+    assert watched.follower is not None
+    left = watched.follower.index.reached.at
+    watched.keep()
+    hold, begun = FollowedIndex._hold, list[int]()  # noqa: SLF001 - what is read again
+
+    def counted(self: FollowedIndex, *given: Any) -> Any:
+        begun.append(given[3].at)
+        return hold(self, *given)
+
+    monkeypatch.setattr(FollowedIndex, "_hold", counted)
+    watched = watch(tmp_path / "store", heard, clock, state=tmp_path / "state")
+    on(played, 20)
+    until_idle(watched)
+    assert begun == [left]
 
 
 def item(which: int, more: int) -> Callable[[list[int]], None]:
