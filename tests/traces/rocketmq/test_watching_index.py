@@ -104,7 +104,7 @@ def test_a_place_tells_how_far_the_index_was_followed(tmp_path: Path, monkeypatc
     assert watched.follower is not None
     left = watched.follower.index.reached.at
     watched.keep()
-    hold, begun = FollowedIndex._hold, list[int]()  # noqa: SLF001 - what is read again
+    hold, begun = FollowedIndex._hold, list[int]()
 
     def counted(self: FollowedIndex, *given: Any) -> Any:
         begun.append(given[3].at)
