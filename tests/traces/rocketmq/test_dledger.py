@@ -1,5 +1,6 @@
 """Stores under `enableDLegerCommitLog`: the log's records lie in entries of a DLedger log, each behind a header."""
 
+import shutil
 import struct
 import subprocess
 import zlib
@@ -14,6 +15,7 @@ from gapless.traces.problems import Unreadable
 from gapless.traces.report.values import Report
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.dledger import dledger_of
+from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left
 
 HEADER = struct.Struct(">iiqqqiiii")  # magic, size, index, term, position, channel, chain CRC, body CRC, body's size
@@ -273,4 +275,20 @@ def test_replicas_may_part_where_not_both_had_committed(committed: int, verdict:
     assert (pair.fork.position, pair.fork.there[1].what) == (int(file.name) + at, "a record")
     assert any("what a leader wrote alone, the next one replaces" in reason for reason in pair.reasons) == (
         verdict == "inconclusive"
+    )
+
+
+@pytest.mark.parametrize("written", [470, 589])
+def test_the_last_entry_of_a_log_that_was_killed_may_be_half_written(written: int, tmp_path: Path) -> None:
+    played = PlayedStore(recording(f"layouts/{UNCOMMITTED}"), tmp_path / "store")
+    records = played.records()
+    last = records[len(records) // 2]
+    assert records[len(records) // 2 + 1] - last == 655
+    played.append(last + written)
+    played.dispatch(last)
+    shutil.rmtree(tmp_path / "store/config")  # it is of the end of the recording
+    report = check([tmp_path / "store"], jobs=1)
+    assert report.verdict == "conforms", report.findings
+    assert f"the log ends at {last - 48:,}; the last record is torn: the broker drops it at its next start" in (
+        report.sources[0].notes
     )

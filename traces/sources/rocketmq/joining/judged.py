@@ -154,7 +154,7 @@ class JudgedStore:
     covered: dict[str, int] = field(default_factory=dict)  # accepted events by spec and action
     anomalies: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # count, first position, its trace
     damage: list[tuple[int, int]] = field(default_factory=list)  # stretches of the log that are no record
-    last_record: int = -1  # log position of the last record
+    last_record: int = -1  # log position of the last record, in a DLedger log of its entry
     stepped_back: int = -1  # log position of the last record that is older than the one before it
     ends_in_the_past: bool = False  # the last record is older than another one
     joints: list[tuple[int, str, str, Sequence[Event]]] = field(default_factory=list)  # see `joint`

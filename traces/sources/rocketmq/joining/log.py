@@ -127,7 +127,8 @@ class StoreJudge:
         base = split.file.base
         older = segment.records > 0 and segment.opened < self.log.clock
         self.judged.stepped_back = max(self.judged.stepped_back, segment.stepped_back, segment.start if older else -1)
-        self.judged.last_record = max(self.judged.last_record, segment.last)
+        if segment.last >= 0:  # in a DLedger log, that of the message, behind the header of its entry
+            self.judged.last_record = max(self.judged.last_record, segment.last - split.file.wrapped)
         if not (segment.refused and segment.refused[0].event == segment.first_event):  # then the refusal is told below
             self._take(segment.first_event, segment.start, again=True)
         self.log = replace(
