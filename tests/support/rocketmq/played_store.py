@@ -7,6 +7,7 @@ from pathlib import Path
 
 ENTRY = 20
 SLOT = struct.Struct(">qiq")
+FOLDERS = {"consumequeue": ENTRY, "batchconsumequeue": 46}  # bytes of an entry
 
 
 class PlayedStore:
@@ -28,19 +29,20 @@ class PlayedStore:
 
     def _entries(self) -> list[tuple[int, str, int, bytes]]:
         found = []
-        for file in sorted((self.source / "consumequeue").glob("*/*/*")):
-            data = file.read_bytes()
-            for at in range(0, len(data), ENTRY):
-                position, size, _tag = SLOT.unpack_from(data, at)
-                if size > 0:
-                    found.append((position, str(file.relative_to(self.source)), at, data[at : at + ENTRY]))
+        for folder, width in FOLDERS.items():
+            for file in sorted((self.source / folder).glob("*/*/*")):
+                data = file.read_bytes()
+                for at in range(0, len(data) - width + 1, width):
+                    position, size, _tag = SLOT.unpack_from(data, at)
+                    if size > 0:
+                        found.append((position, str(file.relative_to(self.source)), at, data[at : at + width]))
         return found
 
     @property
     def end(self) -> int:
         """Behind the last message that has an entry."""
         position, _file, _at, entry = self.entries[-1]
-        return position + int(SLOT.unpack(entry)[1])
+        return position + int(SLOT.unpack_from(entry)[1])
 
     def records(self) -> list[int]:
         """Where messages with entries begin."""
@@ -71,8 +73,8 @@ class PlayedStore:
         self.written = at
         while self.indexed and self.entries[self.indexed - 1][0] >= at:
             self.indexed -= 1
-            _position, name, place, _entry = self.entries[self.indexed]
-            self._put(self.folder / name, (self.source / name).stat().st_size, place, bytes(ENTRY))
+            _position, name, place, entry = self.entries[self.indexed]
+            self._put(self.folder / name, (self.source / name).stat().st_size, place, bytes(len(entry)))
 
     def stop(self) -> None:
         """All that is left, and what the broker writes when it stops."""

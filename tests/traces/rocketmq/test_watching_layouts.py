@@ -43,7 +43,7 @@ def played_of(name: str, folder: Path) -> PlayedStore:
         [
             *("dledger_lives_5.5.0", "rocksdb_lives_5.5.0", "dledger_lives_4.9.7", "dledger_killed_5.3.3"),
             *("rocksdb_expired_5.5.0", "rocksdb_killed_5.3.3", "rocksdb_killed_5.5.0", "rocksdb_lives_5.3.3"),
-            *("both_lives_5.5.0", "ext_first_5.5.0", "ext_lives_4.9.7"),
+            *("both_lives_5.5.0", "ext_first_5.5.0", "ext_lives_4.9.7", "batchcq_lives_5.5.0", "batchcq_killed_5.3.3"),
         ],
         1 / 4,
     ),
@@ -237,4 +237,25 @@ def test_units_that_begin_while_a_store_is_followed_accuse_nobody(tmp_path: Path
     played.stop()
     until_idle(watched)
     same(watched.end(), checked(tmp_path / "store"))
+    assert not heard.found
+
+
+# -- batch queues ------------------------------------------------------------------------------------------------------
+
+
+def test_batch_queues_that_come_while_the_store_is_watched_are_judged_at_the_end(tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played = PlayedStore(recording("odd/batchcq_5.3.3"), tmp_path / "store")
+    watched = watch(tmp_path / "store", heard, clock)
+    for upto in played.records()[::20]:
+        played.append(upto)
+        played.dispatch(upto)
+        clock.now += 10
+        until_idle(watched)
+    assert any("entries of queues (those in batchconsumequeue/" in said for said in heard.says)
+    played.stop()
+    until_idle(watched)
+    report = watched.end()
+    same(report, checked(tmp_path / "store"))
+    assert report.coverage["queue.index"] == 60
     assert not heard.found

@@ -81,6 +81,11 @@ def batch_queues(store: Path, size: str) -> BatchQueues | None:
     return BatchQueues(files, queue_file_size(files, size, UNIT.itemsize), str(room / "entries"), found, kept)
 
 
+def has_batch_queues(store: Path) -> bool:
+    """Whether a store has files of batch queues."""
+    return next((store / FOLDER).glob("*/*/*"), None) is not None
+
+
 def units_of(store: Path, queue: Queue, files: tuple[QueueFile, ...]) -> tuple[Units, npt.NDArray[np.int64]]:
     """The entries of one queue that the broker takes for such, in the order of its files, and where each lies."""
     parts, places = [], []

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar
+from gapless.traces.sources.rocketmq.store.batch_queues import has_batch_queues
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.queue_database import database_in, why_unreadable
 from gapless.traces.sources.rocketmq.watching.follower import Follower
@@ -53,5 +54,7 @@ def why_unread(folder: Path) -> str:
     """Why nobody can read the entries of a store as they are written, or nothing."""
     if (folder / "consumequeue_ext").is_dir():
         return "their tag codes may be addresses of units in consumequeue_ext/, which are read as they are once"
+    if has_batch_queues(folder):
+        return "those in batchconsumequeue/ are read as they are once"
     found = database_in(folder)
     return why_unreadable(found) if found else ""

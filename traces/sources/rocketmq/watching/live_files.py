@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from gapless.traces.sources.rocketmq.store.batch_queues import has_batch_queues
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.dledger import has_dledger
 from gapless.traces.sources.rocketmq.store.dledger_entries import ENTRY_HEADER
@@ -63,13 +64,15 @@ class Layout(NamedTuple):
     database: bool  # a database is there
     files: bool  # and files of queues are, too; nobody asks where there is no database
     units: bool  # tag codes of entries may be addresses of units in consumequeue_ext/
+    batches: bool  # there are batch queues
 
 
 def layout_of(folder: Path) -> Layout:
     """Where the log and the queues of a store lie now."""
     database, plain = database_in(folder), folder / "consumequeue"
     files = database is not None and plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
-    return Layout(has_dledger(folder), database is not None, files, (folder / "consumequeue_ext").is_dir())
+    units = (folder / "consumequeue_ext").is_dir()
+    return Layout(has_dledger(folder), database is not None, files, units, has_batch_queues(folder))
 
 
 def going_on(store: StoreDirectory) -> StoreDirectory:
