@@ -3,6 +3,7 @@
 A recorded store is played: the log is written piece by piece, cut anywhere, and entries follow behind it.
 """
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -297,7 +298,7 @@ def test_an_entry_that_is_blanked_is_told(tmp_path: Path) -> None:
     assert [(found.where.file, found.where.offset) for found in heard.found] == [(name, number * 20)]
 
 
-@pytest.mark.parametrize("broken", ["version", "store", "garbage", "cut"])
+@pytest.mark.parametrize("broken", ["version", "store", "garbage", "cut", "flipped", "pipe"])
 def test_a_state_that_does_not_fit_is_refused(broken: str, tmp_path: Path) -> None:
     state = tmp_path / "state"
     _played, watched = halfway(tmp_path, Heard(), Clock(), state=state, version="1")
@@ -311,6 +312,13 @@ def test_a_state_that_does_not_fit_is_refused(broken: str, tmp_path: Path) -> No
         state.write_bytes(b"x")
     if broken == "cut":
         state.write_bytes(state.read_bytes()[:-100])
+    if broken == "flipped":
+        data = bytearray(state.read_bytes())
+        data[200] ^= 1  # a half that is remembered: a judgement from here on would accuse
+        state.write_bytes(data)
+    if broken == "pipe":
+        state.unlink()
+        os.mkfifo(state)
     with pytest.raises(UsageError, match=f"{state}: .*; name another file, or delete this one"):
         watch(path, Heard(), state=state, version=version)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import tempfile
@@ -11,13 +12,14 @@ from typing import IO
 
 from gapless.traces.problems import UsageError, shown
 from gapless.traces.sources.rocketmq.joining.going_on import REMEMBERED
-from gapless.traces.sources.rocketmq.joining.remembered import HalvesToTell
+from gapless.traces.sources.rocketmq.joining.remembered import AT_ONCE, HalvesToTell
 from gapless.traces.sources.rocketmq.watching.place import Place
 
-FORM = 4
+FORM = 5
 """Of what is kept. Whoever changes what a judgement keeps raises it: `joining/going_on.py` pickles our classes."""
 HEAD = b"gapless watch "
 LONGEST_HEAD = 200  # bytes
+DIGEST = 16  # bytes at the end, of all that lies before them
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def write_state(file: Path, kept: KeptPlace, version: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     known = kept.place.known
-    with os.fdopen(handle, "wb") as out:
+    with os.fdopen(handle, "w+b") as out:
         out.write(_head(version) + b"\n")
         halves = kept.place.halves
         for blocks in (*known.remembered, halves.records if halves else HalvesToTell()):
@@ -49,6 +51,7 @@ def write_state(file: Path, kept: KeptPlace, version: str) -> None:
         without = replace(halves, records=HalvesToTell()) if halves else None
         place = replace(kept.place, known=replace(known, remembered=()), halves=without)
         pickle.dump(replace(kept, place=place), out, pickle.HIGHEST_PROTOCOL)
+        out.write(_digest(out, out.tell()))
         out.flush()
         os.fsync(out.fileno())
     Path(name).replace(file)
@@ -59,6 +62,8 @@ def read_state(file: Path, store: str, profile: str, ignored: frozenset[str], ve
     if not file.exists():
         return None
     anew = "name another file, or delete this one: the store is then judged from its beginning"
+    if not file.is_file():
+        raise UsageError(f"{file}: is no regular file; {anew}")
     try:
         with file.open("rb") as content:
             refusal = _refusal(content.readline(LONGEST_HEAD).removesuffix(b"\n"), version)
@@ -86,9 +91,24 @@ def _refusal(head: bytes, version: str) -> str:
     return f"kept by another version of gapless ({kept}, this is {ours})"
 
 
+def _digest(content: IO[bytes], size: int) -> bytes:
+    """A digest of the first bytes of a file, which is left where it was."""
+    at, found = content.tell(), hashlib.blake2b(digest_size=DIGEST)
+    content.seek(0)
+    while size > 0 and (some := content.read(min(size, AT_ONCE))):
+        found.update(some)
+        size -= len(some)
+    content.seek(at)
+    return found.digest()
+
+
 def _read(content: IO[bytes]) -> KeptPlace:
-    """What `write_state` wrote behind the head. Raises whatever damaged bytes make pickle raise."""
-    size = os.fstat(content.fileno()).st_size
+    """What `write_state` wrote behind the head. Raises ValueError where it is something else."""
+    at, size = content.tell(), os.fstat(content.fileno()).st_size - DIGEST
+    content.seek(max(size, 0))
+    if content.read() != _digest(content, size):
+        raise ValueError("other bytes than were written")
+    content.seek(at)
     remembered = tuple(kind.read(content, size) for kind in REMEMBERED.values())
     records = HalvesToTell.read(content, size)
     found = pickle.load(content)  # noqa: S301 - what we wrote, in a file of the user's
