@@ -26,7 +26,7 @@ from gapless.traces.judging.open_traces import OpenTraces
 from gapless.traces.patience import in_one_go
 from gapless.traces.replay.kernels import Cells, Ints, Replayed, kernel
 from gapless.traces.sources.event_files import file, stretches
-from tests.support.event_files import LOG, ODD, Told, table_in, told_of
+from tests.support.event_files import LOG, ODD, Told, in_log, table_in, told_of
 from tests.support.night import NIGHT
 from tests.support.walks import SOME_READINGS, Offer, drawing, walk
 
@@ -276,6 +276,23 @@ def test_the_first_to_depart_has_a_story_wherever_its_trace_lies(
     assert little.in_order
     (finding,) = whole[0]["findings"]
     assert (finding["trace"], finding["count"], finding["where"]["offset"]) == (f"q/{first}", 2, 2 + 2 + len(good))
+
+
+def test_steps_that_nobody_saw_are_told_in_the_order_of_their_spec(tmp_path: Path, little: Counted) -> None:
+    """Not in that in which pieces of the file had them."""
+    events = [
+        *LOG[:3],
+        in_log("checkpoint", 9, outcome="inferred"),
+        *(in_log("acknowledge", 0) for _ in range(20)),
+        in_log("flush", 200, outcome="inferred"),
+    ]
+    path = tmp_path / "events.ndjson"
+    schema.write_events(path, [one(at) for at, one in enumerate(events)])
+    whole = said(path, tmp_path / "whole", split=1 << 30)
+    assert said(path, tmp_path / "cut", split=path.stat().st_size // 8) == whole
+    assert little.in_order
+    inferred = [one.partition(":")[0] for one in whole[0]["not_exercised"] if "is inferred" in one]
+    assert inferred == ["log.flush", "log.checkpoint"]
 
 
 def test_an_event_behind_a_later_one_is_found_across_pieces(tmp_path: Path, little: Counted) -> None:

@@ -90,14 +90,15 @@ class Teller:
         for action in spec.actions:
             if tally.traces and action not in (*tally.covered, END):
                 yield f"{spec.name}.{action}: no such step in {file}"
-        for action, count in tally.inferred.items():
-            if tally.covered.get(action, 0) <= count:
+        for action in spec.actions:
+            if 0 < tally.inferred.get(action, 0) >= tally.covered.get(action, 0):
                 yield f"{spec.name}.{action}: every such step in {file} is inferred, and none was seen"
-        for action, count in tally.taken_over.items():
-            yield (
-                f"{spec.name}.{action}: {count:,} such steps in {file} are refused, and taken over as claimed: what "
-                "came before them is not held against what comes later"
-            )
+        for action in spec.actions:
+            if count := tally.taken_over.get(action, 0):
+                yield (
+                    f"{spec.name}.{action}: {count:,} such steps in {file} are refused, and taken over as claimed: "
+                    "what came before them is not held against what comes later"
+                )
         if spec.at_rest and tally.rested < tally.traces:
             which = "some traces" if tally.rested else "no trace"
             says = "do not say that they have" if tally.rested else "says that it has"
