@@ -3,6 +3,7 @@
 A recorded store is played: the log is written piece by piece, cut anywhere, and entries follow behind it.
 """
 
+import errno
 import os
 import shutil
 from dataclasses import replace
@@ -296,6 +297,25 @@ def test_an_entry_that_is_blanked_is_told(tmp_path: Path) -> None:
     played.entry(name, number, SLOT.pack(0, BLANK_SLOT, 0))
     until_idle(watched)
     assert [(found.where.file, found.where.offset) for found in heard.found] == [(name, number * 20)]
+
+
+def test_a_state_that_cannot_be_written_leaves_nothing_beside_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard, room = Heard(), tmp_path / "states"
+    _played, watched = halfway(tmp_path, heard, Clock(), state=room / "state")
+    watched.keep()
+    before = (room / "state").read_bytes()
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for _ in range(2):
+        watched.keep()
+    assert heard.says[-1] == f"{room / 'state'}: cannot be written (No space left on device); tried again"
+    assert [file.name for file in room.iterdir()] == ["state"]
+    assert (room / "state").read_bytes() == before
 
 
 @pytest.mark.parametrize("broken", ["version", "store", "garbage", "cut", "flipped", "pipe"])

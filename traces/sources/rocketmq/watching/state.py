@@ -42,19 +42,27 @@ def write_state(file: Path, kept: KeptPlace, version: str) -> None:
     file = file.resolve()
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    known = kept.place.known
-    with os.fdopen(handle, "w+b") as out:
-        out.write(_head(version) + b"\n")
-        halves = kept.place.halves
-        for blocks in (*known.remembered, halves.records if halves else HalvesToTell()):
-            blocks.write(out)
-        without = replace(halves, records=HalvesToTell()) if halves else None
-        place = replace(kept.place, known=replace(known, remembered=()), halves=without)
-        pickle.dump(replace(kept, place=place), out, pickle.HIGHEST_PROTOCOL)
-        out.write(_digest(out, out.tell()))
-        out.flush()
-        os.fsync(out.fileno())
-    Path(name).replace(file)
+    try:
+        with os.fdopen(handle, "w+b") as out:
+            _write(out, kept, version)
+        Path(name).replace(file)
+    except BaseException:  # on a full disk, each try would leave one more
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _write(out: IO[bytes], kept: KeptPlace, version: str) -> None:
+    """All that `_read` reads, and the head before it."""
+    out.write(_head(version) + b"\n")
+    known, halves = kept.place.known, kept.place.halves
+    for blocks in (*known.remembered, halves.records if halves else HalvesToTell()):
+        blocks.write(out)
+    without = replace(halves, records=HalvesToTell()) if halves else None
+    place = replace(kept.place, known=replace(known, remembered=()), halves=without)
+    pickle.dump(replace(kept, place=place), out, pickle.HIGHEST_PROTOCOL)
+    out.write(_digest(out, out.tell()))
+    out.flush()
+    os.fsync(out.fileno())
 
 
 def read_state(file: Path, store: str, profile: str, ignored: frozenset[str], version: str) -> KeptPlace | None:
@@ -103,7 +111,7 @@ def _digest(content: IO[bytes], size: int) -> bytes:
 
 
 def _read(content: IO[bytes]) -> KeptPlace:
-    """What `write_state` wrote behind the head. Raises ValueError where it is something else."""
+    """What `_write` wrote behind the head. Raises ValueError where it is something else."""
     at, size = content.tell(), os.fstat(content.fileno()).st_size - DIGEST
     content.seek(max(size, 0))
     if content.read() != _digest(content, size):
