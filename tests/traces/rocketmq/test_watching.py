@@ -165,6 +165,25 @@ def test_what_departs_is_told_once_over_restarts(tmp_path: Path) -> None:
     assert not again.status.conforms
 
 
+def test_an_entry_that_is_repeated_behind_all_others_is_told_at_the_end(tmp_path: Path) -> None:
+    heard, clock = Heard(), Clock()
+    played, watched = halfway(tmp_path, heard, clock)
+    played.append(played.end)
+    played.dispatch(played.end)
+    until_idle(watched)
+    played.stop()
+    _position, name, at, entry = next(
+        one for one in reversed(played.entries) if one[1].startswith("consumequeue/orders/")
+    )
+    played.entry(name, at // 20 + 1, entry)
+    until_idle(watched)
+    report = watched.end()
+    same(report, checked(tmp_path / "store"))
+    assert report.verdict == "departs"
+    (found,) = heard.found
+    assert (found.rule.partition("/")[0], found.where.file, found.where.offset) == ("queue", name, at + 20)
+
+
 def test_a_log_that_is_cut_off_below_is_judged_again(tmp_path: Path) -> None:
     heard, clock = Heard(), Clock()
     played, watched = halfway(tmp_path, heard, clock)

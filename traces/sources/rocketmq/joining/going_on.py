@@ -58,6 +58,8 @@ def resume(judge: StoreJudge, before: KnownSoFar) -> None:
         setattr(judge.judged, name, value)
     for name, value in log.items():
         setattr(judge, name, value)
+    for run in judge.judged.queues.values():
+        run.stop = -1  # what lies behind its entries may have been written since: it is read again where it matters
     judge.queues.waiting = waiting
     for name, value in transactions.items():
         setattr(judge.transactions, name, value)
