@@ -89,8 +89,8 @@ def _messages(columns: Columns, queue: Queue) -> Ints:
 
 @njit
 def _difference(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int:
-    before = _first_other(a, p, b, q, 0, min(PLACE_OF_RECORD, size))
-    return before if before >= 0 else _first_other(a, p, b, q, END_OF_PLACE, size)
+    before = int(_first_other(a, p, b, q, 0, min(PLACE_OF_RECORD, size)))
+    return before if before >= 0 else int(_first_other(a, p, b, q, END_OF_PLACE, size))
 
 
 @njit(inline="always")
@@ -99,11 +99,9 @@ def _first_other(a: Bytes, p: int, b: Bytes, q: int, low: int, high: int) -> int
     i = np.int64(low)
     while i + 8 <= high and i64(a, p + i) == i64(b, q + i):
         i += 8
-    while i < high:
-        if a[p + i] != b[q + i]:
-            return i
+    while i < high and a[p + i] == b[q + i]:
         i += 1
-    return np.int64(-1)
+    return int(i) if i < high else -1
 
 
 @by_library(_difference)
