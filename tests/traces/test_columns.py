@@ -214,7 +214,7 @@ def test_kernels_are_given_what_may_be_written(tmp_path: Path) -> None:
     schema.write_events(path, [Event(**an_append(position=at)) for at in range(5)])
     (read,) = gathered(reading.coded(path))
     hashes, every = hashed(read), np.ones(1, np.bool_)
-    (travelled,) = unpacked(packed(read, hashes, every, 0, 1, small=False), np.zeros(2, np.int64))
+    (travelled,) = unpacked(packed(read, hashes, every, 0, 1), np.zeros(2, np.int64))
     for traces in (read, travelled):
         batch = Batch(traces, np.zeros(1, np.int64))
         assert batch.action.flags.writeable
@@ -230,7 +230,7 @@ def test_what_travels_arrives_whatever_its_size(values: list[int]) -> None:
             for row, size in enumerate(values)]  # fmt: skip
     (read,) = gathered([schema.from_events([Event(**one) for one in args])])
     some = np.array([name != "T/1" for name in read.names.to_pylist()])
-    (travelled,) = unpacked(packed(read, hashed(read), some, 0, 1, small=False), np.array([2**40]))
+    (travelled,) = unpacked(packed(read, hashed(read), some, 0, 1), np.array([2**40]))
     mine = np.flatnonzero(some[read.of])
     assert travelled.row.tolist() == [2**40 + row for row in mine.tolist()]
     assert [travelled.name(of) for of in travelled.of.tolist()] == [read.name(of) for of in read.of[mine].tolist()]
@@ -242,7 +242,7 @@ def test_what_travels_arrives_whatever_its_size(values: list[int]) -> None:
 def test_what_travels_takes_as_few_bytes_as_hold_it() -> None:
     events = [Event(**an_append(position=at)) for at in range(10_000)]
     (read,) = gathered([schema.from_events(events)])
-    (part,) = packed(read, hashed(read), np.ones(1, np.bool_), 0, 1, small=False)
+    (part,) = packed(read, hashed(read), np.ones(1, np.bool_), 0, 1)
     assert len(part.events) < 16 * len(events)
 
 

@@ -1,12 +1,16 @@
 """`gapless explain` of one trace in a file of events: its life, its story, or that there is none."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gapless.spec.catalog import State
 from gapless.traces.events import schema
 from gapless.traces.events.event import Origin
+from gapless.traces.replay import lives
 from gapless.traces.replay.lives import TOLD
+from gapless.traces.replay.notation import changes
 from tests.support.command_line import gapless
 from tests.support.event_files import LOG, QUEUE, Told, append, cut, index, opened, step
 
@@ -76,6 +80,20 @@ def test_a_long_life_leaves_out_its_middle(tmp_path: Path) -> None:
     assert len(lines) == 2 + TOLD + 1
     assert "     100 steps are left out here" in lines
     assert lines[-1].startswith(f"{TOLD + 100}. append(number={TOLD + 98},")
+
+
+def test_only_what_is_told_of_a_long_life_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a step changes is found by looking through all of a Map, which grows with the trace."""
+    looked: list[State] = []
+
+    def counted(before: State, after: State) -> Any:
+        looked.append(before)
+        return changes(before, after)
+
+    monkeypatch.setattr(lives, "changes", counted)
+    long = [opened(), *(append(number, 340 * number) for number in range(TOLD + 99))]
+    code, _ = explained(tmp_path, long, "TopicTest/3")
+    assert (code, len(looked)) == (0, TOLD)
 
 
 def test_a_trace_that_is_not_there_is_said_not_to_be(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from gapless import Report, check
 from gapless.spec.catalog import SPECS, Spec
 from gapless.traces.events import reading, schema
-from gapless.traces.judging import explaining, in_order, kept_cells
+from gapless.traces.judging import explaining, in_order, kept_cells, open_traces
 from gapless.traces.judging.batches import Begun
 from gapless.traces.judging.kept_cells import KeptCells
 from gapless.traces.judging.open_traces import OpenTraces
@@ -120,7 +120,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> Counted:
     counted = Counted()
     for module, name, value in (
         (in_order, "WAITING", 1), (in_order, "RETOLD", 50), (file, "MANY", 2),
-        (kept_cells, "LONG", 8), (kept_cells, "AT_HAND", 2), (kept_cells, "LEFT", 10),
+        (kept_cells, "LONG", 8), (kept_cells, "AT_HAND", 2), (kept_cells, "LEFT", 10), (open_traces, "SLICE", 1),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     takes, whole = OpenTraces.take, KeptCells.whole
@@ -256,6 +256,26 @@ def in_small_batches(path: Path, stretch: Any, of: Any) -> Iterator[Any]:
     for batch in reading.read(path, stretch, of):
         for low in range(0, batch.num_rows, 20):
             yield of.coded(batch.slice(low, 20))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("before", [0, 40])
+def test_the_first_to_depart_has_a_story_wherever_its_trace_lies(
+    tmp_path: Path, little: Counted, before: int, first: int
+) -> None:
+    """A kernel takes some traces after others, though these may depart in later rows."""
+    good = [
+        told(name, queue, number=n) for n in range(before) for name in ("scan", "take", "write") for queue in (0, 1)
+    ]
+    bad = [told("take", queue, number=before + 7) for queue in (first, 1 - first)]
+    events = [*(told("open", queue, number=0, overlap=1) for queue in (0, 1)), *good, *bad, *bad]
+    path = written(tmp_path / "events.ndjson", iter(events))
+    whole = said(path, tmp_path / "whole", split=1 << 30)
+    cut = said(path, tmp_path / "cut", split=path.stat().st_size // 3)
+    assert cut == whole
+    assert little.in_order
+    (finding,) = whole[0]["findings"]
+    assert (finding["trace"], finding["count"], finding["where"]["offset"]) == (f"q/{first}", 2, 2 + 2 + len(good))
 
 
 def test_an_event_behind_a_later_one_is_found_across_pieces(tmp_path: Path, little: Counted) -> None:

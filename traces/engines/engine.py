@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -20,8 +21,16 @@ class Part(Protocol):
     def bucket(self) -> int:
         """Pieces that must meet have the same bucket."""
 
+    @property
+    def size(self) -> int:
+        """How much there is of it."""
+
 
 P = TypeVar("P", bound=Part)
+
+
+class Here(partial[Answer]):
+    """A task whose answers do not travel: an engine that is `near` runs it in this process."""
 
 
 class Engine(Protocol):
@@ -46,6 +55,9 @@ class Engine(Protocol):
     @property
     def near(self) -> bool:
         """Whether answers come from this machine: then tasks may hand on all that they read."""
+
+    def is_alone(self, sizes: Sequence[int]) -> bool:
+        """Whether tasks that read so many bytes each run in this process, one after the other."""
 
     def located(self, path: Path) -> Path:
         """The path by which the workers know an input."""

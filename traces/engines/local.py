@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gapless.traces import remote
-from gapless.traces.engines.engine import Answer, Item, P, Progress
+from gapless.traces.engines.engine import Answer, Here, Item, P, Progress
 from gapless.traces.problems import Unreadable, UsageError, shown
 
 ONE_PROCESS = 48 << 20  # bytes: below this, starting a pool takes longer than it saves
@@ -42,6 +42,13 @@ class Local:
     handed_on: int = 1 << 62  # nothing travels far here
     near: bool = True
 
+    def is_alone(self, sizes: Sequence[int]) -> bool:
+        """As `Engine` says."""
+        return self._processes(len(sizes)) < 2 or (self.jobs is None and sum(sizes) < ONE_PROCESS)
+
+    def _processes(self, tasks: int) -> int:
+        return min(self.jobs or os.cpu_count() or 1, tasks)
+
     def located(self, path: Path) -> Path:
         """As `Engine` says."""
         return path
@@ -49,9 +56,8 @@ class Local:
     def each(self, task: Callable[[Item], Answer], items: Sequence[Item], sizes: Sequence[int]) -> Iterator[Answer]:
         """As `Engine` says."""
         done, total = 0, sum(sizes)
-        processes = min(self.jobs or os.cpu_count() or 1, len(items))
-        alone = processes < 2 or (self.jobs is None and total < ONE_PROCESS)
-        answers = map(task, items) if alone else _by_pool(task, items, processes)
+        here = isinstance(task, Here) or self.is_alone(sizes)
+        answers = map(task, items) if here else _by_pool(task, items, self._processes(len(items)))
         for answer, size in zip(answers, sizes, strict=True):
             done += size
             if self.progress:

@@ -21,6 +21,7 @@ from gapless.traces.problems import Unreadable, shown
 TASKS = 4  # for every core, that are started together
 AHEAD = 2  # such groups of tasks under way at a time: one that ends, and one so that no core waits for its last task
 ASKED_EVERY = 0.02  # seconds
+FEW = 1 << 22  # bytes of pieces that are at hand: to join them takes less than to start tasks that shuffle them
 
 Sent = TypeVar("Sent")  # a task, as the workers get it
 Given_co = TypeVar("Given_co", covariant=True)
@@ -80,6 +81,10 @@ class InGroups(ABC, Generic[Sent]):
     ) -> Job[Answer | Unreadable]:
         """Start what `gather` does."""
 
+    def is_alone(self, sizes: Sequence[int]) -> bool:  # noqa: ARG002 - of whatever size
+        """As `Engine` says: workers are other processes."""
+        return False
+
     def located(self, path: Path) -> Path:
         """As `Engine` says: a worker has another working directory."""
         return path.absolute()
@@ -105,8 +110,9 @@ class InGroups(ABC, Generic[Sent]):
         known: Sequence[P],
         join: Callable[[Sequence[P]], Answer],
     ) -> Iterator[Answer]:
-        """As `Engine` says: pieces are shuffled by bucket."""
-        if not items and not known:
+        """As `Engine` says: pieces are shuffled by bucket; a few that are at hand are joined here."""
+        if not items and sum(part.size for part in known) <= FEW:
+            yield from joined(join, ((part.bucket, (True, part)) for part in known))
             return
         with self.held():
             job = self.shuffled(task, items, known, join)

@@ -104,7 +104,7 @@ def spans(path: Path, stretch: EventStretch, asked: frozenset[str]) -> dict[str,
 def coded(path: Path, stretch: EventStretch | None = None, of: EventSchema = OURS) -> Iterator[Coded]:
     """As `read`, the events in the form in which they are judged. Raises Unreadable."""
     size = path.stat().st_size if path.exists() else 0
-    plain = PlainLines.pays(size * PACKED if codec_of(path) else size)
+    plain = not is_parquet(path) and PlainLines.pays(size * PACKED if codec_of(path) else size)
     return _read(path, stretch, of.coded, of.coded_lines if plain else of.coded_one_by_one, spared=of.leaves)
 
 

@@ -255,13 +255,16 @@ class Packed(NamedTuple):
     spec: str
     events: bytes
 
+    @property
+    def size(self) -> int:
+        """How much there is of it."""
+        return len(self.events)
 
-def packed(
-    traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int, *, small: bool
-) -> list[Packed]:
+
+def packed(traces: Traces, hashes: Hashes, chosen: npt.NDArray[np.bool_], stretch: int, buckets: int) -> list[Packed]:
     """The events of the traces that are `chosen`; all of one trace are in one bucket, for names decide it.
 
-    `small`: they are compressed, which takes longer than to send them to the next process.
+    They are compressed, which takes longer than to send them to the next process: they travel far.
     """
     bucket = (hashes % np.uint64(buckets)).astype(np.int64)
     bucket[~chosen] = -1
@@ -269,7 +272,7 @@ def packed(
     order = np.argsort(of_event, kind="stable")
     bounds = np.searchsorted(of_event[order], np.arange(buckets + 1))
     return [
-        Packed(number, stretch, traces.spec.name, _bytes(_table(traces, order[low:high]), small=small))
+        Packed(number, stretch, traces.spec.name, _bytes(_table(traces, order[low:high]), small=True))
         for number, (low, high) in enumerate(pairwise(bounds))
         if low < high
     ]

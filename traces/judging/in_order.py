@@ -60,12 +60,16 @@ class InOrder:
         """Take a file piece by piece, each with rows counted from where it begins, and say how many events it has."""
         rows = [0]
         for every in pieces:
-            for traces in every:
-                traces.row[:] += rows[-1]
-                self._judge(traces)
-            rows.append(rows[-1] + sum(len(traces.of) for traces in every))
+            rows.append(rows[-1] + self.take_piece(every, rows[-1]))
         self._first_rows = np.array(rows, np.int64)
         return rows[-1]
+
+    def take_piece(self, every: Sequence[Traces], first_row: int) -> int:
+        """Take what comes next, with rows counted from `first_row` of the file, and say how many events it has."""
+        for traces in every:
+            traces.row[:] += first_row
+            self._judge(traces)
+        return sum(len(traces.of) for traces in every)
 
     def _judge(self, traces: Traces) -> None:
         name = traces.spec.name

@@ -251,7 +251,9 @@ class OpenTraces:
         for why in np.unique(found.bad_why[~unsure & (found.bad_why > 0)]).tolist():
             rule, (these,) = of.reasons[why - 1].rule, np.nonzero(found.bad_why == why)
             events = batch.events[found.bad_at[these]]
-            if (rule, 0) in self.explained or self._explain(traces, events, there[these], rule):
+            if self._is_explained(rule, int(traces.row[events].min())) or self._explain(
+                traces, events, there[these], rule
+            ):
                 departing.append((rule, these))
             else:
                 unsure[these] = True  # the plain functions have the last word
@@ -280,9 +282,14 @@ class OpenTraces:
         self._end(places, DEPARTS, rule, traces.position[events])
         order = np.argsort(traces.row[events], kind="stable")
         suspects = [Suspect(traces.first(event)) for event in events[order[:TRACES]].tolist()]
-        if (rule, 0) not in self.tally.clusters:
+        if self.explained[rule, 0].at == suspects[0].at:
             suspects[0] = self.explained[rule, 0]
         self.tally.gather((rule, 0), Cluster(len(events), tuple(suspects)))
+
+    def _is_explained(self, rule: str, row: int) -> bool:
+        """Whether the story of this rule is known, and no later one than that of the event in this row."""
+        known = self.explained.get((rule, 0))
+        return known is not None and known.at.row <= row
 
     def _explain(self, traces: Traces, events: Ints, places: Places, rule: str) -> bool:
         """Tell why the first of these events is refused, from where its trace was before; False where it is not.
@@ -296,6 +303,7 @@ class OpenTraces:
         if suspect is None or suspect.departure is None or suspect.departure.rule != rule:
             return False
         self.explained[rule, 0] = suspect
+        self.to_retell.pop(rule, None)
         if before:
             self.to_retell[rule] = place
         return True

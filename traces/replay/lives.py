@@ -18,17 +18,23 @@ def life(spec: Spec, events: Sequence[Taken], options: Options) -> list[str]:
 
     Where several states are possible, for outcomes are unknown, it is told for one that needs the fewest deviations.
     """
-    lines = list(told_steps(spec, events, options))
-    width = column(lines)
-    numbered = [f"{n:>3}. {text:<{width}}   {what}".rstrip() for n, (text, what) in enumerate(lines, 1)]
-    if len(numbered) <= TOLD:
+    lines = list(told_steps(spec, events, options, TOLD // 2))
+    width = column([(call, what) for _, call, what in lines])
+    numbered = [f"{number:>3}. {call:<{width}}   {what}".rstrip() for number, call, what in lines]
+    if not lines or lines[-1][0] == len(lines):
         return numbered
-    left_out = f"     {len(numbered) - TOLD:,} steps are left out here"
-    return [*numbered[: TOLD // 2], left_out, *numbered[-TOLD // 2 :]]
+    left_out = f"     {lines[-1][0] - len(lines):,} steps are left out here"
+    return [*numbered[: TOLD // 2], left_out, *numbered[TOLD // 2 :]]
 
 
-def told_steps(spec: Spec, events: Sequence[Taken], options: Options) -> Iterator[tuple[str, str]]:
-    """Every step up to where the trace departs, as a call, and what is told of it."""
+def told_steps(
+    spec: Spec, events: Sequence[Taken], options: Options, ends: int | None = None
+) -> Iterator[tuple[int, str, str]]:
+    """Every step up to where the trace departs: its number from 1, the call, and what is told of it.
+
+    `ends`: only so many of the first and the last are told. What a step changes is found by looking through all of a
+    Map, so that to tell of all steps of a long trace takes time that grows with its square.
+    """
     replayed = Replay(spec, options)
     for taken in events:
         try:
@@ -37,16 +43,20 @@ def told_steps(spec: Spec, events: Sequence[Taken], options: Options) -> Iterato
             break
     undone, state = replayed.worlds[0].not_done, spec.initial
     for number, taken in enumerate(events[: replayed.number]):
-        text = call(spec, taken.event)
+        is_told = ends is None or not ends <= number < replayed.number - ends
+        what, after = "", state
         if taken.outcome == "refused":
-            yield text, "the broker refused it, and so does the model"
+            what = "the broker refused it, and so does the model"
         elif number in undone:
-            yield text, "nobody was told what came of it; here it did not happen"
+            what = "nobody was told what came of it; here it did not happen"
         else:
             with waiving(spec.name, options.ignored):
                 after, deviation = spec.step(state, taken.event[0], named(spec, taken.event), options.profile)
-            yield text, told(changes(state, after)) + _beside(taken, deviation)
-            state = after
+            if is_told:
+                what = told(changes(state, after)) + _beside(taken, deviation)
+        state = after
+        if is_told:
+            yield number + 1, call(spec, taken.event), what
 
 
 def _beside(taken: Taken, deviation: str | None) -> str:

@@ -43,7 +43,9 @@ def changes(before: State, after: State) -> tuple[Change, ...]:
     for f in fields(before):
         old, new = getattr(before, f.name), getattr(after, f.name)
         if isinstance(old, Map):
-            keys = {k for k, v in new.entries.items() if old[k] != v} | {k for k in old.entries if k not in new.entries}
+            if old.entries is new.entries:
+                continue
+            keys = {key for key, _ in set(old.entries.items()) ^ set(new.entries.items())}
             kind = type(old.default)
             found.extend(
                 (f"{f.name}[{key}]", by_name(kind, int(old[key])), by_name(kind, int(new[key])))

@@ -244,7 +244,7 @@ def _packed(work: BatchTask, new: NewStretch) -> tuple[list[pa.RecordBatch], Seq
 def _each_packed(every: Sequence[Any], number: int) -> Iterator[Packed]:
     for traces in every:
         chosen = np.ones(len(traces.names), np.bool_)
-        yield from packed(traces, hashed(traces), chosen, number, BUCKETS, small=True)
+        yield from packed(traces, hashed(traces), chosen, number, BUCKETS)
 
 
 def _judged(work: BatchTask, parts: Sequence[Packed]) -> list[pa.RecordBatch]:

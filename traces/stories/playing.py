@@ -44,7 +44,7 @@ def played(story: Story) -> Played:
         except TooMany:
             closing = ["So many outcomes are unknown that nobody can say what is possible here."]
             break
-    becomes = [what for _, what in told_steps(spec, story.steps, options)]
+    becomes = [what for _, _, what in told_steps(spec, story.steps, options)]
     if len(becomes) < len(story.steps):
         becomes.append(departed(departure) if departure else "not judged")
         becomes += [NOT_REACHED] * (len(story.steps) - len(becomes))

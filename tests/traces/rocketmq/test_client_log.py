@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gapless.traces.problems import NothingThere, Unreadable
-from gapless.traces.sources.rocketmq.clients import client_log, line_columns, request_lines
+from gapless.traces.sources.rocketmq.clients import client_log, line_columns, matching_sends, request_lines
 from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
 from gapless.traces.sources.rocketmq.clients.request_lines import COMMIT, FAIL, NONE, OK, ROLL_BACK, UNDECIDED, UNKNOWN
 from gapless.traces.sources.rocketmq.clients.request_rows import Checks, Ends, Resumes, Rows, Sends
@@ -727,3 +727,13 @@ def test_columns_are_what_other_rooms_are_told() -> None:
         Checks: {"key", "number", "position", "times"},
         Resumes: {"position", "result"},
     }
+
+
+def test_columns_lie_in_the_order_in_which_native_code_looks_for_them() -> None:
+    names = ["line", "position", "number", "count", "key", "crc", "length", "topic", "queue", "half", "result"]
+    assert [column.name for column in fields(Sends)] == names
+    assert [
+        matching_sends.LINE, matching_sends.POSITION, matching_sends.NUMBER, matching_sends.COUNT, matching_sends.KEY,
+        matching_sends.CRC, matching_sends.LENGTH, matching_sends.TOPIC, matching_sends.QUEUE, matching_sends.IS_HALF,
+        matching_sends.RESULT, matching_sends.WITNESS, matching_sends.SEND_ROWS,
+    ] == list(range(13))  # fmt: skip

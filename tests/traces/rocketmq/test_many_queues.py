@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,15 @@ def test_a_segment_in_which_many_queues_wait_for_their_entries_is_read_again_onc
     assert report.verdict == "conforms"
     assert sum("wait for their entries" in note for note in report.sources[0].notes) == TOPICS
     assert max(count for path, count in opened.items() if "/topic-" in path) <= 2
+
+
+def test_a_store_of_very_many_queues_is_read_in_larger_splits(tmp_path: Path) -> None:
+    """Each split opens a file of nearly every queue; its bytes stay bounded."""
+    store = open_store(laid(1).write(tmp_path / "store"))
+    log = replace(store.files[0], length=1 << 30)
+    sizes = []
+    for count in (1, 15_000, 10**6):
+        of_many = dict.fromkeys((("topic", queue) for queue in range(count)), ())
+        first, *_ = splits.splits(replace(store, files=(log,), queues=of_many, limit=1 << 30))
+        sizes.append(first.bytes)
+    assert sizes == [splits.SPLIT, 15_000 * splits.A_VISIT, splits.MOST]

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gapless.spec.catalog import PROFILES, STRICT
-from gapless.traces.engines.engine import Engine
+from gapless.traces.engines.engine import Engine, Here
 from gapless.traces.events import reading
 from gapless.traces.events.event import Origin
-from gapless.traces.events.files import is_parquet
+from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import with_specs
 from gapless.traces.judging.columns import Hashes, Packed, gathered, repeated
@@ -32,6 +32,7 @@ from gapless.traces.judging.tallies import Tally
 from gapless.traces.judging.teller import Recorded, Teller
 from gapless.traces.options import Options
 from gapless.traces.problems import Unreadable, shown
+from gapless.traces.remote import RemotePath
 from gapless.traces.replay.kernels import Ints
 from gapless.traces.replay.lives import life
 from gapless.traces.report.parts import Parts
@@ -45,6 +46,7 @@ from gapless.traces.sources.event_files.stretches import (
     judge_packed,
     judge_stretch,
     pick,
+    read_on,
 )
 
 if TYPE_CHECKING:
@@ -75,10 +77,16 @@ class EventFile:
     def task(self, engine: Engine) -> Callable[[EventStretch], StretchResult]:
         """As `Recording` says; where traces go on and on, all of the file is judged in its order."""
         work = self._work(engine)
-        if engine.near and len(self.splits) >= MANY and goes_on(work, self.splits):
+        near = engine.near and len(self.splits) > 1 and not codec_of(self.path)
+        here = near and (engine.is_alone([split.bytes for split in self.splits]) or self._is_read_fast())
+        if (here or (near and len(self.splits) >= MANY)) and goes_on(work, self.splits):
             self.in_order = self._in_order()
-            return partial(hand_on, work)
+            return Here(read_on, work) if here else partial(hand_on, work)
         return partial(judge_stretch, work, None)
+
+    def _is_read_fast(self) -> bool:
+        """Whether it takes longer to send what a worker reads to this process than to read it here."""
+        return is_parquet(self.path) and not isinstance(self.path, RemotePath)
 
     def _in_order(self) -> InOrder:
         return InOrder(shown(str(self.name)), self.options, with_specs(self.options.specs))
@@ -96,6 +104,9 @@ class EventFile:
         else:
             self.judged[result.stretch] = result
             if self.in_order is not None:
+                begin = int(self._first_rows(len(self.judged))[-1])
+                for piece in result.pieces:
+                    result.records += self.in_order.take_piece(piece, begin + result.records)
                 parts, result.packed = result.packed, []
                 self.in_order.take(parts, self._first_rows(len(self.judged)))
         if result.interrupted:

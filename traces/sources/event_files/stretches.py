@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from gapless.traces.events import reading
 from gapless.traces.events.coded import Coded
-from gapless.traces.events.files import codec_of
+from gapless.traces.events.files import codec_of, is_parquet
 from gapless.traces.events.reading import EventStretch
 from gapless.traces.events.schema import EventSchema, with_specs
 from gapless.traces.judging.columns import (
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 FAR = 1 << 32  # events: where fewer may be handed on, they travel far, and are packed tightly
-PIECE = 500_000  # events of a compressed file that are judged at once
+PIECE = 500_000  # events that are judged at once where a file is judged in its order
 NO_HASHES: Hashes = np.zeros(0, np.uint64)
 NO_NAMES = pa.array([], pa.string())
 
@@ -52,7 +53,8 @@ class StretchResult:
 
     `records`: events in the stretch · `tallies`: by spec · `whole`: of the traces judged here · `loose`: of those that
     may go on elsewhere · `packed`: their events, unless they are `too_many` to be handed on at once · `problem`: why
-    the stretch cannot be read · `listed`: verdicts that were written down.
+    the stretch cannot be read · `listed`: verdicts that were written down · `pieces`: instead of all that, its events,
+    read when they are asked for: what is judged in the order of the file in the process that reads it.
     """
 
     stretch: int | None
@@ -65,6 +67,7 @@ class StretchResult:
     problem: str = ""
     interrupted: bool = False
     listed: int = 0
+    pieces: Iterator[list[Traces]] = field(default_factory=lambda: iter(()))
 
 
 @dataclass(frozen=True)
@@ -219,7 +222,10 @@ def _loose(
             judged.too_many = True
             return loose
     if loose.any():
-        judged.packed += packed(traces, hashes, loose, stretch.number, work.buckets, small=work.handed_on < FAR)
+        if work.handed_on < FAR:
+            judged.packed += packed(traces, hashes, loose, stretch.number, work.buckets)
+        else:
+            judged.packed += packed_whole(traces, None if loose.all() else loose, stretch.number)
     return loose
 
 
@@ -248,6 +254,11 @@ def hand_on(work: StretchTask, stretch: EventStretch) -> StretchResult:
     return _handed_on(work, stretch, lambda traces: None)  # noqa: ARG005 - all are
 
 
+def read_on(work: StretchTask, stretch: EventStretch) -> StretchResult:
+    """All events of a stretch, for the process that judges them in the order of the file."""
+    return StretchResult(stretch.number, pieces=_pieces(work, stretch))
+
+
 def pick(work: StretchTask, wanted: Wanted, stretch: EventStretch) -> StretchResult:
     """Hand on the events of some traces."""
     return _handed_on(work, stretch, lambda traces: _named(traces, wanted))
@@ -271,12 +282,15 @@ def _handed_on(
 
 
 def goes_on(work: StretchTask, stretches: Sequence[EventStretch]) -> bool:
-    """Whether most events of a file are of traces that go on from one stretch to the next, judged by its first two.
+    """Whether most events of a file are of traces that go on from one stretch to the next.
 
-    Where these cannot be read it is left to others to say so.
+    It is judged by how the first two begin. Where these cannot be read it is left to others to say so.
     """
+    first = stretches[:2]
+    if is_parquet(work.path):
+        first = [replace(one, high=one.low + 1) for one in first]
     try:
-        every = [gathered(reading.coded(work.path, stretch, work.events), work.events) for stretch in stretches[:2]]
+        every = [gathered(islice(reading.coded(work.path, one, work.events), 1), work.events) for one in first]
     except Unreadable:
         return False
     here, there = (np.concatenate([NO_HASHES, *map(hashed, some)]) for some in every)

@@ -28,6 +28,8 @@ class RocketMQ:
 
     def recognise(self, path: Path) -> Path | None:
         """As `Source` says: the store itself, or the `store/` in a folder."""
+        if not path.is_dir():
+            return None
         from gapless.traces.sources.rocketmq.store.directory import store_folder  # noqa: PLC0415 - a check of something else need not load it
 
         return store_folder(path)

@@ -60,9 +60,10 @@ LONGEST = 16 << 20  # bytes: a longer line is no request
 
 @dataclass(frozen=True, eq=False)
 class ClientLog:
-    """A client log as columns."""
+    """A client log as columns. `witnessed`: those of `sends` as they lie, with a row of -1 behind the last."""
 
     sends: Sends
+    witnessed: Ints
     ends: Ends
     checks: Checks
     resumes: Resumes
@@ -88,12 +89,15 @@ def read(path: Path) -> ClientLog:
     if not lines:
         raise NothingThere(f"{shown(path)}: the client log is empty")
     sends, ends, checks, resumes = zip(*found, strict=True)
-    all_sends = _joined(Sends, sends)
+    witnessed = _rows(Sends, sends, more=1)
+    all_sends = Sends(*witnessed[:-1])
+    witnessed[-1] = -1
     return ClientLog(
         sends=all_sends,
-        ends=_joined(Ends, ends),
-        checks=_joined(Checks, checks),
-        resumes=_joined(Resumes, resumes),
+        witnessed=witnessed,
+        ends=Ends(*_rows(Ends, ends)),
+        checks=Checks(*_rows(Checks, checks)),
+        resumes=Resumes(*_rows(Resumes, resumes)),
         topics=tuple(topics),
         complete=bool((all_sends.key != 0).all()),
         lines=lines,
@@ -104,16 +108,19 @@ _Found = tuple[Sends, Ends, Checks, Resumes]
 _Kind = TypeVar("_Kind", bound=Rows)
 
 
-def _joined(kind: type[_Kind], parts: tuple[_Kind, ...]) -> _Kind:
-    """Rows of one kind, one part behind the other; in one piece of memory, for many pieces take longer to get."""
+def _rows(kind: type[_Kind], parts: tuple[_Kind, ...], more: int = 0) -> Ints:
+    """Rows of one kind, one part behind the other; in one piece of memory, for many pieces take longer to get.
+
+    `more`: columns behind the others, for the caller to fill.
+    """
     names = [column.name for column in fields(kind)]
-    rows = np.empty((len(names), sum(map(len, parts))), np.int64)
+    rows = np.empty((len(names) + more, sum(map(len, parts))), np.int64)
     begin = 0
     for part in parts:
         for row, name in enumerate(names):
             rows[row, begin : begin + len(part)] = getattr(part, name)
         begin += len(part)
-    return kind(*rows)
+    return rows
 
 
 def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:

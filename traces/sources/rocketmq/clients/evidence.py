@@ -35,7 +35,6 @@ from gapless.traces.sources.rocketmq.clients.matching_sends import (
     OF_TAIL,
     OF_TOPIC,
     POSITION,
-    SEND_ROWS,
     SUBJECT_FACTS,
     WITNESS,
     Matches,
@@ -53,8 +52,6 @@ from gapless.traces.sources.rocketmq.store.wanted import wants
 
 if TYPE_CHECKING:
     from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
-    from gapless.traces.sources.rocketmq.clients.line_columns import Truths
-    from gapless.traces.sources.rocketmq.clients.request_rows import Sends
 
 # Rows of `said`: KEY of a transaction, the position that is named, what is said of it, and for a back-check, the number
 # that is named.
@@ -114,7 +111,7 @@ def read(path: Path, source: str) -> Evidence:
     sends = log.sends
     return Evidence(
         said=_said(log),
-        sends=_placed(sends, sends.result == request_lines.OK),
+        sends=_placed(log),
         keys=distinct(sends.key),
         topics=log.topics,
         sent_to=frozenset(log.topics),
@@ -132,22 +129,15 @@ def read(path: Path, source: str) -> Evidence:
     )
 
 
-def _placed(sends: Sends, answered: Truths) -> Ints:
-    """The sends that an answer gave a place, by position; a column at a time, for there may be millions."""
-    placed = np.flatnonzero((sends.position >= 0) & answered)
+def _placed(log: ClientLog) -> Ints:
+    """The sends that an answer gave a place, by position; as they lie, if that is how all of them do."""
+    sends = log.sends
+    placed = np.flatnonzero((sends.position >= 0) & (sends.result == request_lines.OK))
     places = sends.position[placed]
     rising = bool((places[1:] >= places[:-1]).all())
-    order = placed if rising else placed[np.argsort(places, kind="stable")]
-    all_of_them = rising and len(order) == len(sends)
-    found = np.empty((SEND_ROWS, len(order)), np.int64)
-    columns = (
-        sends.position, sends.number, sends.key, sends.crc, sends.length, sends.topic, sends.queue, sends.half,
-        sends.line,
-    )  # fmt: skip
-    for row, column in enumerate(columns):
-        found[row] = column if all_of_them else column[order]
-    found[WITNESS] = -1
-    return found
+    if rising and len(placed) == len(sends):
+        return log.witnessed
+    return np.take(log.witnessed, placed if rising else placed[np.argsort(places, kind="stable")], axis=1)
 
 
 def _said(log: ClientLog) -> Ints:

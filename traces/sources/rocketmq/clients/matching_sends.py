@@ -10,9 +10,10 @@ from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store import scan
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 
-# Rows of `sends`. NUMBER, CRC, LENGTH and QUEUE are -1 where nobody says them. LINE: of the client log, 0 where it does
-# not tell; WITNESS: position of the trace message that tells, -1 where none does.
-POSITION, NUMBER, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, LINE, WITNESS, SEND_ROWS = range(11)
+# Rows of `sends`: the columns of `request_rows.Sends`, in which those of a client log lie, and WITNESS: the position of
+# the trace message that tells, -1 where none does. LINE is 0 where no client log tells. NUMBER, CRC, LENGTH and QUEUE
+# are -1 where nobody says them.
+LINE, POSITION, NUMBER, COUNT, KEY, CRC, LENGTH, TOPIC, QUEUE, IS_HALF, RESULT, WITNESS, SEND_ROWS = range(13)
 
 # Rows of what is known of each topic and queue: the topic by its index among those that clients name, and without its
 # namespace; the queue; whether it delays, whether it is that of halves, whether clients must have sent what is in it.

@@ -21,6 +21,8 @@ class Rows:
 class Sends(Rows):
     """What was sent: a row for each message, or one for a whole batch that does not name its messages.
 
+    Native code finds them by their numbers, which `matching_sends` has in this order.
+
     `position` and `number` are -1 where no answer gave a place. A half is answered with its place in the half topic;
     `topic` and `queue` are those that it is meant for.
     """

@@ -20,6 +20,8 @@ from gapless.traces.sources.rocketmq.store.files import LogFile, is_hole
 from gapless.traces.sources.rocketmq.transactions import rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
+MOST = 4 * SPLIT  # bytes of a split of a store with very many queues
+A_VISIT = 4096  # bytes of a split for each queue: some twenty records, or opening its file costs more than judging them
 LONGEST = 1 << 16  # bytes of a topic's name, at most: its length, and that of the properties, are 16 bits wide
 MOST_DAMAGE = 64  # damaged places in one split that are told one by one; what follows is one damaged stretch
 
@@ -41,7 +43,7 @@ class Split:
 
 def splits(store: StoreDirectory, size: int | None = None, begin: int = 0) -> Iterator[Split]:
     """The store's log in splits, in log order; from position `begin` on, where a record begins or the log ended."""
-    size = size or SPLIT
+    size = size or min(max(SPLIT, A_VISIT * len(store.queues)), MOST)
     for file in store.files:
         for start in range(0, file.length, size):
             high = min(start + size, file.length, store.limit - file.base)

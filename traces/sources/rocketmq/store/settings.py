@@ -114,5 +114,11 @@ def read_json_or_older(path: Path, notes: list[str]) -> tuple[dict[str, object],
 
 def quoted(text: str) -> str:
     """Fastjson's `{0:5}` as `{"0":5}`; strings are stepped over whole."""
+    if "\\" not in text and "\0" not in text:
+        # No string holds a quotation mark: all that lies outside of strings is seen at once, as one text.
+        parts = text.split('"')
+        outside = re.sub(r"([{,]\s*)(-?\d+)(?=\s*:)", "\\1\0\\2\0", '"'.join(parts[::2]))
+        parts[::2] = outside.split('"')
+        return '"'.join(parts).replace("\0", '"')
     pattern = re.compile(r'("(?:[^"\\]|\\.)*")|([{,]\s*)(-?\d+)(?=\s*:)')
     return pattern.sub(lambda m: m[1] if m[1] is not None else f'{m[2]}"{m[3]}"', text)

@@ -1,0 +1,83 @@
+"""What both Spark engines do alike, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from gapless.traces.engines import spark_tasks
+from gapless.traces.engines.spark_tasks import InGroups, Job
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of so many bytes."""
+
+    bucket: int
+    size: int
+
+
+class Done:
+    """A job that has ended."""
+
+    bytes = 0
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        self.all = answers
+
+    def is_done(self) -> bool:
+        """It is."""
+        return True
+
+    def share_done(self) -> float:
+        """All."""
+        return 1.0
+
+    def answers(self) -> Sequence[Any]:
+        """Whatever it was given."""
+        return self.all
+
+    def cancel(self) -> None:
+        """Too late."""
+
+
+class Cluster(InGroups[Any]):
+    """A cluster that says what it was asked to shuffle."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Nothing to hold."""
+        return nullcontext()
+
+    def sent(self, task: Callable[[Any], Any]) -> Any:
+        """It is here already."""
+        return task
+
+    def started(self, sent: Any, items: Sequence[Any], size: int) -> Job[Any]:
+        """Not wanted here."""
+        raise NotImplementedError
+
+    def shuffled(self, task: Any, items: Sequence[Any], known: Sequence[Any], join: Any) -> Job[Any]:  # noqa: ARG002 - it only says what came
+        """Say so."""
+        return Done([("shuffled", tuple(items), tuple(known))])
+
+
+SMALL, LARGE = 10, spark_tasks.FEW
+
+
+@pytest.mark.parametrize(
+    ("items", "sizes", "shuffles"),
+    [([], [SMALL] * 3, False), ([], [], False), ([], [LARGE, 1], True), ([1], [SMALL], True), ([1], [], True)],
+)
+def test_few_pieces_that_are_at_hand_are_joined_without_a_shuffle(
+    items: list[int], sizes: list[int], *, shuffles: bool
+) -> None:
+    known = [Piece(number % 2, size) for number, size in enumerate(sizes)]
+    found = list(Cluster(2, None, None).gather(lambda item: (item, []), items, known, list))
+    if shuffles:
+        assert found == [("shuffled", tuple(items), tuple(known))]
+    else:
+        assert found == [list(parts) for parts in (known[0::2], known[1::2]) if parts]
