@@ -130,26 +130,16 @@ def {name}({called}):
         first = CALLS_{code}_FIRST
         last = CALLS_{code}_END
         low = CALLS_{code}_LOW
-{loads}{guards}{narrowed}        for e in range(first, last):
-{body}    return 0
+{loads}{guards}{narrowed}{asked}{each}{body}    return 0
 """
-TRY_ASKED = """
-
-@inline
-def {name}({called}):
-    r = 0
-    while r < 1:
-        r = 1
-        first = CALLS_{code}_FIRST
-        last = CALLS_{code}_END
-        low = CALLS_{code}_LOW
-{loads}{guards}{narrowed}{asked}        while taken != 0:
+EACH_CALL = """        for e in range(first, last):
+"""
+EACH_TAKEN = """        while taken != 0:
             e = CALLS_{code}_FIRST + first_of(taken)
             taken &= taken - 1
-{body}    return 0
 """
-"""A step with all its arguments, in many runs or in one; and one whose calls are all asked before any is taken. `low`:
-by what the last argument is less than a call."""
+"""A step with all its arguments, in many runs or in one, from one call to the next, or where all calls are asked before
+any is taken, from one that is left to the next. `low`: by what the last argument is less than a call."""
 
 STORED = """    value = {value}
     raw = value - F{field}_LEAST

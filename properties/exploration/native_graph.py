@@ -14,14 +14,14 @@ from gapless.properties.exploration.native_tables import Ints, Steps, Tables, ha
 from gapless.spec.catalog import State
 
 
-class Found(Protocol):
+class FoundStates(Protocol):
     """What a native search has found, as `native_search.py` tells it."""
 
     tables: Tables
     is_whole: bool
 
     @property
-    def whole(self) -> Found:
+    def whole(self) -> FoundStates:
         """The same with the states beyond the bound, and how each was met."""
 
     @property
@@ -70,7 +70,7 @@ class _Decoded(Sequence[Any]):
 class NativeGraph(StateGraph):
     """The graph of a native search: states and calls are made where somebody looks at them."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FoundStates) -> None:
         self._found, self._tables = found, found.tables
         self._explored, met, _ = (int(count) for count in found.tables.counts[:3])
         self._met = met

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from gapless.properties.exploration.loop_text import RANGES, TRY, TRY_ASKED, TRY_ONE
+from gapless.properties.exploration.loop_text import EACH_CALL, EACH_TAKEN, RANGES, TRY, TRY_ONE
 from gapless.properties.exploration.native_bits import TURNED, bits_of
 from gapless.traces.replay.kernel_source import Functions, Subtree, deeper, names_in
 
@@ -114,9 +114,10 @@ class Tries(Functions):
         )
         if one_run:
             loads, guards = deeper(loads), deeper(guards)
-        text = (TRY_ASKED if asked else TRY_ONE if one_run else TRY).format(
+        text = (TRY_ONE if one_run else TRY).format(
             name=name, called=f"runs, {self.called.removeprefix('e, ')}", loads=loads, guards=guards, code=code,
             narrowed=deeper(deeper(narrowed)), asked=asked, body=deeper(deeper(lines)),
+            each=EACH_TAKEN.format(code=code) if asked else EACH_CALL,
         )  # fmt: skip
         self.written.append(text)
 
