@@ -168,7 +168,8 @@ def make_timers(folder: Path, shape: Shape) -> None:
     """A store in which every second record waits in the timer wheel, and the others are what came out of it."""
     waiting = [_Queue(TIMER_TOPIC, 0)]
     out = [_Queue(TARGET[0], queue) for queue in range(TARGET[1])]
-    units, turns = [], dict[int, list[int]]()
+    units: list[tuple[int, ...]] = []
+    turns: dict[int, list[int]] = {}
     (folder / "commitlog").mkdir(parents=True)
     count, delivered, at = shape.records // 2, 0, 0
     with (folder / "commitlog" / FIRST_FILE).open("wb") as log:
@@ -235,10 +236,10 @@ def make_compacted(folder: Path, shape: Shape) -> None:
     at = 0
     with (folder / "commitlog" / FIRST_FILE).open("wb") as log:
         for number in range(shape.records):
-            queue, stored = number % len(queues), BEGAN + number // bigstore.RECORDS_PER_MS
+            turn, stored = number % len(queues), BEGAN + number // bigstore.RECORDS_PER_MS
             words = f"KEYS\x01{number // len(queues) % KEYS:08}", f"UNIQ_KEY\x01{number:032X}"
-            data = queues[queue].append(at, stored, words, b"a value")
-            kept[queue].append((stored, data))
+            data = queues[turn].append(at, stored, words, b"a value")
+            kept[turn].append((stored, data))
             log.write(data)
             at += len(data)
     if at > shape.file_size:

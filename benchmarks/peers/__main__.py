@@ -5,10 +5,11 @@
 Stateright runs on one thread, as ours does. Its models are written by hand (`stateright/src/bin/`) and offer only
 arguments that can be accepted, or nearly so; ours reads `spec/` and tries every step with every argument. Both must
 find the same number of states and the same number of steps between them, and hold all invariants of each: Stateright's
-models ask all of them, ours those that look at what the step wrote. Ours does more: it judges states beyond the bound,
-too, holds the step properties of every accepted call, counts every refusal by its rule, tells states apart by all of
-their bits and not by a hash, and looks for states that are never left. Ours is measured from the spec to the verdict,
-its code compiled before. Needs cargo, which fetches Stateright.
+models ask all of them, ours those that look at what the step wrote. Stateright keeps how each state was met; ours
+searches once more where something is broken. Ours does more: it judges states beyond the bound, too, holds the step
+properties of every accepted call, counts every refusal by its rule, tells states apart by all of their bits and not by
+a hash, and looks for states that are never left. Ours is measured from the spec to the verdict, its code compiled
+before. Needs cargo, which fetches Stateright.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ class Compared:
 
     def run(self) -> None:
         """Both once, in turn; their seconds are kept."""
-        began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        began = _children()
         command = [str(BUILT / "release" / self.spec), "1", *self.given]
         told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        self.stateright.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began)
+        self.stateright.append(_children() - began)
         self.found = None  # its memory is another's
         began = time.process_time()
         found = self.found = explore(SPECS[self.spec], self.bound, how="native")
@@ -65,6 +66,12 @@ class Compared:
         expected = {"states": found.states, "generated": steps, "broken": 0}
         if found.result != "holds" or {name: told[name] for name in expected} != expected:
             sys.exit(f"{self.spec}: Stateright says {told}, ours {found.result}, {expected}: expected the same model")
+
+
+def _children() -> float:
+    """The processor time of commands that have ended, in seconds; of ours the system's share is counted, too."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def compared() -> list[Compared]:

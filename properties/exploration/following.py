@@ -39,16 +39,16 @@ class Answers:
             before = self.met.get(question.text)
         if before is not None:
             return before
-        asked = _differences(question.text)
-        if asked is None or self.count + len(path.turns) > LONGEST:
+        yes, no = _ways(question.text), _contrary(question.text)
+        if not yes or self.count + len(path.turns) > LONGEST:
             return None
         more = tuple(  # what is settled follows from the others, and adds nothing
             one for turn in path.turns if not turn.settled for one in _told(turn.question.text, turn.answer)
         )
-        if all(self._implied(more, one) for one in asked):
-            return True
-        others = _contrary(question.text)
-        return False if others and any(all(self._implied(more, one) for one in ways) for ways in others) else None
+        for answer, ways in ((True, yes), (False, no)):
+            if any(all(self._implied(more, one) for one in way) for way in ways):
+                return answer
+        return None
 
     def _implied(self, more: tuple[Difference, ...], wanted: Difference) -> bool:
         """Whether x - y ≤ c is a sum of facts: the shortest way from y to x is no longer than c."""
@@ -160,6 +160,16 @@ def _as_differences(sign: str, what: Sum) -> tuple[Difference, ...] | None:
     }.get(sign)  # fmt: skip
     made = [_at_most_0(one) for one in wanted or ()]
     return None if not made or None in made else tuple(one for one in made if one)
+
+
+@cache
+def _ways(text: str) -> tuple[tuple[Difference, ...], ...]:
+    """What its being true says: one of these."""
+    found = _compared(text)
+    if found is None:
+        return ()
+    ways = [_as_differences(one, found[1]) for one in (["<", ">"] if found[0] == "!=" else [found[0]])]
+    return tuple(one for one in ways if one is not None) if None not in ways else ()
 
 
 @cache

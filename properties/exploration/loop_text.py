@@ -2,7 +2,8 @@
 
 Arrays are as `native_search.py` makes them. A state is so many words; `row` is one that steps are taken from, `new`
 what a step makes of it, and `old` the state before. Names in capitals are constants, known once
-it is known how states are packed.
+it is known how states are packed. `whole` is 0 where states beyond the bound are but counted: `fill` holds how much is
+in `after`, how many calls led beyond the bound, and how many changed nothing.
 """
 
 from __future__ import annotations
@@ -129,10 +130,16 @@ def {name}({called}):
         first = CALLS_{code}_FIRST
         last = CALLS_{code}_END
         low = CALLS_{code}_LOW
-{loads}{guards}{narrowed}        for e in range(first, last):
-{body}    return 0
+{loads}{guards}{narrowed}{asked}{each}{body}    return 0
 """
-"""A step with all its arguments, in many runs or in one. `low`: by what the last argument is less than a call."""
+EACH_CALL = """        for e in range(first, last):
+"""
+EACH_TAKEN = """        while taken != 0:
+            e = CALLS_{code}_FIRST + first_of(taken)
+            taken &= taken - 1
+"""
+"""A step with all its arguments, in many runs or in one, from one call to the next, or where all calls are asked before
+any is taken, from one that is left to the next. `low`: by what the last argument is less than a call."""
 
 STORED = """    value = {value}
     raw = value - F{field}_LEAST
@@ -157,70 +164,35 @@ def left_alone(escape):
     return 1
 """
 
-HASH = """
-
-@inline
-def hash_of(row):
-    h = row[0] * 0x9E3779B97F4A7C15
-{more}    return (h ^ (h >> 32)) * 0x94D049BB133111EB
-
-
-@inline
-def same(row, new):
-    return {same}
-
-
-@inline
-def opened(row, new):
-{copied}    return 0
+ACCEPTED = """    accepted[{kind}] += 1
+    good = 1
+{judged}    inside = {inside}
+    code = e * {ways} + {way} + {check}
+    if whole == 0:
+{counted}    if not inside:
+        code += 0x100000000
+    if not good:
+        code = -1 - code
+    return made_of(new, code, fill, mask, slots)
 """
-"""What is done to all words of a state."""
+"""What becomes of the state that a step has made."""
 
-SLOTS = {
-    True: """
-
-@inline
-def is_at(slots, slot, found, h, states, new):
-    return slots[2 * slot + 1] == new[0]
-
-
-@inline
-def put_at(slots, slot, found, new):
-    slots[2 * slot] = found
-    slots[2 * slot + 1] = new[0]
-    return 0
-""",
-    False: """
-
-@inline
-def is_at(slots, slot, found, h, states, new):
-    if (found ^ (h << 32)) >> 32 != 0:
-        return 0
-    return same(ref(states, ((found & 0x7FFFFFFF) - 1) * WORDS), new)
-
-
-@inline
-def put_at(slots, slot, found, new):
-    slots[slot] = found
-    return 0
-""",
-}
-"""Whether a state is the one that a place of the table tells of. A state of one word lies there itself."""
-
-HASH_WORD = """    h = ((h ^ (h >> 29)) + row[{word}]) * 0xBF58476D1CE4E5B9
+CLAIMED = """        if not good:
+            escape[0] = 4
+        return 1
 """
-
-MADE = """
-
-@inline
-def made_of(new, code, mask, slots):
-    h = hash_of(new)
-    new[WORDS] = code
-    new[WORDS + 1] = h
-    soon(slots, SLOT * ((h >> 32) & mask))
-    return 1
+COUNTED = """        if not good:
+            escape[0] = 4
+        if not inside:
+            fill[1] += 1
+            if not right_{check}(e, args, new, row, escape, numbers, lows):
+                escape[0] = 4
+            return 1
+        if same(row, new):
+            fill[2] += 1
+            return 1
 """
-"""What a step makes is looked up later, all together: what the table holds there is under way by then."""
+"""Where states are but counted: one beyond the bound is judged, and not looked up, nor is the same state again."""
 
 AT_LEAST = """cut = min(max({at}, first), last)
 {counter} += cut - first
@@ -257,20 +229,12 @@ TAKEN = """                try_{code}({called})
 LOOP = """
 
 @exported
-def fill_slots(states, count, beyond, slots, mask):
+def fill_slots(states, count, slots, places, mask):
     for n in range(count):
         row = ref(states, n * WORDS)
         h = hash_of(row)
-        slot = (h >> 32) & mask
-        while slots[SLOT * slot] != 0:
-            slot = (slot + 1) & mask
-        put_at(slots, slot, entry(h, n, beyond[n]), row)
+        put_at(slots, places, ~place_of(slots, mask, h, states, row), h, n, row)
     return 0
-
-
-@inline
-def entry(h, n, is_beyond):
-    return (h << 32) | (is_beyond << 31) | (n + 1)
 
 
 @exported
@@ -278,7 +242,10 @@ def escaping(count, explored, beyond, ahead, fill):
     left = 0
     n = count - 1
     while n >= 0:
-        fill[n] = 1 if beyond[n] or n >= explored or (ahead[n] > n and fill[max(ahead[n], 0)]) else 0
+        far = ahead[n]
+        fill[n] = 1 if beyond[n] or n >= explored or far == OUT else 0
+        if n < far < count:
+            fill[n] |= fill[far]
         left += 1 - fill[n]
         n -= 1
     return left
@@ -286,17 +253,17 @@ def escaping(count, explored, beyond, ahead, fill):
 
 @exported
 def search(
-    runs, most, rest, args, numbers, lows, limit, budget, until, joins, keep,
+    runs, most, rest, args, numbers, lows, limit, budget, until, joins, keep, whole,
     counts, escape, after, room, fill, ends, block,
-    states, states_room, slots, mask, sources, met, beyond, ahead, accepted, starts, targets, targets_room, calls,
-    refused,
+    states, states_room, slots, places, mask, sources, met, beyond, ahead, accepted, starts, targets, targets_room,
+    calls, refused,
 ):
     explored = counts[0]
     begun = explored
     while explored < min(counts[1], until):
         if explored - begun >= budget:
             return 1
-        if counts[1] + room > states_room or 4 * (counts[1] + room) > 3 * (mask + 1):
+        if counts[1] + room > states_room or 4 * (counts[1] + room) > 3 * LINE * (mask + 1):
             return 2
         if keep and counts[2] + room > targets_room:
             return 2
@@ -304,17 +271,26 @@ def search(
         fill[0] = 0
         stop = min(min(counts[1], until), source + block)
         while source < stop and fill[0] + most <= room:
+            row = ref(states, source * WORDS)
+            exits = fill[1]
+            loops = fill[2]
             if not beyond[source]:
-                row = ref(states, source * WORDS)
-{taken}                if escape[0] != 0:
-                    return 2 + escape[0]
+{taken}            if whole == 0:
+                ahead[source] = OUT if fill[1] != exits else (source if fill[2] != loops else -1)
+            if escape[0] != 0:
+                return 2 + escape[0]
             ends[source - explored] = fill[0]
             source += 1
-        status = settle(
-            explored, source, limit, joins, rest, escape, numbers, lows, counts, args,
-            after, ends, states, slots, mask, sources, met, beyond, ahead, accepted, keep, starts,
-            targets, calls,
-        )
+        if whole:
+            status = settle(
+                explored, source, limit, joins, rest, escape, numbers, lows, counts, args,
+                after, ends, states, slots, places, mask, sources, met, beyond, ahead, keep, starts, targets, calls,
+            )
+        else:
+            status = count_new(
+                explored, source, limit, escape, numbers, lows, counts, args,
+                after, fill, ends, states, slots, places, mask, ahead,
+            )
         if status != 0:
             return status
         explored = counts[0]
@@ -322,10 +298,53 @@ def search(
 
 
 @inline
+def count_new(
+    explored, until, limit, escape, numbers, lows, counts, args,
+    after, fill, ends, states, slots, places, mask, ahead,
+):
+    count = counts[1]
+    j = 0
+    begin = 0
+    for source in range(explored, until):
+        before = count
+        end = ends[source - explored]
+        while j < end:
+            new = ref(after, j * (WORDS + 2))
+            h = new[WORDS + 1]
+            at = place_of(slots, mask, h, states, new)
+            if at < 0:
+                code = new[WORDS]
+                opened(new, ref(states, count * WORDS))
+                put_at(slots, places, ~at, h, count, new)
+                e = (code & 0xFFFFFFFF) // {ways}
+                if not is_right(code >> 48, e, args, new, ref(states, source * WORDS), escape, numbers, lows):
+                    escape[0] = 4
+                count += 1
+            j += 1
+        farthest = ahead[source]
+        if farthest != OUT:
+            if count > before:
+                farthest = count - 1
+            else:
+                for at_j in range(begin, end):
+                    new = ref(after, at_j * (WORDS + 2))
+                    at = place_of(slots, mask, new[WORDS + 1], states, new)
+                    farthest = max(farthest, number_at(slots, places, at))
+            ahead[source] = farthest
+        begin = end
+    counts[0] = until
+    counts[1] = count
+    if escape[0] != 0:
+        return 2 + escape[0]
+    if count + fill[1] > limit:
+        return 8
+    return 0
+
+
+@inline
 def settle(
     explored, until, limit, joins, rest, escape, numbers, lows, counts, args,
-    after, ends, states, slots, mask, sources, met, beyond, ahead, accepted, keep, starts,
-    targets, calls,
+    after, ends, states, slots, places, mask, sources, met, beyond, ahead, keep, starts, targets, calls,
 ):
     count = counts[1]
     joined = counts[2]
@@ -349,29 +368,22 @@ def settle(
             wrong = code < 0
             if wrong:
                 code = -1 - code
-            kind = (code >> 32) & 0xFFFF
+            is_beyond = (code >> 32) & 1
             check = code >> 48
             code = code & 0xFFFFFFFF
             h = new[WORDS + 1]
-            slot = (h >> 32) & mask
-            found = slots[SLOT * slot]
-            while found != 0:
-                if is_at(slots, slot, found, h, states, new):
-                    target = (found & 0x7FFFFFFF) - 1
-                    break
-                slot = (slot + 1) & mask
-                found = slots[SLOT * slot]
-            if found == 0:
+            at = place_of(slots, mask, h, states, new)
+            if at >= 0:
+                target = number_at(slots, places, at)
+            else:
                 target = count
                 count += 1
                 opened(new, ref(states, target * WORDS))
                 sources[target] = source
                 met[target] = code
                 ahead[target] = -1
-                is_beyond = not is_within(new, escape, numbers, lows)
                 beyond[target] = is_beyond
-                found = entry(h, target, is_beyond)
-                put_at(slots, slot, found, new)
+                put_at(slots, places, ~at, h, target, new)
                 e = code // {ways}
                 right = is_right(check, e, args, new, ref(states, source * WORDS), escape, numbers, lows)
                 if escape[0] != 0:
@@ -385,8 +397,7 @@ def settle(
                 targets[joined] = target
                 calls[joined] = code
             joined += 1
-            inside += ((found >> 31) & 1) == 0
-            accepted[kind] += 1
+            inside += 1 - is_beyond
             if code < rest and target > farthest:
                 farthest = target
             j += 1

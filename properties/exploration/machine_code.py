@@ -8,6 +8,8 @@ that the packing of a state tells of is a constant of the text.
 In the language all numbers have 64 bits and a sign, and wrap around; `>>` alone takes them for bits. `/` is not there,
 and `//` and `%` are those of Python. What is given by a name in `ARRAYS` is the address of numbers of so many bits.
 `ref(array, at)` is the address of a part, and `soon(array, at)` has the processor fetch what will be looked at.
+`equal_in(array, word)` has a bit for each of the first eight numbers that is this one; of bits, `count_of` says how
+many are set, and `first_of` which is the first.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ ARRAYS = {
         ("row", "new", "old", "args", "numbers", "lows", "runs", "counts", "escape", "after", "fill", "ends", "states",
          "slots", "accepted", "refused", "starts"), 64,
     ),
-    **dict.fromkeys(("sources", "met", "ahead", "targets", "calls"), 32),
+    **dict.fromkeys(("places", "sources", "met", "ahead", "targets", "calls"), 32),
     "beyond": 8,
 }  # fmt: skip
 """The arrays, by name, and of how many bits their numbers are."""
@@ -43,10 +45,35 @@ PLAIN = {
     "LShift": "shl",
     "RShift": "lshr",
 }
+WORDS = {"equal_in": 2, "first_of": 1, "count_of": 1}  # that are defined below
 DIVIDED = {"FloorDiv": "divided", "Mod": "rest_of"}
 
 HEAD = """
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+
+declare i64 @llvm.cttz.i64(i64, i1)
+
+declare i64 @llvm.ctpop.i64(i64)
+
+define internal i64 @count_of(i64 %bits) alwaysinline {
+  %is = call i64 @llvm.ctpop.i64(i64 %bits)
+  ret i64 %is
+}
+
+define internal i64 @first_of(i64 %bits) alwaysinline {
+  %is = call i64 @llvm.cttz.i64(i64 %bits, i1 true)
+  ret i64 %is
+}
+
+define internal i64 @equal_in(ptr %line, i64 %word) alwaysinline {
+  %one = insertelement <8 x i64> poison, i64 %word, i64 0
+  %all = shufflevector <8 x i64> %one, <8 x i64> poison, <8 x i32> zeroinitializer
+  %there = load <8 x i64>, ptr %line, align 8
+  %same = icmp eq <8 x i64> %there, %all
+  %bits = bitcast <8 x i1> %same to i8
+  %is = zext i8 %bits to i64
+  ret i64 %is
+}
 
 define internal i64 @rest_of(i64 %a, i64 %b) alwaysinline {
   %none = icmp eq i64 %b, 0
@@ -88,6 +115,7 @@ class _LoopFunction:
         self.given = [one.arg for one in node.args.args]
         stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self.kept = sorted(stored)
+        self.told = set(self.given)  # what has a value by now
 
     def text(self) -> str:
         """The function."""
@@ -197,6 +225,7 @@ class _LoopFunction:
         self.end(f"br i1 {more}, label %{inside}, label %{after}")
         self.begin(inside)
         self.lines.append(f"store i64 {at}, ptr %v.{target.id}")
+        self.told.add(target.id)
         self.loops.append((step, after))
         self.block(node.body)
         self.loops.pop()
@@ -214,6 +243,7 @@ class _LoopFunction:
     def store(self, place: ast.expr, value: str) -> None:
         if isinstance(place, ast.Name):
             self.lines.append(f"store {self._kind(place.id)} {value}, ptr %v.{place.id}")
+            self.told.add(place.id)
         elif isinstance(place, ast.Subscript):
             address, bits = self.address(place)
             made = value if bits == 64 else self.new(f"trunc i64 {value} to i{bits}")
@@ -255,6 +285,8 @@ class _LoopFunction:
     def of_Name(self, node: ast.Name) -> str:  # noqa: N802
         if node.id in self.constants:
             return _signed(self.constants[node.id])
+        if node.id not in self.told:
+            raise NotInTheLanguage(f"{node.id}, which has no value yet")
         return self.new(f"load i64, ptr %v.{node.id}") if node.id in self.kept else f"%{node.id}"
 
     def of_BinOp(self, node: ast.BinOp) -> str:  # noqa: N802
@@ -341,7 +373,7 @@ def translated(source: str) -> str:
     """A text of the language, as LLVM reads it. Raises NotInTheLanguage."""
     body = ast.parse(source).body
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-    known = {node.name: len(node.args.args) for node in functions}
+    known = {**WORDS, **{node.name: len(node.args.args) for node in functions}}
     constants: dict[str, int] = {
         node.targets[0].id: ast.literal_eval(node.value)  # type: ignore[attr-defined]
         for node in body

@@ -1,7 +1,9 @@
 """The search as native code: the same states in the same order as `search.py` finds, some fifty times as fast.
 
 A state is packed into a few words, mostly one (`packing.py`), and a table says by its hash whether it was met before.
-What steps make of a block of states is looked up all together, so that memory is waited for once. What is found to be
+What steps make of a block of states is looked up all together, so that memory is waited for once. Where states were
+packed by a search before, those beyond the bound are judged and counted, and not kept: most of what is met may lie
+there. Who wants them, or the way to a state, has all of it found once more. What is found to be
 broken is judged once more by the plain functions, on the states that the words stand for. A spec or a bound that cannot
 be read without being called, and numbers beyond 2**60, are left to the plain search.
 """
@@ -9,21 +11,22 @@ be read without being called, and numbers beyond 2**60, are left to the plain se
 from __future__ import annotations
 
 import random
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, get_args, get_type_hints, overload
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import immutables
 import numpy as np
 
 from gapless.properties.exploration.bounds import Bound
-from gapless.properties.exploration.graph import Call, StateGraph
+from gapless.properties.exploration.graph import Call
 from gapless.properties.exploration.machine_code import NotInTheLanguage
-from gapless.properties.exploration.native_source import SearchWriter, packed
+from gapless.properties.exploration.native_graph import NativeGraph
+from gapless.properties.exploration.native_packed import packed
+from gapless.properties.exploration.native_source import SearchWriter
 from gapless.properties.exploration.native_tables import Ints, SearchCache, Steps, Tables, handed
 from gapless.properties.exploration.packing import Field, Packing
 from gapless.spec.catalog import END, Spec, State
@@ -80,6 +83,7 @@ class NativeSearch:
                 bound.within,
                 allowed,
                 dict(zip(asked.calls, np.diff(self.runs[1]).tolist(), strict=True)),
+                {name: _last_of(every) for name, every in asked.calls.items()},
             )
             self._text = writer.source()
         except Exception as error:  # what a user's functions raise on what are no numbers, nobody knows
@@ -108,15 +112,14 @@ class NativeSearch:
         kept = self._kept.packing(least)
         seen = None if kept else self._seen(least)
         packing: Packing | None = kept or (seen and seen.roomier())
+        whole = packing is not kept or not self.bound.within(self.spec.initial)
         while packing is not None:
-            tables = Tables.new(
-                packing,
-                len(self.kinds),
-                len(self.reasons),
-                min(self._kept.states, limit) + BLOCK + len(self.flat_calls),
-            )
-            run = NativeRun(self, packing, tables)
+            tables = self._tables(packing, limit, whole=whole)
+            run = NativeRun(self, packing, tables, whole=whole)
             status = run.run(limit=limit, progress=progress)
+            if not whole and status in {BROKEN_STATE, TOO_MANY}:
+                whole = True
+                continue
             if status == WIDE_KEYS:
                 packing = packing.with_keys(packing.origin - 3 * packing.width // 2, 4 * packing.width)
                 packing = packing if packing.width <= WIDEST else None
@@ -125,11 +128,26 @@ class NativeSearch:
             elif status == EXACT:
                 packing = None
             else:
-                counts = tables.counts
-                if packing is not kept or int(counts[1]) > self._kept.states:
-                    self._kept.keep(self._next(packing, tables, status), int(counts[1]))
-                return NativeFound(self, packing, tables, Ended(status, int(counts[0]), int(counts[3])))
+                met = int(tables.counts[1])
+                if packing is not kept or met > self._kept.states(whole=whole):
+                    inside = met - int(np.count_nonzero(tables.beyond[:met]))
+                    self._kept.keep(self._next(packing, tables, status), met, inside)
+                return NativeFound(
+                    self, packing, tables, Ended(status, int(tables.counts[0]), int(tables.counts[3])), whole
+                )
         raise CannotBeCompiled("a number leaves 64 bits, or a Map has keys that lie far from one another")
+
+    def whole(self, packing: Packing) -> NativeFound:
+        """All states, those beyond the bound among them, where they were counted before."""
+        tables = self._tables(packing, ALL, whole=True)
+        status = NativeRun(self, packing, tables, whole=True).run()
+        return NativeFound(
+            self, packing, tables, Ended(status, int(tables.counts[0]), int(tables.counts[3])), is_whole=True
+        )
+
+    def _tables(self, packing: Packing, limit: int, *, whole: bool) -> Tables:
+        room = min(self._kept.states(whole=whole), limit) + BLOCK + len(self.flat_calls)
+        return Tables.new(packing, len(self.kinds), len(self.reasons), room, whole=whole)
 
     def _next(self, packing: Packing, tables: Tables, status: int) -> Packing:
         """How states are packed next time: into fewer words, if that can be."""
@@ -256,11 +274,20 @@ class NativeSearch:
         return numbers, lows
 
 
-class NativeRun:
-    """A search with one packing, from the state on that its tables tell."""
+def _last_of(calls: Sequence[tuple[int, ...]]) -> range:
+    """The last arguments of calls that are one run."""
+    first = calls[0][-1] if calls and calls[0] else 0
+    return range(first, first + len(calls))
 
-    def __init__(self, search: NativeSearch, packing: Packing, tables: Tables) -> None:
-        self.search, self.packing, self.tables = search, packing, tables
+
+class NativeRun:
+    """A search with one packing, from the state on that its tables tell.
+
+    `whole`: states beyond the bound are kept, too, and of each how it was met; otherwise they are judged and counted.
+    """
+
+    def __init__(self, search: NativeSearch, packing: Packing, tables: Tables, *, whole: bool) -> None:
+        self.search, self.packing, self.tables, self.whole = search, packing, tables, whole
         self._escape = np.zeros(3, np.int64)
 
     @property
@@ -284,7 +311,7 @@ class NativeRun:
             tables.states[0] = packing.packed(numbered, maps)
             tables.beyond[0] = not search.bound.within(spec.initial)
             tables.fill_slots(native)
-        after, ends, fill = np.zeros((rows, words + 2), np.uint64), np.zeros(BLOCK, np.int64), np.zeros(1, np.int64)
+        after, ends, fill = np.zeros((rows, words + 2), np.uint64), np.zeros(BLOCK, np.int64), np.zeros(3, np.int64)
         status, given, handed_on = FULL, tuple[Any, ...](), list[int]()
         while status in {MORE, FULL}:
             if status == FULL:
@@ -292,8 +319,8 @@ class NativeRun:
                     tables.make_room(rows, native)
                 given = (
                     runs, most, search.rest, search.arguments, numbers, lows, limit, BUDGET, until, joins,
-                    kept is not None, tables.counts, self._escape, after, rows, fill, ends, BLOCK,
-                    tables.states, len(tables.states), tables.slots, len(tables.slots) - 1, tables.met_source,
+                    kept is not None, self.whole, tables.counts, self._escape, after, rows, fill, ends, BLOCK,
+                    tables.states, len(tables.states), tables.slots, tables.places, tables.mask, tables.met_source,
                     tables.met_call, tables.beyond, tables.ahead, tables.accepted, steps.starts, steps.targets,
                     len(steps.targets), steps.calls, tables.refused,
                 )  # fmt: skip
@@ -301,6 +328,9 @@ class NativeRun:
             status = native["search"](*handed_on)
             if progress:
                 progress(int(tables.counts[0]), int(tables.counts[1]))
+        if not self.whole:
+            joined = int(tables.accepted.sum())
+            tables.counts[2], tables.counts[4] = joined, joined - int(fill[1])
         return int(status)
 
 
@@ -315,6 +345,17 @@ class NativeFound:
     packing: Packing
     tables: Tables
     ended: Ended
+    is_whole: bool
+
+    @cached_property
+    def whole(self) -> NativeFound:
+        """The same with the states beyond the bound, and how each was met: who wants that searches once more."""
+        return self if self.is_whole else self.search.whole(self.packing)
+
+    @property
+    def functions(self) -> Mapping[str, Callable[..., int]]:
+        """The machine code that found it."""
+        return self.search.functions(self.packing)
 
     def graph(self) -> NativeGraph:
         """The states, and what joins them."""
@@ -346,6 +387,8 @@ class NativeFound:
         Every explored state is left once more. So a search keeps states only, of which there are ten times fewer than
         calls. They are wanted where a graph is drawn, or where a search ended early.
         """
+        if not self.is_whole:
+            return self.whole.again
         counts = self.tables.counts
         explored, met, joined = (int(count) for count in counts[:3])
         steps = Steps.room(explored + 1, joined + BLOCK + 2 * len(self.search.flat_calls))
@@ -355,7 +398,7 @@ class NativeFound:
             refused=np.zeros_like(self.tables.refused),
             counts=np.array([0, met, 0, 0, 0], np.int64),
         )
-        run = NativeRun(self.search, self.packing, again)
+        run = NativeRun(self.search, self.packing, again, whole=True)
         run.run(until=explored, kept=steps)
         refused = again.refused.copy()
         if joined > again.counts[2]:
@@ -367,6 +410,11 @@ class NativeFound:
         spec = self.search.spec
         counted = dict.fromkeys(spec.actions, 0)
         counted |= {d.step.__name__: 0 for d, on in zip(spec.deviations, self.search.allowed, strict=False) if on}
+        if self.ended.status != DONE:  # native code has counted what lies behind the last one, too
+            codes, counts = np.unique(self.again[0].calls, return_counts=True)
+            for call, count in zip(map(self.call, codes.tolist()), counts.tolist(), strict=True):
+                counted[call.deviation or call.action] += count
+            return counted
         for (action, way), count in zip(self.search.kinds, self.tables.accepted.tolist(), strict=True):
             if count:
                 counted[spec.deviations[way - 1].step.__name__ if way else action] += count
@@ -379,86 +427,3 @@ class NativeFound:
         for reason, count in zip(self.search.reasons, refused[1:].tolist(), strict=True):
             counted[reason.step, reason.rule.partition("/")[2]] += count
         return +counted
-
-
-class _Decoded(Sequence[Any]):
-    """A column that is decoded where it is looked at."""
-
-    def __init__(self, length: int, decode: Callable[[int], Any]) -> None:
-        self._length = length
-        self._decode = cache(decode)
-
-    def __len__(self) -> int:
-        return self._length
-
-    @overload
-    def __getitem__(self, at: int) -> Any: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Any]: ...
-    def __getitem__(self, at: int | slice) -> Any:
-        if isinstance(at, slice):
-            return [self._decode(n) for n in range(*at.indices(self._length))]
-        if not -self._length <= at < self._length:
-            raise IndexError(at)
-        return self._decode(at % self._length)
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self._decode, range(self._length))
-
-
-class NativeGraph(StateGraph):
-    """The graph of a native search: states and calls are made where somebody looks at them."""
-
-    def __init__(self, found: NativeFound) -> None:
-        self._found, self._tables = found, found.tables
-        self._explored, met, self._joined = (int(count) for count in found.tables.counts[:3])
-
-        def origin(n: int) -> tuple[int, Call] | None:
-            source = int(self._tables.met_source[n])
-            return (source, found.call(int(self._tables.met_call[n]))) if source >= 0 else None
-
-        self.states = _Decoded(met, found.state)  # type: ignore[assignment]
-        self.met = _Decoded(met, origin)  # type: ignore[assignment]
-
-    @property
-    def explored(self) -> int:
-        """How many states were explored or cut off."""
-        return self._explored
-
-    @property
-    def inside(self) -> int:
-        """How many states lie within the bound."""
-        met = len(self.states)
-        return met - int(np.count_nonzero(self._tables.beyond[:met]))
-
-    @property
-    def transitions(self) -> int:
-        """How many accepted steps join states within the bound."""
-        return int(self._tables.counts[4])
-
-    @property
-    def deadlocks(self) -> list[int]:
-        """States in which no step was accepted, but for the claim that all has come to rest."""
-        stuck = (self._tables.ahead < 0) & ~self._tables.beyond
-        return np.flatnonzero(stuck[: self._explored]).tolist()
-
-    def _enclosed(self) -> list[int]:
-        """The states from which no path leads to an open-ended one: most have one, by way of the farthest each time."""
-        count, out = len(self.states), np.zeros(len(self.states), np.int64)
-        search = self._found.search
-        given = count, self._explored, self._tables.beyond, self._tables.ahead, out
-        left = search.functions(self._found.packing)["escaping"](*map(handed, given))
-        return super()._enclosed() if left else []
-
-    def __getattr__(self, name: str) -> Any:
-        """The accepted calls, which are found again for who wants them; and the states beyond the bound."""
-        if name == "beyond":
-            self.beyond = set(np.flatnonzero(self._tables.beyond[: len(self.states)]).tolist())
-            return self.beyond
-        if name not in {"starts", "targets", "calls"}:
-            raise AttributeError(name)
-        steps, _ = self._found.again
-        self.starts = array("q", steps.starts.tobytes())
-        self.targets = array("q", steps.targets.astype(np.int64).tobytes())
-        self.calls = _Decoded(self._joined, lambda at: self._found.call(int(steps.calls[at])))  # type: ignore[assignment]
-        return self.__dict__[name]

@@ -13,51 +13,49 @@ says the same for all numbers but those where something was put.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from gapless.properties.exploration.following import Answers, follows
+from gapless.properties.exploration.following import Answers
 from gapless.properties.exploration.loop_text import (
+    ACCEPTED,
+    CLAIMED,
+    COUNTED,
     EACH_BETWEEN,
     EACH_OF,
-    FORGET,
-    FORGET_WORD,
     FUNCTION,
-    HASH,
-    HASH_WORD,
     JUST_ONE,
     LOOP,
-    MADE,
     MAP,
     QUANTIFIER,
-    SLOTS,
     STORE,
     STORED,
     TAKEN,
 )  # fmt: skip
+from gapless.properties.exploration.native_bits import MANY, bits_of
 from gapless.properties.exploration.native_tries import Tries
-from gapless.properties.exploration.packing import Packing
+from gapless.properties.exploration.table_text import MADE
+from gapless.properties.exploration.trees import LEFT_ALONE, answered, flag, leaves, left_of, reads_in, tree_of
 from gapless.spec import forking
-from gapless.spec.catalog import Spec
+from gapless.spec.catalog import END, Spec
 from gapless.spec.language import Reader, reader
-from gapless.traces.replay.fragments import Code, Forget, Put, Reads, Window, reads_of, text_of, zero_asked_about
+from gapless.traces.replay.fragments import Code, Forget, Put, Window, reads_of, text_of
 from gapless.traces.replay.kernel_source import Subtree, Writer, deeper, names_in, truth
 
 Property = tuple[Callable[..., bool], Sequence[str], Sequence[tuple[int, ...]]]
 """What holds, behind its states, of numbers of these names, and the rows of numbers that it is asked for."""
 
-MADE_WITH = "after, mask, slots, fill, refused, escape, numbers, lows"
+MADE_WITH = "after, mask, slots, fill, accepted, refused, escape, numbers, lows, whole"
 CALLED = f"e, args, row, {MADE_WITH}"
 
-LEFT_ALONE = Code("left_alone(escape)")
-"""What becomes of a function that divides by 0: the search is left to the plain functions, which raise there."""
-
+MOST = re.compile(r"\(most_(\d+)\(row\) <= (\d+)\)")  # what a bound says of the most that a Map holds
 NAME = re.compile(r"-?\d+|[as]_\w+")
 NUMBERS = re.compile(r"\b[aqsog]_\w+")
 POINTERS = re.compile(r"\b(row|new)\b")
-PLACED = "WORD", "SHIFT", "LEAST", "MASK"
 MANY_KEYS = 4096  # that a quantifier goes through at most
 FEW_KEYS = 2  # that a step puts something at, up to which invariants are asked of these alone
 EXPLAINED = 4_000  # ways through a step with properties behind them up to which what follows is looked for
@@ -110,39 +108,13 @@ def _given(body: str) -> str:
     return "".join(f"{name}, " for name in dict.fromkeys((*NUMBERS.findall(body), *POINTERS.findall(body))))
 
 
-def tree_of(function: Callable[..., Any], *args: Any, known: forking.Known = follows) -> Any:
-    """All ways through a function of fragments, as one tree of the questions that have two answers."""
-
-    def left_alone_at_0(*given: Any) -> Any:
-        try:
-            return function(*given)
-        except ZeroDivisionError:
-            return LEFT_ALONE
-
-    token = zero_asked_about.set(True)
-    try:
-        return forking.decision_tree(left_alone_at_0, *args, known=known, key=_as_written)
-    finally:
-        zero_asked_about.reset(token)
-
-
-def _as_written(question: Code) -> str:
-    return question.text
-
-
-def reads_in(tree: Any) -> Reads:
-    """What a tree's questions and outcomes look at."""
-    if isinstance(tree, forking.Leaf):
-        return reads_of(tree.outcome)
-    return reads_of(tree.question) | reads_in(tree.yes) | reads_in(tree.no)
-
-
 class SearchWriter(Writer):
     """Writes one spec's search loop, for states that are packed in one way.
 
     `alone`: what holds of every state · `pairs`: of those before and after a step · `within`: whether steps are taken
-    from a state · `allowed`: which deviations may stand in for what is refused. Reading them raises what they raise
-    where one cannot be read without being called.
+    from a state · `allowed`: which deviations may stand in for what is refused · `runs`, `numbers`: how many runs of
+    calls each action has, and the last arguments of the first. Reading them raises what they raise where one cannot be
+    read without being called.
     """
 
     called = CALLED
@@ -155,8 +127,10 @@ class SearchWriter(Writer):
         within: Callable[[Any], bool],
         allowed: Sequence[bool],
         runs: Mapping[str, int],
+        numbers: Mapping[str, range],
     ) -> None:
         super().__init__(spec)
+        self.numbers = numbers
         self.alone, self.pairs, self.within, self.runs = alone, pairs, within, runs
         self.quantifiers: Any = Quantifiers()
         for column, name in enumerate(spec.maps):
@@ -171,14 +145,16 @@ class SearchWriter(Writer):
                 self.instead[deviation.instead_of.__name__].append(number)
         self.spoken_of: dict[tuple[str, ...], int] = {}  # by names of numbers, where these stand
         self.kinds: list[tuple[str, int]] = []  # the actions, and ways to take them, that are counted
-        self.kind = 0
+        self.action, self.kind = "", 0
         self.checks: dict[str, int] = {}  # what is asked of a state that a step leads to, by its text
         self.check = 0
         self.facts: tuple[forking.Turn, ...] = ()  # the answers that led to where an effect is written
+        self.bounds: dict[str, str] = {}  # functions that say whether a state is within the bound, by their text
         self.functions: Tries = Tries(self.loads, self.called)
         token = reader.set(self.quantifiers)
         try:
             self._asked_alone = [(one, self._alone(one)) for one in alone]
+            self._asked_within = answered(tree_of(within, self.state))
         finally:
             reader.reset(token)
 
@@ -193,13 +169,15 @@ class SearchWriter(Writer):
         roots: dict[str, Subtree] = {}
         for code, (name, action) in enumerate(spec.actions.items()):
             root, last = self._step(action, name, 0), f"a_{(spec.parameters[name] or ('',))[-1]}"
-            roots[f"try_{code}"] = self.functions.guarded(code, root, last, one_run=self.runs[name] == 1)
+            roots[f"try_{code}"] = self.functions.guarded(
+                code, root, last, one_run=self.runs[name] == 1, numbers=self.numbers[name]
+            )
             taken += TAKEN.format(code=code, called=f"runs, {CALLED.removeprefix('e, ')}")
         self.functions.source(instead)
         for name, numbers in self.instead.items():
             self.functions.written.append(_stood_in(f"stand_in_{name}", numbers))
         steps = self.functions.source(roots)
-        inside = self._function("is_within", self._truth(self.within, self.state), "row, escape, numbers, lows")
+        inside = "".join(self._function(name, body, "row, escape, numbers, lows") for body, name in self.bounds.items())
         loop = LOOP.format(taken=taken, ways=self.ways)
         right = self._rights()
         maps = "".join(
@@ -229,7 +207,7 @@ class SearchWriter(Writer):
     def _step(self, function: Callable[..., Any], action: str, way: int) -> Subtree:
         tree = self.tree(function, action)
         made = [leaf.outcome for leaf in leaves(tree) if isinstance(leaf.outcome, type(self.spec.initial))]
-        self.kind, self.way = len(self.kinds), way
+        self.action, self.kind, self.way = action, len(self.kinds), way
         self.kinds.append((action, way))
         self.check = self._check(made)
         self.few = len(made) * len(self.pairs) <= EXPLAINED
@@ -270,13 +248,34 @@ class SearchWriter(Writer):
                     stored += f"    put_{column}(new, {text_of(effect.key)}, {text_of(effect.value)}, escape)\n"
                 else:
                     stored += f"    forget_{column}(new, {text_of(effect.low)})\n"
-        code = f"e * {self.ways} + {self.way} + {(self.kind << 32) + (self.check << 48)}"
-        begin = "    j = fill[0]\n    fill[0] = j + 1\n    new = ref(after, j * (WORDS + 2))\n    opened(row, new)\n"
-        judged = self._judged(made)
-        if judged:
-            judged = f"    code = -1 - code\n    good = 1\n{judged}    if good:\n        code = -1 - code\n"
-        ended = "    return made_of(new, code, mask, slots)\n"
-        return f"{begin}{stored}    code = {code}\n{judged}{ended}"
+        begin = "    new = ref(after, fill[0] * (WORDS + 2))\n    opened(row, new)\n"
+        return f"{begin}{stored}" + ACCEPTED.format(
+            kind=self.kind, ways=self.ways, way=self.way, check=self.check << 48, judged=self._judged(made),
+            inside=self._inside(made), counted=(CLAIMED if self.action == END else COUNTED).format(check=self.check),
+        )  # fmt: skip
+
+    def _inside(self, made: Any) -> str:
+        """What says whether a step leads to a state within the bound: the state that it leaves is."""
+        put: list[str] = []
+
+        def is_put(question: Any) -> bool:
+            """Whether a Map holds no more than so much if what the step puts there is no more."""
+            most = MOST.fullmatch(text_of(question))
+            if not most:
+                return False
+            window = getattr(made, self.spec.maps[int(most[1])])
+            if window.empty or len(window.effects) != 1 or window.default > int(most[2]):
+                return False
+            if isinstance(window.effects[0], Put):
+                put.append(f"({text_of(window.effects[0].value)} <= {most[2]})")
+            return True
+
+        tree = left_of(self._asked_within, {*self._written([made])}, is_put)
+        if not all(leaf.outcome is True for leaf in leaves(tree)):
+            body = truth(tree, "    ")
+            name = self.bounds.setdefault(body, f"is_within_{len(self.bounds)}")
+            put.append(f"{name}(new, escape, numbers, lows)")
+        return " & ".join(put) or "1"
 
     def _judged(self, made: Any) -> str:
         """The lines that set `good` to 0 where a step property does not hold of a step, if its needs do not say so."""
@@ -286,18 +285,53 @@ class SearchWriter(Writer):
             now, then = getattr(self.state, name), getattr(made, name)
             after[name] = now if then is now else PackedMap(column, name, now.default, words="new")
         state = type(spec.initial)(**after)
-        bodies: dict[tuple[str, ...], tuple[str, Sequence[Any]]] = {}
+        bodies: dict[tuple[tuple[str, ...], str], tuple[str, Sequence[Any]]] = {}
         known = Answers(self.facts if self.few else ()).known
         token = reader.set(self.quantifiers)
         try:
-            for holds, names, rows in self.pairs:
-                tree = tree_of(holds, self.state, state, *(Code(f"q_{name}") for name in names), known=known)
-                lines = _flag(tree, "    ")
-                before = bodies.get(tuple(names), ("", rows))[0]
-                bodies[tuple(names)] = before + lines, rows
+            for one in self.pairs:
+                for where, tree in self._asked_of_pair(one, made, state, known):
+                    key = tuple(one[1]), where
+                    bodies[key] = bodies.get(key, ("", one[2]))[0] + flag(tree, "    "), one[2]
         finally:
             reader.reset(token)
-        return "".join(self._each(names, body, rows) for names, (body, rows) in bodies.items() if body)
+        return "".join(
+            self._each(names, body, rows, where, of_old=False)
+            for (names, where), (body, rows) in bodies.items()
+            if body
+        )
+
+    def _asked_of_pair(self, one: Property, made: Any, after: Any, known: forking.Known) -> Iterator[tuple[str, Any]]:
+        """What is asked of a step property's numbers: where something was put, and of all, which is told by `""`.
+
+        One that looks into Maps at its own number alone is asked with the numbers where something was put as they are
+        written, if it needs not be asked of others: there, Maps hold what they held.
+        """
+        holds, names, rows = one
+        before, asked = self.state, [Code(f"q_{name}") for name in names]
+        reads = set[tuple[str, str]]()
+
+        def noting(path: forking.Path, question: Any) -> bool | None:
+            reads.update(reads_of(question))
+            return known(path, question)
+
+        tree = tree_of(holds, before, after, *asked, known=noting)
+        keys = self._written([made])
+        written = [name for name in self.spec.maps if name in keys]
+        wheres = sorted(set[str]().union(*(keys[name] for name in written)))
+        here = len(names) == 1 and _between(rows) is not None and bool(written) and "" not in wheres
+        if (
+            here
+            and len(wheres) <= FEW_KEYS
+            and all(key == f"q_{names[0]}" for name, key in reads | reads_in(tree) if name in self.spec.maps)
+        ):
+            still = replace(made, **{name: getattr(before, name) for name in written})
+            elsewhere = tree_of(holds, before, still, *asked, known=known)
+            if all(leaf.outcome is True for leaf in leaves(elsewhere)):
+                for where in wheres:
+                    yield where, tree_of(holds, before, made, Code(where), known=known)
+                return
+        yield "", tree
 
     # -- properties
 
@@ -309,6 +343,7 @@ class SearchWriter(Writer):
         """The number of what is asked of a state that a step leads to, in one of these ways."""
         keys = self._written(made)
         bodies: dict[tuple[tuple[str, ...], str], tuple[str, Sequence[Any]]] = {}
+        at_once, count = "", itertools.count()
         for (_, names, rows), tree in self._asked_alone:
             reads = {(name, key) for name, key in reads_in(tree) if name in keys}
             if not reads or (isinstance(tree, forking.Leaf) and tree.outcome is True):
@@ -316,11 +351,42 @@ class SearchWriter(Writer):
             wheres = {""}
             if len(names) == 1 and _between(rows) and all(key == f"q_{names[0]}" for _, key in reads):
                 wheres = set[str]().union(*(keys[name] for name, _ in reads))
-            for where in sorted(wheres) if "" not in wheres and len(wheres) <= FEW_KEYS else [""]:
+            few = "" not in wheres and len(wheres) <= FEW_KEYS
+            lines = "" if few or len(names) != 1 else self._of_all(tree, f"q_{names[0]}", _between(rows), count)
+            at_once += lines
+            for where in sorted(wheres) if few else [""] if not lines else []:
                 before = bodies.get((tuple(names), where), ("", rows))[0]
                 bodies[tuple(names), where] = before + truth(tree, "    "), rows
-        body = "".join(self._each(names, lines, rows, where) for (names, where), (lines, rows) in bodies.items())
+        body = at_once + "".join(
+            self._each(names, lines, rows, where) for (names, where), (lines, rows) in bodies.items()
+        )
         return self.checks.setdefault(body, len(self.checks))
+
+    @staticmethod
+    def _of_all(tree: Any, name: str, ends: tuple[int, int] | None, count: Iterator[int]) -> str:
+        """The lines that return False where a tree's outcome is false for some number; none where that needs a loop."""
+        if ends is None or not ends[0] < ends[1] <= ends[0] + MANY:
+            return ""
+        numbers, lines, wrong = range(*ends), "", []
+        pending = [(tree, str((1 << len(numbers)) - 1))]
+        while pending:
+            one, within = pending.pop()
+            if isinstance(one, forking.Leaf) and isinstance(one.outcome, bool):
+                wrong += [] if one.outcome else [within]
+                continue
+            at = next(count)
+            bits = bits_of(text_of(one.outcome if isinstance(one, forking.Leaf) else one.question), name, numbers)
+            if bits is None:
+                return ""
+            lines += f"    is_{at} = {bits}\n"
+            if isinstance(one, forking.Leaf):
+                wrong.append(f"({within} & ~is_{at})")
+                continue
+            for answer, child, sign in (("yes", one.yes, ""), ("no", one.no, "~")):
+                if not (isinstance(child, forking.Leaf) and child.outcome is True):
+                    lines += f"    {answer}_{at} = {within} & {sign}is_{at}\n"
+                    pending.append((child, f"{answer}_{at}"))
+        return f"{lines}    if ({' | '.join(wrong) or '0'}) != 0:\n        return False\n"
 
     def _written(self, made: Sequence[Any]) -> dict[str, set[str]]:
         """The fields that a step writes in one of its ways, and at which keys: none in `""`, where nobody can say."""
@@ -336,14 +402,26 @@ class SearchWriter(Writer):
                     keys.setdefault(name, set()).update(text_of(e.key) if isinstance(e, Put) else "" for e in effects)
         return keys
 
-    def _each(self, names: tuple[str, ...], body: str, rows: Sequence[tuple[int, ...]], where: str = "") -> str:
-        """The lines, for all numbers of a kind, or for the number that is `where`."""
+    def _each(
+        self,
+        names: tuple[str, ...],
+        body: str,
+        rows: Sequence[tuple[int, ...]],
+        where: str = "",
+        *,
+        of_old: bool = True,
+    ) -> str:
+        """The lines, for all numbers of a kind, or for the number that is `where`; `of_old`: in the state before."""
         if not names:
             return body
         ends = _between(rows) if len(names) == 1 else None
         if where and ends:
             return JUST_ONE.format(
-                low=ends[0], high=ends[1], key=_of_old(where), name=f"q_{names[0]}", body=deeper(body)
+                low=ends[0],
+                high=ends[1],
+                key=_of_old(where) if of_old else where,
+                name=f"q_{names[0]}",
+                body=deeper(body),
             )
         if ends:
             return EACH_BETWEEN.format(name=f"q_{names[0]}", low=ends[0], high=ends[1], body=deeper(body))
@@ -394,73 +472,6 @@ def _between(rows: Sequence[tuple[int, ...]]) -> tuple[int, int] | None:
     return (numbers[0], numbers[-1] + 1) if numbers == list(range(numbers[0], numbers[-1] + 1)) else None
 
 
-def _flag(tree: Any, indent: str) -> str:
-    """The lines that set `good` to 0 where the tree's outcome is false."""
-    if isinstance(tree, forking.Leaf):
-        if tree.outcome is True:
-            return ""
-        return (
-            f"{indent}good = 0\n"
-            if tree.outcome is False
-            else f"{indent}if not {text_of(tree.outcome)}:\n{indent}    good = 0\n"
-        )
-    yes, no = (_flag(child, indent + "    ") for child in (tree.yes, tree.no))
-    if not yes and not no:
-        return ""
-    return f"{indent}if {text_of(tree.question)}:\n{yes or f'{indent}    pass' + chr(10)}" + (
-        f"{indent}else:\n{no}" if no else ""
-    )
-
-
 def _stood_in(name: str, numbers: Sequence[int]) -> str:
     lines = "".join(f"    if instead_{number}({CALLED}):\n        return 1\n" for number in numbers)
     return f"\n\ndef {name}({CALLED}):\n{lines}    return 0\n"
-
-
-def packed(text: str, spec: Spec, packing: Packing, known: Mapping[str, int]) -> str:
-    """The whole text for states that are packed in one way; `known`: what else its constants are."""
-    words = range(packing.words)
-    known = {**known, "WORDS": packing.words, "ORIGIN": packing.origin, "WIDTH": packing.width, "SLOT": packing.slot}
-    for field, (word, shift, least, mask) in enumerate(packing.rows.tolist()):
-        known |= {f"F{field}_{name}": value for name, value in zip(PLACED, (word, shift, least, mask), strict=True)}
-    each = HASH.format(
-        more="".join(HASH_WORD.format(word=word) for word in words if word),
-        same=" and ".join(f"row[{word}] == new[{word}]" for word in words),
-        copied="".join(f"    new[{word}] = row[{word}]\n" for word in words),
-    )
-    each += SLOTS[packing.words == 1]
-    blank = packing.packed(
-        [int(getattr(spec.initial, name)) for name in spec.scalars],
-        [getattr(spec.initial, name).cleared().__getitem__ for name in spec.maps],
-    )
-    for number in range(len(spec.maps)):
-        bit, shift, _, _ = packing.rows[len(spec.scalars) + number].tolist()
-        end = bit + (packing.width << shift)
-        lines = ""
-        for word in range(bit // 64, (end + 63) // 64):
-            low, high = max(bit, 64 * word) - 64 * word, min(end, 64 * word + 64) - 64 * word
-            lines += FORGET_WORD.format(low=64 * word, word=word, ones=(1 << high) - (1 << low), blank=blank[word])
-        each += FORGET.format(number=number, field=len(spec.scalars) + number, words=lines)
-    return _without_the_unused("".join(f"{name} = {value}\n" for name, value in known.items()), each + text)
-
-
-def _without_the_unused(head: str, text: str) -> str:
-    """The functions that somebody calls: the others would be compiled for nothing."""
-    pieces = re.split(r"\n\n\n(?=@|def )", text)
-    named = {match[1]: piece for piece in pieces if (match := re.search(r"^def (\w+)", piece, re.MULTILINE))}
-    wanted, pending = set[str](), [name for name, piece in named.items() if piece.lstrip().startswith("@exported")]
-    while pending:
-        name = pending.pop()
-        if name not in wanted:
-            wanted.add(name)
-            pending += [one for one in re.findall(r"\b(\w+)\(", named[name]) if one in named]
-    return head + "".join(f"\n\n{piece}\n" for name, piece in named.items() if name in wanted)
-
-
-def leaves(tree: Any) -> Iterator[Any]:
-    """The outcomes of a tree."""
-    if isinstance(tree, forking.Leaf):
-        yield tree
-    else:
-        yield from leaves(tree.yes)
-        yield from leaves(tree.no)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.properties.exploration.machine_code import Loaded, compiled, of_this_machine
-from gapless.properties.exploration.packing import Field, Packing
+from gapless.properties.exploration.packing import LINE, Field, Packing
 from gapless.traces.object_code import cache_folder, digest_of, write_whole
 
 Ints = npt.NDArray[np.int64]
 FIRST = 1 << 12  # states for which there is room in the beginning
+LARGE, PAGE = 1 << 18, 1 << 21  # bytes from which memory comes from the system, and of a large page
 
 
 @dataclass
 class Tables:
     """What a search has found: states by number, and which of them lie where in a table, by their hash.
 
-    `states`: uint64 [n, words], packed · `ahead`: the farthest state that a step leads to; -1 where there is none ·
-    `accepted`: how often each action was, in each way.
+    `states`: uint64 [n, words], packed · `slots`, `places`: that table · `ahead`: the farthest state that a step leads
+    to; -1 where there is none · `accepted`: how often each action was, in each way.
     """
 
     states: npt.NDArray[np.uint64]
     slots: npt.NDArray[np.uint64]
+    places: npt.NDArray[np.int32]
     met_source: npt.NDArray[np.int32]
     met_call: npt.NDArray[np.int32]
     beyond: npt.NDArray[np.bool_]
@@ -41,19 +45,29 @@ class Tables:
     many calls lead to states within the bound."""
 
     @classmethod
-    def new(cls, packing: Packing, kinds: int, reasons: int, room: int = 0) -> Tables:
-        """Room for the first states, or for as many as are expected."""
+    def new(cls, packing: Packing, kinds: int, reasons: int, room: int = 0, *, whole: bool = True) -> Tables:
+        """Room for the first states, or for as many as are expected; `whole`: and for how each of them was met."""
         room = max(room, FIRST)
-        return cls(
-            states=_zeros(room, packing.words, np.uint64),
-            slots=_zeros(_power(2 * room), packing.slot, np.uint64),
-            met_source=np.full(room, -1, np.int32),
-            met_call=np.full(room, -1, np.int32),
-            beyond=np.zeros(room, np.bool_),
-            ahead=np.full(room, -1, np.int32),
+        told = room if whole else 1
+        made = cls(
+            states=zeros(np.uint64, room, packing.words),
+            slots=zeros(np.uint64, 0),
+            places=zeros(np.int32, 0),
+            met_source=zeros(np.int32, told),
+            met_call=zeros(np.int32, told),
+            beyond=zeros(np.bool_, room),
+            ahead=zeros(np.int32, room),
             accepted=np.zeros(kinds, np.int64),
             refused=np.zeros(reasons + 1, np.int64),
         )
+        made.met_source[0] = made.met_call[0] = made.ahead[0] = -1
+        made.empty_table(3 * room // 2)
+        return made
+
+    def empty_table(self, least: int) -> None:
+        """A table with so many places at least, all free."""
+        slots, alone = _power(least), self.states.shape[1] == 1
+        self.slots, self.places = _lines(slots), zeros(np.int32, slots if alone else 0)
 
     def make_room(self, more: int, native: Mapping[str, Callable[..., int]]) -> None:
         """For so many more states."""
@@ -61,14 +75,20 @@ class Tables:
         if met + more > len(self.states):
             room = max(2 * len(self.states), met + more)
             for name in ("states", "met_source", "met_call", "beyond", "ahead"):
-                setattr(self, name, longer(getattr(self, name), room))
+                if len(getattr(self, name)) > 1:
+                    setattr(self, name, longer(getattr(self, name), room))
         if 4 * (met + more) > 3 * len(self.slots):
-            self.slots = _zeros(_power(3 * (met + more)), self.slots.shape[1], np.uint64)
+            self.empty_table(3 * (met + more))
             self.fill_slots(native)
+
+    @property
+    def mask(self) -> int:
+        """The greatest number that a line of the table has, or where states have more words than one, a place."""
+        return (len(self.slots) // LINE if self.states.shape[1] == 1 else len(self.slots)) - 1
 
     def fill_slots(self, native: Mapping[str, Callable[..., int]]) -> None:
         """Tell the table of all states."""
-        given = self.states, self.counts[1], self.beyond, self.slots, len(self.slots) - 1
+        given = self.states, self.counts[1], self.slots, self.places, self.mask
         native["fill_slots"](*map(handed, given))
 
 
@@ -88,16 +108,26 @@ class Steps:
 
 def longer(column: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
     """A column with room for more."""
-    made = np.empty((length, *column.shape[1:]), column.dtype)
+    made = zeros(column.dtype, length, *column.shape[1:])
     made[: len(column)] = column
     return made
 
 
-def _zeros(rows: int, columns: int, kind: Any) -> npt.NDArray[Any]:
-    """Zeros in large pages, which `np.empty` asks for and `np.zeros` does not."""
-    made = np.empty((rows, columns), kind)
-    made[:] = 0
-    return made
+def zeros(kind: Any, *shape: int) -> npt.NDArray[Any]:
+    """Zeros; many of them in large pages straight from the system, which nobody has to clear once more."""
+    size = prod(shape) * np.dtype(kind).itemsize
+    if size < LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.zeros(shape, kind)
+    memory = mmap.mmap(-1, -(-size // PAGE) * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(memory, kind, prod(shape)).reshape(shape)
+
+
+def _lines(words: int) -> npt.NDArray[np.uint64]:
+    """Zeros where a line of the processor's cache begins."""
+    room = zeros(np.uint64, words + LINE)
+    begin = -room.ctypes.data // room.itemsize % LINE
+    return room[begin : begin + words]
 
 
 def _power(least: int) -> int:
@@ -122,10 +152,9 @@ class SearchCache:
             return {}
         return held
 
-    @property
-    def states(self) -> int:
-        """How many states there were before."""
-        return int(self._held.get("states", 0))
+    def states(self, *, whole: bool) -> int:
+        """How many states there were before, with those beyond the bound or without."""
+        return int(self._held.get("met" if whole else "states", 0))
 
     def packing(self, least: Packing | None) -> Packing | None:
         """How states were packed before."""
@@ -143,10 +172,11 @@ class SearchCache:
         except (KeyError, TypeError):
             return None
 
-    def keep(self, packing: Packing, states: int) -> None:
-        """Remember how states are packed, and how many there are."""
+    def keep(self, packing: Packing, met: int, states: int) -> None:
+        """Remember how states are packed, how many there are, and how many of them within the bound."""
         fields = [(one.least, one.bits) for one in (*packing.numbers, *packing.maps)]
-        text = json.dumps({"fields": fields, "origin": packing.origin, "width": packing.width, "states": states})
+        held = {"fields": fields, "origin": packing.origin, "width": packing.width, "met": met, "states": states}
+        text = json.dumps(held)
         path = self._path(self.text, ".packing")
         if not path.exists() or path.read_text("utf-8") != text:
             write_whole(path, text.encode())

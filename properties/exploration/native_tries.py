@@ -6,12 +6,14 @@ import ast
 import re
 from collections.abc import Callable
 
-from gapless.properties.exploration.loop_text import RANGES, TRY, TRY_ONE
+from gapless.properties.exploration.loop_text import EACH_CALL, EACH_TAKEN, RANGES, TRY, TRY_ONE
+from gapless.properties.exploration.native_bits import TURNED, bits_of
 from gapless.traces.replay.kernel_source import Functions, Subtree, deeper, names_in
 
 ENDS = re.compile(r"^( *)return( .*)$", re.MULTILINE)
 COUNTED = re.compile(r"    refused\[(\d+)\] \+= 1\n    return 0\n")
-TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+QUESTIONS = 8  # of a step up to which all its calls are asked before any is taken
+EXACT = "last = cut + 1\n"  # what leaves one call of a run
 NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -25,9 +27,9 @@ class Tries(Functions):
 
     def __init__(self, loads: Callable[[str], str], called: str) -> None:
         super().__init__(loads, called)
-        self.before: dict[str, tuple[int, str, bool, str, str]] = {}  # what is asked of all runs, and of each
+        self.before: dict[str, tuple[int, str, bool, str, str, str]] = {}  # what is asked of all runs, and of each
 
-    def guarded(self, code: int, part: Subtree, last: str, *, one_run: bool) -> Subtree:
+    def guarded(self, code: int, part: Subtree, last: str, *, one_run: bool, numbers: range) -> Subtree:
         """What is left of a step's tree to be asked of every call."""
         guards = narrowed = ""
         while part.yes is not None and part.no is not None:
@@ -49,18 +51,54 @@ class Tries(Functions):
             else:
                 break
             part = kept
-        self.before[f"try_{code}"] = code, last, one_run, guards, narrowed
+        asked = ""
+        if one_run and EXACT not in narrowed:
+            asked = self._asked(part, last, numbers)
+            part = (asked and self._taken(part)) or part
+            asked = asked and f"        every = below(last - first) << (first - CALLS_{code}_FIRST)\n{asked}"
+        self.before[f"try_{code}"] = code, last, one_run, guards, narrowed, asked
         return part
+
+    def _taken(self, part: Subtree) -> Subtree | None:
+        """What is left to ask of calls of which none is refused; None where all are."""
+        if part.yes is None or part.no is None:
+            return None if COUNTED.fullmatch(part.text) else part
+        yes, no = self._taken(part.yes), self._taken(part.no)
+        return self.subtree(part.text, yes, no) if yes and no else yes or no
+
+    @staticmethod
+    def _asked(part: Subtree, last: str, numbers: range) -> str:
+        """The lines that ask all calls of a run, none for another; no lines where nothing is asked, or not for sure."""
+        lines, anything = "", False
+        taken, count, pending = ["0"], 0, [(part, "every")]
+        while pending:
+            one, within = pending.pop()
+            if one.yes is None or one.no is None:
+                reason = COUNTED.fullmatch(one.text)
+                if reason:
+                    lines += f"        refused[{reason[1]}] += count_of({within})\n"
+                else:
+                    taken.append(within)
+                continue
+            count += 1
+            bits = bits_of(one.text, last, numbers)
+            if bits is None or count > QUESTIONS:
+                return ""
+            anything |= last in names_in(one.text)
+            lines += f"        is_{count} = {bits}\n"
+            lines += f"        yes_{count} = {within} & is_{count}\n        no_{count} = {within} & ~is_{count}\n"
+            pending += [(one.yes, f"yes_{count}"), (one.no, f"no_{count}")]
+        return f"{lines}        taken = {' | '.join(taken)}\n" if anything else ""
 
     def write(self, name: str, body: str) -> None:
         """One more function: of calls, where it is what remains of a step."""
         if name not in self.before:
             super().write(name, body)
             return
-        code, last, one_run, guards, narrowed = self.before[name]
-        own = [one for one in names_in(guards + narrowed + body) if one.startswith("s_")]
+        code, last, one_run, guards, narrowed, asked = self.before[name]
+        own = [one for one in names_in(guards + narrowed + asked + body) if one.startswith("s_")]
         loads = self.loads(" ".join(own))
-        given = [one for one in names_in(narrowed) if one.startswith("a_") and one != last]
+        given = [one for one in names_in(narrowed + asked) if one.startswith("a_") and one != last]
         if given:
             narrowed = (
                 "e = first\n"
@@ -78,7 +116,8 @@ class Tries(Functions):
             loads, guards = deeper(loads), deeper(guards)
         text = (TRY_ONE if one_run else TRY).format(
             name=name, called=f"runs, {self.called.removeprefix('e, ')}", loads=loads, guards=guards, code=code,
-            narrowed=deeper(deeper(narrowed)), body=deeper(deeper(lines)),
+            narrowed=deeper(deeper(narrowed)), asked=asked, body=deeper(deeper(lines)),
+            each=EACH_TAKEN.format(code=code) if asked else EACH_CALL,
         )  # fmt: skip
         self.written.append(text)
 

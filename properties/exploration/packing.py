@@ -1,6 +1,7 @@
 """How a native search packs a state into 64-bit words: each number into as few bits as its values have needed so far.
 
-The values of a Map lie side by side, each in a power of two of bits, so that none lies in two words. Where a value does
+The values of a Map lie side by side, each in a power of two of bits, so that none lies in two words. The highest bit of
+a state of one word is set: no such state is 0. Where a value does
 not fit, there is another packing with room for it, and the search begins anew: that happens early, while it is small.
 """
 
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from gapless.traces.replay.kernel_source import LIMIT
 
 WORD = 64  # bits
+LINE = 8  # places of the table of states in a line of the processor's cache, where a state of one word lies in each
+OUT = 0x7FFF_FFFF  # the farthest state, of one from which a step leads beyond the bound
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,6 @@ class Packing:
         """How many words a state takes."""
         return self._placed[1]
 
-    @property
-    def slot(self) -> int:
-        """How many words a place in the table of states takes: a state of one word lies there itself."""
-        return 2 if self.words == 1 else 1
-
     @cached_property
     def _placed(self) -> tuple[npt.NDArray[np.int64], int]:
         rows = np.zeros((len(self.numbers) + len(self.maps), 4), np.int64)
@@ -88,7 +86,7 @@ class Packing:
             free += [WORD] * (word == len(free))
             rows[n] = word, WORD - free[word], each.least, each.mask
             free[word] -= each.bits
-        return rows, max(len(free), 1)
+        return rows, 2 if free == [0] else max(len(free), 1)
 
     def widened(self, field: int, value: int) -> Packing | None:
         """One with room for a value, in all fields of a kind; none where it is too large to be computed with."""
@@ -134,6 +132,7 @@ class Packing:
     def packed(self, numbers: Sequence[int], maps: Sequence[Callable[[int], int]]) -> list[int]:
         """The words of a state, its Maps given by the value at each key."""
         rows, made = self.rows.tolist(), [0] * self.words
+        made[0] |= self.words == 1 and 1 << (WORD - 1)
         for (word, shift, least, _), value in zip(rows, numbers, strict=False):
             made[word] |= (value - least) << shift
         for (bit, shift, least, _), value_at in zip(rows[len(self.numbers) :], maps, strict=True):

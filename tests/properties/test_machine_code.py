@@ -50,7 +50,9 @@ def test_machine_code_says_what_python_says() -> None:
         assert row.tolist() == plain
 
 
-@pytest.mark.parametrize("line", ["return a / 2", "return f(a)", "return [a]", "a.b = 1", "del a", "return a @ 1"])
+@pytest.mark.parametrize(
+    "line", ["return a / 2", "return f(a)", "return [a]", "a.b = 1", "del a", "return a @ 1", "return b; b = a"]
+)
 def test_what_is_not_in_the_language_is_refused(line: str) -> None:
     with pytest.raises(NotInTheLanguage):
         translated(f"@exported\ndef told(a):\n    {line}\n")

@@ -1,12 +1,15 @@
 """A store that is watched in a test: what was said, by a clock that is set."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from gapless import check
 from gapless.traces.report.values import Finding, Report
 from gapless.traces.watch import Hears, StoreWatch
+from tests.support.rocketmq.played_store import PlayedStore
 
 
 @dataclass
@@ -36,6 +39,29 @@ class Heard:
 def watch(path: Path, heard: Heard, clock: Clock | None = None, **options: Any) -> StoreWatch:
     """A watch that tells `heard`."""
     return StoreWatch(path, heard.hears(), clock=clock or Clock(), **options)
+
+
+def watch_all_of(
+    played: PlayedStore, heard: Heard, clock: Clock, chance: Random, behind: Callable[[int], None], most: int = 60_000,
+    passes: Sequence[float] = (0.1, 1.0, 4.0),
+) -> StoreWatch:  # fmt: skip
+    """Watch a store while its log is written piece by piece, by one watch after another; the last of these.
+
+    `behind`: writes what comes behind the log, which ends at a position · `most`: bytes of a piece · `passes`: seconds
+    that may pass between two.
+    """
+    store = played.folder
+    state = store.parent / "state"
+    watched = watch(store, heard, clock, state=state)
+    while played.written < played.end:
+        played.append(min(played.end, played.written + chance.randrange(1, most)))
+        behind(played.written)
+        clock.now += chance.choice(passes)
+        until_idle(watched)
+        if chance.random() < 0.2:
+            watched.keep()
+            watched = watch(store, heard, clock, state=state)
+    return watched
 
 
 def until_idle(watched: StoreWatch) -> None:

@@ -33,7 +33,7 @@ from tests.support.rocketmq.played_store import SLOT, PlayedStore
 from tests.support.rocketmq.recordings import COUNTS, recording
 from tests.support.rocketmq.store_builder import StoreBuilder
 from tests.support.rocketmq.stores import Record
-from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
+from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch, watch_all_of
 
 POINTS = "queue/entry-points-at-its-message"
 
@@ -42,16 +42,11 @@ POINTS = "queue/entry-points-at-its-message"
 def test_the_report_is_that_of_a_check_wherever_the_store_is_cut(name: str, tmp_path: Path) -> None:
     chance, clock, heard = Random(name), Clock(), Heard()
     played = PlayedStore(recording(name), tmp_path / "store")
-    state = tmp_path / "state"
-    watched = watch(tmp_path / "store", heard, clock, state=state)
-    while played.written < played.end:
-        played.append(min(played.end, played.written + chance.randrange(1, 200_000)))
-        played.dispatch(played.written - chance.choice((0, 300, 20_000)))
-        clock.now += chance.choice((0.1, 1.0, 4.0))
-        until_idle(watched)
-        if chance.random() < 0.2:
-            watched.keep()
-            watched = watch(tmp_path / "store", heard, clock, state=state)
+
+    def behind(written: int) -> None:
+        played.dispatch(written - chance.choice((0, 300, 20_000)))
+
+    watched = watch_all_of(played, heard, clock, chance, behind, most=200_000)
     played.stop()
     until_idle(watched)
     same(watched.end(), checked(tmp_path / "store"))

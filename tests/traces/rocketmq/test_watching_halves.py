@@ -13,9 +13,10 @@ from tests.support.rocketmq import half_tables
 from tests.support.rocketmq.half_tables import position_of, row
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import copy_of, recording
-from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
+from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch, watch_all_of
 
 FIRST = "layouts/halfdb_first_5.5.0"
+REPORTED = 0.1, 1.0, 4.0, 100.0  # seconds between two looks: after the last, a report is made
 RECORDED = ["halfdb_lives_5.5.0", "halfdb_first_5.5.0", "halfdb_killed_5.5.0"]
 
 
@@ -28,16 +29,12 @@ def played_of(source: Path, folder: Path) -> PlayedStore:
 @pytest.mark.parametrize("name", by_day(RECORDED, 1 / 3))
 def test_the_report_is_that_of_a_check_wherever_the_log_is_cut(name: str, tmp_path: Path) -> None:
     chance, clock, heard = Random(name), Clock(), Heard()
-    played, state = played_of(recording(f"layouts/{name}"), tmp_path / "store"), tmp_path / "state"
-    watched = watch(tmp_path / "store", heard, clock, state=state)
-    while played.written < played.end:
-        played.append(min(played.end, played.written + chance.randrange(1, 20_000)))
-        played.dispatch(played.written - chance.choice((0, 300, 5_000)))
-        clock.now += chance.choice((0.1, 1.0, 4.0, 100.0))
-        until_idle(watched)
-        if chance.random() < 0.3:
-            watched.keep()
-            watched = watch(tmp_path / "store", heard, clock, state=state)
+    played = played_of(recording(f"layouts/{name}"), tmp_path / "store")
+
+    def behind(written: int) -> None:
+        played.dispatch(written - chance.choice((0, 300, 5_000)))
+
+    watched = watch_all_of(played, heard, clock, chance, behind, most=20_000, passes=REPORTED)
     clock.now += 3
     until_idle(watched)
     assert watched.follower is not None

@@ -13,14 +13,15 @@ from gapless.traces.watch import StoreWatch
 from tests.support.night import by_day
 from tests.support.rocketmq.played_index import PlayedIndex
 from tests.support.rocketmq.recordings import RECORDINGS, recording
-from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
+from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch, watch_all_of
 
 RECORDED = [
     name
     for path in sorted((RECORDINGS / "layouts").glob("index_*.tar.xz"))
     if "default" not in (name := path.name.removesuffix(".tar.xz"))
 ]
-WHOLE, KILLED = "layouts/index_first_5.5.0", "layouts/index_killed_5.5.0"
+REPORTED = 0.1, 1.0, 4.0, 100.0  # seconds between two looks: after the last, a report is made
+WHOLE = "layouts/index_first_5.5.0"
 OF_ITEM = "hash_index/item-has-the-hash-of-a-key-of-its-record"
 KEY = "hash_index/key-leads-to-its-record"
 SLOT = "hash_index/slot-leads-to-its-newest-item"
@@ -31,20 +32,16 @@ ORDER = "hash_index/items-come-in-the-order-of-the-log"
 @pytest.mark.parametrize("name", by_day(RECORDED, 1 / 8))
 def test_the_report_is_that_of_a_check_wherever_the_index_is_cut(name: str, tmp_path: Path) -> None:
     chance, clock, heard = Random(name), Clock(), Heard()
-    played, state = PlayedIndex(recording(f"layouts/{name}"), tmp_path / "store"), tmp_path / "state"
-    watched = watch(tmp_path / "store", heard, clock, state=state)
-    while played.written < played.end:
-        played.append(min(played.end, played.written + chance.randrange(1, 60_000)))
-        played.dispatch(played.written - chance.choice((0, 300, 20_000)))
-        played.put(played.written - chance.choice((0, 200, 1000, 30_000)))
+    played = PlayedIndex(recording(f"layouts/{name}"), tmp_path / "store")
+
+    def behind(written: int) -> None:
+        played.dispatch(written - chance.choice((0, 300, 20_000)))
+        played.put(written - chance.choice((0, 200, 1000, 30_000)))
         for _ in range(chance.choice((0, 0, 1, 3))):
             if played.put_items < len(played.items):
                 played.put_one()
-        clock.now += chance.choice((0.1, 1.0, 4.0, 100.0))
-        until_idle(watched)
-        if chance.random() < 0.2:
-            watched.keep()
-            watched = watch(tmp_path / "store", heard, clock, state=state)
+
+    watched = watch_all_of(played, heard, clock, chance, behind, passes=REPORTED)
     played.stop()
     until_idle(watched)
     same(watched.end(), checked(tmp_path / "store"))

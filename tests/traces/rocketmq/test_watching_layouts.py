@@ -13,7 +13,7 @@ from tests.support.rocketmq.played_database import PlayedDatabase
 from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.queue_databases import changed
 from tests.support.rocketmq.recordings import recording
-from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
+from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch, watch_all_of
 
 POINTS = "queue/entry-points-at-its-message"
 CHECKSUM = "log/body-has-its-checksum"
@@ -50,18 +50,14 @@ def played_of(name: str, folder: Path) -> PlayedStore:
 )
 def test_the_report_is_that_of_a_check_wherever_the_store_is_cut(name: str, tmp_path: Path) -> None:
     chance, clock, heard = Random(name), Clock(), Heard()
-    played, state = played_of(f"layouts/{name}", tmp_path / "store"), tmp_path / "state"
-    watched = watch(tmp_path / "store", heard, clock, state=state)
-    while played.written < played.end:
-        played.append(min(played.end, played.written + chance.randrange(1, 120_000)))
-        played.dispatch(played.written - chance.choice((0, 300, 20_000)))
+    played = played_of(f"layouts/{name}", tmp_path / "store")
+
+    def behind(written: int) -> None:
+        played.dispatch(written - chance.choice((0, 300, 20_000)))
         if isinstance(played, PlayedDatabase) and chance.random() < 0.3:
             played.flush()
-        clock.now += chance.choice((0.1, 1.0, 4.0))
-        until_idle(watched)
-        if chance.random() < 0.2:
-            watched.keep()
-            watched = watch(tmp_path / "store", heard, clock, state=state)
+
+    watched = watch_all_of(played, heard, clock, chance, behind, most=120_000)
     played.stop()
     until_idle(watched)
     same(watched.end(), checked(tmp_path / "store"))

@@ -10,7 +10,13 @@ from random import Random
 import numpy as np
 import pytest
 
+from gapless.traces.options import Options
+from gapless.traces.sources.rocketmq.clients.matching_sends import KEY, LINE, POSITION, SEND_ROWS, WITNESS
+from gapless.traces.sources.rocketmq.segments.splits import SplitReader, splits
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.watching import traces
+from gapless.traces.sources.rocketmq.watching.live_files import going_on, not_opened
 from gapless.traces.sources.rocketmq.watching.recent_keys import RecentKeys
 from gapless.traces.sources.rocketmq.watching.traces import FollowedTraces
 from tests.support.night import by_day
@@ -18,10 +24,11 @@ from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording
 from tests.support.rocketmq.stores import Record, encode, read_log
 from tests.support.rocketmq.traced import TRACES, TracedBuilder, answers, answers_in, handed, rewrite, text_of, write_at
-from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
+from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch, watch_all_of
 
 LOST = "queue/message-that-was-acknowledged-is-in-the-log-where-the-answer-said"
 OTHER = "queue/message-that-was-acknowledged-is-what-its-producer-sent"
+REPORTED = 0.1, 1.0, 4.0, 100.0  # seconds between two looks: after the last, a report is made
 TRACED = sorted(path.name.removesuffix(".tar.xz") for path in (RECORDINGS / "traced").iterdir())
 
 
@@ -36,16 +43,12 @@ def played_of(name: str, folder: Path) -> PlayedStore:
 @pytest.mark.parametrize("name", by_day(TRACED, 1 / 4))
 def test_the_report_is_that_of_a_check_wherever_the_log_is_cut(name: str, tmp_path: Path) -> None:
     chance, clock, heard = Random(name), Clock(), Heard()
-    played, state = played_of(name, tmp_path / "store"), tmp_path / "state"
-    watched = watch(tmp_path / "store", heard, clock, state=state)
-    while played.written < played.end:
-        played.append(min(played.end, played.written + chance.randrange(1, 60_000)))
-        played.dispatch(played.written - chance.choice((0, 300, 20_000)))
-        clock.now += chance.choice((0.1, 1.0, 4.0, 100.0))
-        until_idle(watched)
-        if chance.random() < 0.2:
-            watched.keep()
-            watched = watch(tmp_path / "store", heard, clock, state=state)
+    played = played_of(name, tmp_path / "store")
+
+    def behind(written: int) -> None:
+        played.dispatch(written - chance.choice((0, 300, 20_000)))
+
+    watched = watch_all_of(played, heard, clock, chance, behind, passes=REPORTED)
     played.stop()
     until_idle(watched)
     report = watched.end()
@@ -165,3 +168,19 @@ def test_a_message_that_was_handed_out_late_is_looked_for_at_the_end(
     same(report, checked(tmp_path / "store"))
     (row,) = report.testimony
     assert (row.delivered, row.readable) == (2, 2)
+
+
+@pytest.mark.parametrize("store", ["traced/clean_5.5.0", "layouts/dledger_lives_5.5.0"])
+def test_records_that_answers_name_are_read_again_where_they_lie(store: str) -> None:
+    """In a DLedger log each has a header before it, where what is read again begins."""
+    opened = going_on(open_store(recording(store), databases=False, opens_index=not_opened))
+    followed = FollowedTraces(Options(), opened.start)
+    for split in splits(opened):
+        for scanned in SplitReader(opened, split, keys=True).segments():
+            assert scanned.columns.keys is not None
+            sends = np.full((SEND_ROWS, scanned.columns.count), -1, np.int64)
+            sends[POSITION], sends[KEY] = scanned.columns.log[scan.POSITION], scanned.columns.keys[0]
+            sends[WITNESS] = sends[LINE] = 0
+            followed._look_back(opened, sends[:, 7::40])
+            assert followed.told.lost.shape[1] == 0
+    assert followed.told.counts["testified"] + len(followed.told.doubts) > 10

@@ -90,7 +90,8 @@ class Promises:
         self.doubts += known.doubts
         self.judged.cover("queue", {name: count for name, count in known.covered.items() if count})
         for broken, count in known.more.items():
-            self.judged.leave_untold(broken, count)
+            if count:
+                self.judged.leave_untold(broken, count)
         self.deliveries.resume(known.delivered, known.readable, known.seen, known.half)
 
     def take(self, segment: Segment) -> None:

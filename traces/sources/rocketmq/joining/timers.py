@@ -232,8 +232,14 @@ class Wheel:
     @cached_property
     def group(self) -> Ints:
         """Rows that are one message as its sender knows it: with one key, one time, one topic."""
-        _, group = np.unique(np.stack([self.rows.key, self.rows.due, self.rows.topic]), axis=1, return_inverse=True)
-        return group.reshape(-1).astype(np.int64)
+        columns = self.rows.topic, self.rows.due, self.rows.key
+        order = np.lexsort(columns)  # `np.unique` of columns compares them as bytes, and takes five times as long
+        others = np.zeros(len(order), np.bool_)
+        for column in columns:
+            others[1:] |= column[order[1:]] != column[order[:-1]]
+        group = np.empty(len(order), np.int64)
+        group[order] = np.cumsum(others)
+        return group
 
     def _tally(self, which: Truths) -> Ints:
         """How many of some rows there are in each group."""

@@ -154,8 +154,9 @@ class FollowedIndex:
             return False
         if self.reached.at < store.start:
             self.reached = Reached(store.start, exact=True)
-        ends = {int(file.highs.max()) for file in index.files[:-1] if len(file.highs)}
-        whole = min(reached, _last_position(index))
+        before = store.files[-1].wrapped  # bytes of a header before each record, which may not be cut from it
+        ends = {int(file.highs.max()) - before for file in index.files[:-1] if len(file.highs)}
+        whole = min(reached, _last_position(index) - before)
         end = min([end for end in ends if self.reached.at < end < whole], default=whole)
         file = file_of(store, self.reached.at)
         if self.reached.at < end and file is not None:

@@ -121,7 +121,7 @@ class FollowedTraces:
         return told.at < reached
 
     def _read(self, store: StoreDirectory, file: LogFile, reached: int) -> None:
-        """Read on in one log file, no more than a split."""
+        """Read on in one log file, no more than `AT_ONCE`."""
         told = self.told
         low = told.at - file.base
         split = Split(file, low, min(reached - file.base, file.length, low + AT_ONCE), told.exact)
@@ -211,7 +211,8 @@ class FollowedTraces:
             first, last = int(some[POSITION, 0]), int(some[POSITION, -1])
             promises: list[Promised] = []
             if (file := file_of(store, first)) is not None:
-                split = Split(file, first - file.base, min(last + 1 - file.base, file.length), exact=False)
+                low = first - file.wrapped - file.base
+                split = Split(file, low, min(last + 1 - file.base, file.length), exact=False)
                 for scanned in SplitReader(store, split, self.again, keys=True).segments():
                     columns = scanned.columns
                     if columns.count and columns.keys is not None:
