@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -161,14 +161,10 @@ def _queue_rows(stores: Path) -> Iterator[Row]:
 
 def _layout_rows(stores: Path, records: int) -> Iterator[Row]:
     """Checks of stores in other layouts, each beside a plain one of as many records."""
-    plain = f"check, jobs=1, {records:,} records in the usual layout"
-    yield Row(plain, _call("check", _made(stores, Shape(records)), 1), extent(_made(stores, Shape(records))))
+    plain, store = f"check, jobs=1, {records:,} records in the usual layout", _made(stores, Shape(records))
+    yield Row(plain, _call("check", store, 1), extent(store))
     for layout, make in layouts.LAYOUTS.items():
-        store = stores / f"{layout}-{records}"
-        if not store.exists():
-            with tempfile.TemporaryDirectory(prefix="making-", dir=stores) as making:
-                make(Path(making, "store"), Shape(records))
-                Path(making, "store").rename(store)
+        store = _made_by(make, stores / f"{layout}-{records}", Shape(records))
         name = f"check, jobs=1, {records:,} records, {layout}"
         yield Row(name, _call("check", store, 1), extent(store), without=plain)
 
@@ -322,10 +318,14 @@ def _made(stores: Path, shape: Shape) -> Path:
     name = f"transactions-{shape.records}" if shape.transactions else f"store-{shape.records}"
     if shape.queue_file_size == SHORT:
         name += f"-in-{len(shape.topics) * shape.queues}-queues"
-    store = stores / name
+    return _made_by(make, stores / name, shape)
+
+
+def _made_by(make: Callable[[Path, Shape], object], store: Path, shape: Shape) -> Path:
+    """What somebody makes of this shape, unless it is there."""
     if not store.exists():
-        stores.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="making-", dir=stores) as making:
+        store.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="making-", dir=store.parent) as making:
             make(Path(making, "store"), shape)
             Path(making, "store").rename(store)
     return store

@@ -21,9 +21,11 @@ import numpy as np
 
 from benchmarks import bigstore
 from benchmarks.bigstore import Ints, Shape
+from gapless.traces.native import by_python
 from gapless.traces.sources.rocketmq.segments.splits import Columns, SplitReader, splits
 from gapless.traces.sources.rocketmq.store import compacted_files, scan
 from gapless.traces.sources.rocketmq.store.batch_queues import UNIT as UNIT_OF_COMPACTED
+from gapless.traces.sources.rocketmq.store.bytes import java_hash
 from gapless.traces.sources.rocketmq.store.directory import open_store
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC, ENTRY_HEADER, HEADER
 from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, UNIT
@@ -196,10 +198,7 @@ def make_timers(folder: Path, shape: Shape) -> None:
             for number in range(delivered, min(max(0, second - WAIT) * EACH_SECOND, count)):
                 put(out[number % TARGET[1]], number, second)
                 delivered = number + 1
-    if at > shape.file_size:
-        message = f"a file of {shape.file_size} bytes is too small"
-        raise ValueError(message)
-    os.truncate(folder / "commitlog" / FIRST_FILE, shape.file_size)
+    _fill(folder, shape)
     _write_wheel(folder, units, turns, count)
     _close(folder, [*waiting, *out], BEGAN + 1000 * (seconds + WAIT))
 
@@ -211,7 +210,8 @@ def _write_wheel(folder: Path, units: list[tuple[int, ...]], turns: dict[int, li
         ("size", "before", "magic", "written", "delay", "message", "length"), zip(*units, strict=True), strict=True
     ):
         log[name] = column
-    log["topic"] = np.int64(_java_hash(TARGET[0]))
+    topic = np.frombuffer(TARGET[0].encode(), np.uint8)
+    log["topic"] = by_python(java_hash)(topic, 0, len(topic))[0]
     (folder / "timerlog").mkdir()
     log.tofile(folder / "timerlog" / FIRST_FILE)
     wheel = np.zeros(WHEEL_SLOTS, TURN)
@@ -242,10 +242,7 @@ def make_compacted(folder: Path, shape: Shape) -> None:
             kept[turn].append((stored, data))
             log.write(data)
             at += len(data)
-    if at > shape.file_size:
-        message = f"a file of {shape.file_size} bytes is too small"
-        raise ValueError(message)
-    os.truncate(folder / "commitlog" / FIRST_FILE, shape.file_size)
+    _fill(folder, shape)
     longest = max(sum(len(data) for _, data in some) for some in kept)
     for queue, some in zip(queues, kept, strict=True):
         _write_compacted(folder, queue, some, longest + 4096)
@@ -274,6 +271,15 @@ def _write_compacted(folder: Path, queue: _Queue, kept: list[tuple[int, bytes]],
 
 
 # -- messages of our own -----------------------------------------------------------------------------------------------
+
+
+def _fill(folder: Path, shape: Shape) -> None:
+    """Give the log file its full length. Raises ValueError where it is longer than that already."""
+    log = folder / "commitlog" / FIRST_FILE
+    if log.stat().st_size > shape.file_size:
+        message = f"a file of {shape.file_size} bytes is too small"
+        raise ValueError(message)
+    os.truncate(log, shape.file_size)
 
 
 def _close(folder: Path, queues: Sequence[_Queue], stored: int, attributes: Mapping[str, str] | None = None) -> None:
@@ -316,13 +322,6 @@ class _Queue:
             file = path / f"{base:020d}"
             file.write_bytes(self.entries[base : base + bigstore.QUEUE_FILE])
             os.truncate(file, bigstore.QUEUE_FILE)
-
-
-def _java_hash(text: str) -> int:
-    code = 0
-    for letter in text:
-        code = (31 * code + ord(letter)) % 2**32
-    return code - 2**32 if code >= 2**31 else code
 
 
 LAYOUTS = {

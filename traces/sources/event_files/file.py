@@ -104,11 +104,11 @@ class EventFile:
         else:
             self.judged[result.stretch] = result
             if self.in_order is not None:
-                begin = int(self._first_rows(len(self.judged))[-1])
+                begins = self._first_rows(len(self.judged) - 1)
                 for piece in result.pieces:
-                    result.records += self.in_order.take_piece(piece, begin + result.records)
+                    result.records += self.in_order.take_piece(piece, int(begins[-1]) + result.records)
                 parts, result.packed = result.packed, []
-                self.in_order.take(parts, self._first_rows(len(self.judged)))
+                self.in_order.take(parts, np.append(begins, begins[-1] + result.records))
         if result.interrupted:
             raise KeyboardInterrupt
 

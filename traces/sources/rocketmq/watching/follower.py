@@ -120,10 +120,8 @@ class Follower:
         self.index = FollowedIndex(self.options, self.store.start)
         self.traces = FollowedTraces(self.options, self.store.start)
         self.halves = FollowedHalves(self.store.start)
-        self.beside_at, self.beside_from = (
-            -BESIDE,
-            0,
-        )  # when what lies beside was followed last, and how far the log was
+        # When what lies beside was followed last, and how far the log was.
+        self.beside_at, self.beside_from = -BESIDE, 0
         return StoreJudge(self.store, self.options)
 
     def _go_on(self, place: Place) -> bool:
