@@ -62,13 +62,13 @@ def handed_in(store: StoreDirectory, told: Testimony) -> Ints:
     """The messages that consumers were handed, by their keys: as far as it was this log that was read."""
     what = told.rows[bodies.WHAT]
     rows = told.rows[:, (what == bodies.HANDED) | (what == bodies.DONE_WITH)]
-    rows = rows[:, (rows[bodies.TIME] == 0) | are_timely(store, rows)]
+    rows = rows[:, (rows[bodies.TIME] == 0) | _timely(store, rows)]
     order = np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY]])
     keys, first = np.unique(rows[bodies.KEY, order], return_index=True)
     return np.stack([keys, rows[bodies.WITNESS, order][first]])
 
 
-def are_timely(store: StoreDirectory, rows: Ints) -> npt.NDArray[np.bool_]:
+def _timely(store: StoreDirectory, rows: Ints) -> npt.NDArray[np.bool_]:
     """Which are not older than the log's first record."""
     timely: npt.NDArray[np.bool_] = rows[bodies.TIME] + BEFORE >= file_access.header_of(store, store.start).time
     return timely
@@ -86,7 +86,7 @@ def promised_in(store: StoreDirectory, told: Testimony) -> tuple[Ints, int]:
     it when there was another.
     """
     answered = told.rows[:, told.rows[bodies.WHAT] == bodies.ANSWERED]
-    timely = are_timely(store, answered)
+    timely = _timely(store, answered)
     rows = answered[:, timely]
     rows = rows[:, np.lexsort([rows[bodies.WITNESS], rows[bodies.KEY], rows[bodies.PLACE]])]
     if rows.shape[1]:

@@ -52,8 +52,13 @@ class FoundKeys:
         return FoundKeys(self.found, self.first, self.last, self.runs, self.partly, dict(self.odd))
 
     def odd_items(self, name: str) -> Ints:
-        """The items of one file that are odd, in no order."""
-        return self.odd.get(name, np.zeros((3, 0), np.int64))
+        """The items of one file that are odd, as [item, bits], by item."""
+        return by_item(self.odd.get(name, np.zeros((3, 0), np.int64))[[0, 2]])
+
+
+def by_item(odd: Ints) -> Ints:
+    """Columns in the order of their first row."""
+    return odd[:, np.argsort(odd[0], kind="stable")]
 
 
 def _joined(before: Ints, after: Ints, last: int, first: int) -> Ints:

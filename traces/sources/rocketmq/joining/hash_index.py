@@ -24,7 +24,7 @@ from gapless.spec.catalog import SPECS, State
 from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
-from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys
+from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys, by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import INDEX, FileReplay
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore, Later
 from gapless.traces.sources.rocketmq.segments.index_keys import FIRST, KEYS, LAST, RECORDS
@@ -99,8 +99,7 @@ class HashIndex:
                 self.judged.cover("hash_index", self.known.conform[file.name])
             elif file.name in self.known.replays:
                 replayed = self.known.replays[file.name].copy()
-                odd = self.found.odd_items(file.name)[[0, 2]]
-                odd = odd[:, np.argsort(odd[0], kind="stable")]
+                odd = self.found.odd_items(file.name)
                 items = known_items(file, replayed.items, reach)
                 items = items if self.store.first_life else before_lost(odd, items)
                 replayed.take(file, odd, items)
@@ -120,10 +119,10 @@ class HashIndex:
 
     def _odd_items(self, file: IndexFile) -> Ints:
         """Items of one file that are not those of a record, as [item, bits]; those beyond the log's end among them."""
-        found = self.found.odd_items(file.name)[[0, 2]]
+        found = self.found.odd_items(file.name)
         if self.store.limit == FARTHEST and len(file.highs) and file.highs.max() >= self.judged.end:
-            found = np.concatenate([found, *self._beyond(file)], axis=1)
-        return found[:, np.argsort(found[0], kind="stable")]
+            found = by_item(np.concatenate([found, *self._beyond(file)], axis=1))
+        return found
 
     def _beyond(self, file: IndexFile) -> Iterator[Ints]:
         for stretch, (low, high) in enumerate(file.stretches()):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gapless.traces.options import Options
-from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys
+from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys, by_item
 from gapless.traces.sources.rocketmq.joining.hash_index import KnownIndex, before_lost, known_items
 from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
 from gapless.traces.sources.rocketmq.segments.index_keys import indexed
@@ -213,9 +213,8 @@ class FollowedIndex:
                     del self.replays[file.name]
 
     def _odd(self, name: str) -> Ints:
-        odd = [section.found.odd_items(name)[[0, 2]] for section in self.sections]
-        found = np.concatenate([np.zeros((2, 0), np.int64), *odd], axis=1)
-        return found[:, np.argsort(found[0], kind="stable")]
+        odd = [section.found.odd_items(name) for section in self.sections]
+        return by_item(np.concatenate([np.zeros((2, 0), np.int64), *odd], axis=1))
 
 
 def _last_position(index: Index) -> int:
