@@ -1,14 +1,17 @@
 """Queues that a broker writes twice, to files and to a database: both are judged, and what one has the other has."""
 
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gapless import check
+from gapless import Report, check
+from tests.support.night import by_day
 from tests.support.rocketmq.queue_databases import changed, end_key, folder_of, key, opened, value_of
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
+from tests.support.rocketmq.stores import queues_of, read_slots
 
 RECORDED = {  # records, and entries in the database, as another reader counts them
     "both_lives_5.3.3": (1156, 1156),
@@ -151,3 +154,72 @@ def test_a_database_from_which_consumers_are_served_is_judged_by_itself(tmp_path
         del database[key(TOPIC, QUEUE, NUMBER)]
     (found,) = check(store).violations
     assert found.rule == "queue/no-entry-before-it-is-missing"
+
+
+# -- where files of queues are not there -------------------------------------------------------------------------------
+
+LEFT = [f"consumequeue/{TOPIC}", f"consumequeue/{TOPIC}/{QUEUE}", f"consumequeue/{TOPIC}/{QUEUE}/{0:020}"]
+
+
+def linked(store: Path, name: str) -> None:
+    """In place of what lies there, a link that leads nowhere."""
+    shutil.rmtree(store / name) if (store / name).is_dir() else (store / name).unlink()
+    (store / name).symlink_to("/nowhere")
+
+
+def entries_of_queues(report: Report) -> dict[str, int]:
+    """How many entries of each queue were judged."""
+    return {f"{row.topic}/{row.queue}": row.indexed - row.first for row in report.queues}
+
+
+@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("store", by_day(["both_lives_5.3.3", "both_lives_5.5.0", "both_killed_5.5.0"], 1 / 3))
+def test_a_link_in_one_queue_leaves_all_others_judged(store: str, name: str, tmp_path: Path) -> None:
+    """In files and in the database, which tells nothing of what lies behind the link."""
+    linked_store = copy_of(f"layouts/{store}", tmp_path)
+    before = entries_of_queues(check(linked_store))
+    linked(linked_store, name)
+    report = check(linked_store)
+    behind = {trace for trace in before if trace.startswith(TOPIC if name == LEFT[0] else f"{TOPIC}/{QUEUE}")}
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert any(f"{name} is a link to /nowhere, which is not there: entries of {TOPIC}" in r for r in reasons(report))
+    assert entries_of_queues(report) == {trace: 0 if trace in behind else count for trace, count in before.items()}
+    with opened(linked_store) as (database, _):
+        first = key("payments", 1, 3)
+        database[first] = changed(value_of(database, first), position=1)
+    (found,) = check(linked_store).violations
+    assert (found.trace, found.where.offset) == ("payments/1", 3)
+
+
+def reasons(report: Report) -> list[str]:
+    return report.sources[0].reasons
+
+
+def test_a_link_among_files_that_nobody_reads_is_told_and_no_more(tmp_path: Path) -> None:
+    store = copy_of("layouts/both_lives_5.5.0", tmp_path)
+    config = store.parent / "broker.conf"
+    config.write_text(f"{config.read_text()}\ncombineCQPreferCQType=defaultRocksDB\n")
+    linked(store, LEFT[0])
+    report = check(store)
+    assert report.verdict == "conforms"
+    assert f"{LEFT[0]} is a link to /nowhere, which is not there" in report.sources[0].notes
+
+
+def test_without_settings_the_files_may_be_too_few_to_tell_that_they_count(tmp_path: Path) -> None:
+    """The queue that reaches furthest lies behind the link: the broker may read the files, or the database."""
+    store = copy_of("layouts/both_lives_5.5.0", tmp_path)
+    (store.parent / "broker.conf").unlink()
+    last = max(queues_of(store), key=lambda queue: max(slot.entry.position for slot in read_slots(store, queue)))
+    linked(store, f"consumequeue/{last[0]}")
+    report = check(store)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert any("which of them the broker reads cannot be told" in reason for reason in reasons(report))
+
+
+def test_a_link_in_place_of_a_file_of_the_database_leaves_no_queue_judged(tmp_path: Path) -> None:
+    store = copy_of("layouts/both_lives_5.3.3", tmp_path)
+    table = min((store / "consumequeue").glob("*.sst"))
+    linked(store, f"consumequeue/{table.name}")
+    report = check(store)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert not any(entries_of_queues(report).values())
