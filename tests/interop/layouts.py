@@ -100,6 +100,26 @@ LAYOUTS: dict[str, Layout] = {
     "tiered": Layout(
         "tiered storage in a folder", FOLDER_OF_TIERS, lives=(STOP, STOP), rest=45, since=(5, 3), tiered=True
     ),
+    "tiered-index": Layout(
+        "tiered storage in a folder, with its index, small enough to fill",
+        {**FOLDER_OF_TIERS, "messageIndexEnable": "true"},
+        lives=(STOP, STOP),
+        sent=("send", "delay", "transaction"),
+        topics={"orders": (2, ""), "payments": (2, "")},
+        rest=75,
+        since=(5, 3),
+        tiered=True,
+    ),
+    "tiered-index-killed": Layout(
+        "tiered storage in a folder, with its index, killed while nobody sends",
+        {**FOLDER_OF_TIERS, "messageIndexEnable": "true"},
+        lives=(REST,),
+        sent=("send", "delay", "transaction"),
+        topics={"orders": (2, ""), "payments": (2, "")},
+        rest=75,
+        since=(5, 3),
+        tiered=True,
+    ),
     "batchcq": Layout(
         "queues of inner batches, beside a plain one",
         {"mapperFileSizeBatchConsumeQueue": 9200},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
+from typing import Protocol
 
 import numpy as np
 
@@ -14,11 +16,44 @@ from gapless.traces.replay.exact import Departure, Event, named, replay
 from gapless.traces.replay.kernels import Cells, kernel
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.index_files import IndexFile
+from gapless.traces.sources.rocketmq.store.index_files import Items
 from gapless.traces.sources.rocketmq.store.lookup import distinct
 
 INDEX = STEPS["hash_index"]
 REPLAYED = 1 << 20  # items that are replayed at once
+
+
+class ReadsItems(Protocol):
+    """A file of an index whose items are numbered from 1 on, as `IndexFile` is."""
+
+    @property
+    def slots(self) -> int:
+        """How many slots it has."""
+
+    @property
+    def items(self) -> int:
+        """Exclusive end of its items."""
+
+    @property
+    def header(self) -> tuple[int, int, int, int, int, int]:
+        """Begin and end in ms, first and last position, slots in use, items."""
+
+    @property
+    def began(self) -> int:
+        """The time that its header is to begin with."""
+
+    @property
+    def ended(self) -> int:
+        """The time that its header is to end with."""
+
+    def heads(self) -> Ints:
+        """What the slots name. Raises Unreadable."""
+
+    def read(self, low: int, high: int) -> Items:
+        """The items from number `low` to `high`. Raises Unreadable."""
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """The items in stretches: from which number to which."""
 
 
 class FileReplay:
@@ -52,7 +87,7 @@ class FileReplay:
         covered = zip(self.of.spec.actions, self.covered.tolist(), strict=True)
         return {name: count for name, count in covered if count}
 
-    def take(self, file: IndexFile, odd: Ints, upto: int) -> None:
+    def take(self, file: ReadsItems, odd: Ints, upto: int) -> None:
         """Replay the items of the file up to an exclusive end. `odd`: as `events` takes it. Raises Unreadable."""
         for low, high, events in self.events(file, odd, self.items, upto):
             if self.refused:
@@ -62,13 +97,13 @@ class FileReplay:
             self._replay(file, events, used, going_on=True)
             self.items = max(high, 1)
 
-    def finish(self, file: IndexFile, *, clean: bool) -> None:
+    def finish(self, file: ReadsItems, *, clean: bool) -> None:
         """Hold the slots and the header against all items, which were replayed. Raises Unreadable."""
         if not self.refused:
             events = self.ends(file, clean=clean)
             self._replay(file, events, events.column("slot")[:-1].copy(), going_on=False)
 
-    def _replay(self, file: IndexFile, events: Events, used: Ints, *, going_on: bool) -> None:
+    def _replay(self, file: ReadsItems, events: Events, used: Ints, *, going_on: bool) -> None:
         """Replay events whose slots are among those in `used`."""
         slots = events.column("slot").copy()
         if len(used) < file.slots:
@@ -90,9 +125,17 @@ class FileReplay:
         elif replayed.cells is not None:
             self.heads[used] = replayed.cells.values[0]
 
+    def told(self, file: ReadsItems, odd: Ints, count: int, *, clean: bool) -> Iterator[Events]:
+        """The first `count` events of a file again, to be written. Raises Unreadable."""
+        items = (events for *_, events in self.events(file, odd, 0, file.items))
+        for events in chain(items, [self.ends(file, clean=clean)]):
+            some = min(count, len(events.action))
+            yield Events(events.spec, events.action[:some], events.args[:, :some])
+            count -= some
+
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def events(self, file: IndexFile, odd: Ints, begin: int, upto: int) -> Iterator[tuple[int, int, Events]]:
+    def events(self, file: ReadsItems, odd: Ints, begin: int, upto: int) -> Iterator[tuple[int, int, Events]]:
         """The items from `begin` on, in stretches, from which to which: before them all the step that finds the file.
 
         `odd`: [2, items], items that are not owned, or not timely, rising, and their bits.
@@ -103,7 +146,7 @@ class FileReplay:
             high = min(low + REPLAYED, upto)
             yield low, high, self._items(file, odd, low, high, found=begin == 0 and low == 1)
 
-    def _items(self, file: IndexFile, odd: Ints, low: int, high: int, *, found: bool) -> Events:
+    def _items(self, file: ReadsItems, odd: Ints, low: int, high: int, *, found: bool) -> Events:
         """The items from number `low` to `high`."""
         begin = int(found)
         items, events = file.read(low, high), Events.room(SPECS["hash_index"], begin + high - low)
@@ -121,7 +164,7 @@ class FileReplay:
         events.column("timely")[mine[0] - low + begin] = mine[1] & TIMELY != 0
         return events
 
-    def ends(self, file: IndexFile, *, clean: bool) -> Events:
+    def ends(self, file: ReadsItems, *, clean: bool) -> Events:
         """The slots and the header of a file, once its items are read."""
         told, heads = file.heads(), self.heads.astype(np.int64)
         if not clean:  # the broker was killed in the middle of a step: the item is there, and not counted
@@ -134,7 +177,7 @@ class FileReplay:
         events.put(len(slots), self._header(file, int(np.count_nonzero(heads)), clean=clean))
         return events
 
-    def _header(self, file: IndexFile, used: int, *, clean: bool) -> Event:
+    def _header(self, file: ReadsItems, used: int, *, clean: bool) -> Event:
         """What the header says; of a broker that was killed, as it would be after its last step."""
         begin, end, first, last, said, items = file.header
         if file.items == 1:  # a file that was begun, and holds nothing yet: its header tells of the file before it
@@ -146,7 +189,7 @@ class FileReplay:
 
     # -- what is wrong -------------------------------------------------------------------------------------------------
 
-    def _told(self, file: IndexFile, event: Event) -> Departure | None:
+    def _told(self, file: ReadsItems, event: Event) -> Departure | None:
         """The departure, replayed by the plain functions from the state before it, with the item that it leads to."""
         spec = SPECS["hash_index"]
         reached = dict(zip(spec.scalars, self.state[:, 0].tolist(), strict=True))
@@ -158,7 +201,7 @@ class FileReplay:
         return outcome.departure
 
 
-def newest_item(file: IndexFile, slot: int, below: int) -> int:
+def newest_item(file: ReadsItems, slot: int, below: int) -> int:
     """The newest item of a slot among those below a number; 0 where there is none. Raises Unreadable."""
     for low, high in reversed(list(file.stretches())):
         if low < below:
