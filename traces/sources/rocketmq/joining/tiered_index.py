@@ -111,9 +111,10 @@ class JoinedTieredIndex:
         found = [np.zeros((2, 0), np.int64)]
         for low, high in file.stretches(AT_ONCE):
             items = file.fields(low, high)
-            queues, of = np.unique(np.stack([items["topic"], items["queue"]]), axis=1, return_inverse=True)
-            for at, (topic, queue) in enumerate(queues.T.tolist()):
-                (mine,) = np.nonzero(of.reshape(-1) == at)
+            of = items["topic"].astype(np.int64) << 32 | items["queue"].astype(np.int64) & 0xFFFFFFFF
+            order = np.argsort(of, kind="stable")
+            for mine in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
+                topic, queue = (int(items[field][mine[0]]) for field in ("topic", "queue"))
                 name = self.storage.topics.get(topic)
                 odd = self._of_queue(file, items[mine], (name, queue) if name is not None else None)
                 found.append(np.stack([low + mine[odd[0]], odd[1]]))

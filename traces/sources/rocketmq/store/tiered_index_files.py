@@ -30,6 +30,7 @@ SLOT = np.dtype([("first", ">i4"), ("bytes", ">i4")])
 FIELDS = [("hash", ">i4"), ("topic", ">i4"), ("queue", ">i4"), ("position", ">i8"), ("size", ">i4"), ("seconds", ">i4")]
 WRITTEN, SEALED = np.dtype([*FIELDS, ("previous", ">i4")]), np.dtype(FIELDS)  # items
 MAGIC = (0xBCC50289, 0xBCC50285)  # begin files: of one that is written, and of one that is full
+COUNTED = 1 << 20  # items that are counted at once: each time all slots are gone over
 READ = np.dtype([("hash", "i8"), ("position", "i8"), ("previous", "i8")])  # items, as `IndexFile` has them
 
 
@@ -107,7 +108,7 @@ class TieredIndexFile:
         if not self.sealed:
             return np.maximum(first, 0)  # as the broker reads it
         counts = np.zeros(self.slots, np.int64)
-        for low, high in self.stretches():
+        for low, high in self.stretches(COUNTED):
             counts += np.bincount(self.fields(low, high)["hash"].astype(np.int64) % self.slots, minlength=self.slots)
         behind = first - self.slot_at(self.slots)
         right = (size == counts * SEALED.itemsize) & (behind >= 0) & (behind % SEALED.itemsize == 0)
