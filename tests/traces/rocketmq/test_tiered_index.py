@@ -7,9 +7,14 @@ from hashlib import md5
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from gapless import Report, check
+from gapless.traces.sources.rocketmq.segments.indexed_messages import odd_items
+from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.store.files import LogFile
+from gapless.traces.sources.rocketmq.store.tiered_index_files import SEALED
 from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.index_files import java_hash
@@ -271,6 +276,23 @@ def test_a_fault_is_explained_and_a_file_judged_by_its_name(tmp_path: Path) -> N
     assert f"the hash index {FULL} departs at" in gapless("explain", str(store.parent), "--trace", FULL).output
     report = check([store], trace=WRITTEN)
     assert (report.verdict, report.counts.traces) == ("conforms", 2)
+
+
+@pytest.mark.parametrize(("queue", "shift", "right"), [(1, 0, True), (0, 0, False), (1, 7, False)])
+def test_a_message_of_another_queue_or_place_is_not_that_of_an_item(
+    queue: int, shift: int, *, right: bool, tmp_path: Path
+) -> None:
+    """It may lie whole in the body of another one."""
+    store = recording(KILLED)
+    (path,), (full,) = store.glob("tieredstore/*/*/orders/1/COMMIT_LOG/*"), sealed(store)
+    log = tmp_path / "log"
+    log.write_bytes(bytes(shift) + path.read_bytes())
+    file = LogFile(str(log), 0, log.stat().st_size)
+    data, places = full.read_bytes(), [one.offset for one in items(full) if (one.topic, one.queue) == (0, 1)]
+    some = np.concatenate([np.frombuffer(data, SEALED, 1, place) for place in places])
+    some["position"] += shift
+    (began,) = struct.unpack_from(">q", data, 4)
+    assert (odd_items(("orders", queue), [file], some, began) == (OWNED | TIMELY if right else 0)).all()
 
 
 # -- what is tolerated -------------------------------------------------------------------------------------------------
