@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
@@ -66,7 +67,7 @@ def delays(levels: str) -> tuple[int, ...]:
 def read_json(path: Path) -> dict[str, object]:
     """A config file of the broker: JSON, but for integer keys that fastjson leaves unquoted. Raises Unreadable."""
     try:
-        content = json.loads(quoted(path.read_text(encoding="utf-8")))
+        content = _loaded(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
@@ -77,6 +78,12 @@ def read_json(path: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise Unreadable(f"{path}: expected a JSON object")
     return content
+
+
+@lru_cache(maxsize=8)  # several ask for the same file, which may tell of very many topics; nobody changes what they get
+def _loaded(text: str) -> object:
+    found: object = json.loads(quoted(text))
+    return found
 
 
 def is_there(path: Path) -> bool:
