@@ -1,5 +1,6 @@
 """The index of tiered storage: no item leads elsewhere, no slot passes one over; and what nobody can be accused of."""
 
+import os
 import re
 import struct
 from collections.abc import Callable, Iterator
@@ -127,7 +128,29 @@ def test_a_file_whose_layout_nobody_tells_is_named(tmp_path: Path) -> None:
     assert report.verdict == "conforms"
     notes = [note for note in report.sources[0].notes if "index of tiered storage" in note]
     assert "198 items in 1 file" in notes[1]
-    assert f"{WRITTEN}: is 6,748 bytes long, where tieredStoreIndexFileMaxHashSlotNum" in notes[0]
+    assert f"{WRITTEN} is 6,748 bytes long, where tieredStoreIndexFileMaxHashSlotNum" in notes[0]
+
+
+@pytest.mark.parametrize("name", ["shorter", "gone", "another beginning", "another beginning of one that is written"])
+def test_a_file_that_cannot_be_read_is_not_passed_over(name: str, tmp_path: Path) -> None:
+    store = copy_of(LIVES if name == "gone" else KILLED, tmp_path)
+    path = (written if "written" in name else sealed)(store)[-1]
+    if name == "gone":
+        path.unlink()
+    else:
+        put(path, 0, b"another") if "another" in name else os.truncate(path, 5000)
+    report = judged(store)
+    assert (report.verdict, rules(report)) == ("inconclusive", [])
+    (reason,) = report.sources[0].reasons
+    assert reason.startswith("a file of the index of tiered storage is not judged: ")
+    assert str(path.relative_to(store)) in reason
+
+
+def test_the_oldest_full_file_may_have_expired(tmp_path: Path) -> None:
+    """A broker that is killed then leaves metadata of it."""
+    store = copy_of(LIVES, tmp_path)
+    sealed(store)[0].unlink()
+    assert judged(store).verdict == "conforms"
 
 
 # -- labelled faults ---------------------------------------------------------------------------------------------------

@@ -56,12 +56,13 @@ class JoinedTieredIndex:
         """Judge every file of it."""
         files, unread = tiered_index_files(Path(self.store.path), self.store.settings, self.storage.index)
         for one in unread:
-            self.judged.note(f"a file of the index of tiered storage is not judged: {one}")
+            say = self.judged.doubt if one.lost else self.judged.note
+            say(f"a file of the index of tiered storage is not judged: {one.why}")
         files = [file for file in files if wants_tiered_index(self.options, file.name)]
         for file in files:
             self._judge(file)
         self.judged.tiered_index += [file.name for file in files]
-        if files:
+        if self.found:
             self.judged.note(
                 f"{self.found:,} items in {len(files):,} file{'s' * (len(files) != 1)} of the index of tiered storage "
                 "lead to messages with their keys"

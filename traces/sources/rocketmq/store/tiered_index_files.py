@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -116,29 +117,37 @@ class TieredIndexFile:
         return np.where((size <= 0) & (counts == 0), 0, named)
 
 
+class Unread(NamedTuple):
+    """A file that cannot be read, and why; `lost`: whether it may be damaged."""
+
+    why: str
+    lost: bool
+
+
 def tiered_index_files(
     store: Path, settings: Mapping[str, str], segments: tuple[TieredFile, ...]
-) -> tuple[list[TieredIndexFile], list[str]]:
-    """The files that can be read, in the order of their making, and what is said of others. Raises Unreadable."""
+) -> tuple[list[TieredIndexFile], list[Unread]]:
+    """The files that can be read, in the order of their making, and the others. Raises Unreadable."""
     folder = store / FOLDER
     written = [
         _written(path, settings)
         for path in (sorted(folder.iterdir()) if folder.is_dir() else ())
         if path.is_file() and path.name.isdecimal() and len(path.name) < len(str(FARTHEST))
     ]
-    both = [*(_sealed(segment, settings) for segment in segments), *written]
-    return [one for one in both if isinstance(one, TieredIndexFile)], [one for one in both if isinstance(one, str)]
+    both = [*(_sealed(segment, settings, oldest=not at) for at, segment in enumerate(segments)), *written]
+    return [one for one in both if isinstance(one, TieredIndexFile)], [one for one in both if isinstance(one, Unread)]
 
 
-def _sealed(segment: TieredFile, settings: Mapping[str, str]) -> TieredIndexFile | str:
-    if segment.length < 0:
-        return f"{segment.name}: is not there"
+def _sealed(segment: TieredFile, settings: Mapping[str, str], *, oldest: bool) -> TieredIndexFile | Unread:
+    if segment.length < 0:  # each file that expires goes before its metadata
+        return Unread(f"{segment.name} is not there", lost=not oldest)
     if segment.length != segment.told or segment.length < HEADER.itemsize + SLOT.itemsize:
-        return f"{segment.name}: is {segment.length:,} bytes long, and {segment.told:,} are committed"
+        why = f"{segment.name} is {segment.length:,} bytes long, and {segment.told:,} are committed"
+        return Unread(why, lost=segment.length < segment.told)
     begin, end, used, count, magic = _header(segment.opened)
     slots = _slots_of_sealed(segment.opened, settings, count)
     if magic not in MAGIC or not slots:
-        return f"{segment.name}: what it begins with is not what a broker writes"
+        return Unread(f"what {segment.name} begins with is not what a broker writes", lost=True)
     items = 1 + (segment.length - HEADER.itemsize - slots * SLOT.itemsize) // SEALED.itemsize
     began = segment.oldest if segment.oldest < FARTHEST else begin
     return TieredIndexFile(
@@ -161,7 +170,7 @@ def _slots_of_sealed(file: LogFile, settings: Mapping[str, str], count: int) -> 
     return 0
 
 
-def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | str:
+def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | Unread:
     name, file = f"{FOLDER}/{path.name}", LogFile(str(path), 0, path.stat().st_size)
     slots, most = (
         number_set(settings, SETTINGS[0]) or DEFAULT_SLOTS,
@@ -169,13 +178,14 @@ def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | str:
     )
     expected = HEADER.itemsize + slots * SLOT.itemsize + most * WRITTEN.itemsize
     if file.length != expected:
-        return (
-            f"{name}: is {file.length:,} bytes long, where {SETTINGS[0]} and {SETTINGS[1]}, or their defaults, make "
+        why = (
+            f"{name} is {file.length:,} bytes long, where {SETTINGS[0]} and {SETTINGS[1]}, or their defaults, make "
             f"{expected:,} (--config)"
         )
+        return Unread(why, lost=False)
     begin, end, used, count, magic = _header(file)
     if magic not in MAGIC:
-        return f"{name}: what it begins with is not what a broker writes"
+        return Unread(f"what {name} begins with is not what a broker writes", lost=True)
     header = (begin, end, 0, 0, used, count + 1)
     begun = TieredIndexFile(name, name, path, sealed=False, slots=slots, items=1, header=header, began=int(path.name))
     newest = int(begun.heads().max(initial=0))
