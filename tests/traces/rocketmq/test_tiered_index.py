@@ -103,7 +103,7 @@ def judged(store: Path) -> Report:
 # -- what brokers left -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", by_day(RECORDED, 1 / 3))
 def test_items_that_brokers_left_lead_to_messages_with_their_keys(name: str) -> None:
     """By a reader that walks as the broker does: each item has the hash of a key of its message."""
     store = recording(f"layouts/{name}")
@@ -230,7 +230,7 @@ def an_item(path: Path) -> Item:
     return next(one for at, one in enumerate(found) if one.queue == 1 and slots[at - 1] == slots[at] == slots[at + 1])
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", by_day([*FAULTS], 1 / 2))
 def test_a_fault_of_a_full_file_is_found_where_it_lies(name: str, tmp_path: Path) -> None:
     fault, rule = FAULTS[name]
     store = copy_of(KILLED, tmp_path)
@@ -244,7 +244,7 @@ def test_a_fault_of_a_full_file_is_found_where_it_lies(name: str, tmp_path: Path
     assert 0 < len(found.story) <= 12
 
 
-@pytest.mark.parametrize("name", by_day([name for name, (_, rule) in FAULTS.items() if rule in (HASH, TIME)], 1 / 3))
+@pytest.mark.parametrize("name", by_day([name for name, (_, rule) in FAULTS.items() if rule in (HASH, TIME)], 1 / 8))
 def test_what_a_power_loss_may_have_done_is_not_decided(name: str, tmp_path: Path) -> None:
     """Nobody flushes a file that is still written; and a later life seals what is left of it."""
     fault, _rule = FAULTS[name]
