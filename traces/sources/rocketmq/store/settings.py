@@ -40,10 +40,10 @@ def plain_properties(content: bytes) -> dict[str, str] | None:
     return {line[1]: line[2] for line in found if line} if all(found) else None
 
 
-def number_set(settings: Mapping[str, str], name: str) -> int:
-    """A setting that is a number, or 0 where nothing says it."""
+def number_set(settings: Mapping[str, str], name: str, otherwise: int = 0) -> int:
+    """A setting that is a number, or what the broker takes where nothing says it: 0 is a number like any other."""
     value = settings.get(name, "").strip()
-    return int(value) if value.isdecimal() and len(value) < 10 else 0
+    return int(value) if value.isdecimal() and len(value) < 10 else otherwise
 
 
 def rewritten(settings: Mapping[str, str]) -> bool:
