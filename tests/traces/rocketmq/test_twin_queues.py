@@ -216,10 +216,20 @@ def test_without_settings_the_files_may_be_too_few_to_tell_that_they_count(tmp_p
     assert any("which of them the broker reads cannot be told" in reason for reason in reasons(report))
 
 
-def test_a_link_in_place_of_a_file_of_the_database_leaves_no_queue_judged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("serves", ["files", "nobody says", "the database"])
+def test_a_link_in_place_of_a_file_of_the_database_leaves_the_files_judged_if_they_count(
+    serves: str, tmp_path: Path
+) -> None:
+    """Otherwise no queue is: nobody knows what the broker reads, or it reads what is not there."""
     store = copy_of("layouts/both_lives_5.3.3", tmp_path)
-    table = min((store / "consumequeue").glob("*.sst"))
-    linked(store, f"consumequeue/{table.name}")
-    report = check(store)
+    before, config = entries_of_queues(check(store)), store.parent / "broker.conf"
+    if serves == "nobody says":
+        config.unlink()
+    elif serves == "the database":
+        config.write_text(f"{config.read_text()}\ncombineCQPreferCQType=defaultRocksDB\n")
+    table = f"consumequeue/{min((store / 'consumequeue').glob('*.sst')).name}"
+    linked(store, table)
+    report, what = check(store), "what that database holds of" if serves == "files" else "entries of"
     assert (report.verdict, report.violations) == ("inconclusive", [])
-    assert not any(entries_of_queues(report).values())
+    assert f"{table} is a link to /nowhere, which is not there: {what} queues " in reasons(report)[0]
+    assert entries_of_queues(report) == (before if serves == "files" else dict.fromkeys(before, 0))

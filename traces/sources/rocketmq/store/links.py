@@ -34,13 +34,14 @@ class BrokenLink(NamedTuple):
     """A link that leads nowhere: its path from the store on, and what it names.
 
     `queues`: the topic, or the queue as TOPIC/QUEUE, whose entries alone depend on it; empty where more does ·
-    `needed`: whether anything does.
+    `needed`: whether anything does · `database`: whether it is in place of a file of the queue database.
     """
 
     path: str
     target: str
     queues: str = ""
     needed: bool = True
+    database: bool = False
 
     @property
     def part(self) -> str:
@@ -51,7 +52,9 @@ class BrokenLink(NamedTuple):
     def told(self) -> str:
         """It, and what is not judged, if anything depends on it."""
         depends = f"entries of {shown(self.queues)} are" if self.queues else DEPENDS.get(self.part)
-        what = f": {depends} not judged" if depends and self.needed else ""
+        if not self.needed:
+            depends = "what that database holds of queues is" if self.database else None
+        what = f": {depends} not judged" if depends else ""
         return f"{shown(self.path)} is a link to {shown(self.target)}, which is not there{what}"
 
 
@@ -66,10 +69,17 @@ def broken_links(
     known = []
     for path in among_queues:
         name = Path(path).relative_to(store)
-        of_database = database == Path(path).parent and FILES_OF_ROCKSDB.fullmatch(name.name)
-        queues = "/".join(name.parts[1:3]) if alone and not of_database else ""
+        queues = "/".join(name.parts[1:3]) if alone and not _is_of(database, Path(path)) else ""
         known.append(BrokenLink(str(name), os.readlink(path), queues))  # noqa: PTH115
-    return tuple(sorted([*known, *_below(store, "", DEEPEST)]))
+    found = (
+        link._replace(database=_is_of(database, store / link.path)) for link in (*known, *_below(store, "", DEEPEST))
+    )
+    return tuple(sorted(found))
+
+
+def _is_of(database: Path | None, path: Path) -> bool:
+    """Whether a path is that of a file of the queue database."""
+    return path.parent == database and FILES_OF_ROCKSDB.fullmatch(path.name) is not None
 
 
 def is_behind(links: Iterable[BrokenLink], topic: str, queue: int) -> bool:

@@ -37,9 +37,13 @@ def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, 
     broken = broken_links(path, among_queues, alone=bool(files), database=database_in(path))
     if broken:
         files = {queue: there for queue, there in files.items() if not links.is_behind(broken, *queue)}
+    files_count = bool(files and settings) and not _reads_database(settings)  # whatever the database holds
     for link in broken:
-        if link.part in links.QUEUES and not link.queues:
+        if link.part in links.QUEUES and not link.queues and not (link.database and files_count):
             return ServedQueues({}, None, None, link.told, broken, unread=True)
+    if any(link.database for link in broken):
+        broken = tuple(link._replace(needed=not link.database) for link in broken)
+        return ServedQueues(files, None, None, "", broken, unread=False)
     behind = any(link.queues for link in broken)
     database, twin, why_none = _databases(path, settings, notes, files, behind=behind, copies=copies)
     if database:  # nobody reads files of queues
