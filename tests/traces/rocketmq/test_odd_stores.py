@@ -51,6 +51,8 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
     "settings_lowered_4.9.7": OTHER_LIMITS,
     "settings_lowered_5.5.0": OTHER_LIMITS,
     "kept_0_hours_5.5.0": OTHER_LIMITS,
+    "thrown_away_5.3.3": ("departs", "", ANSWERED),
+    "thrown_away_5.5.0": ("departs", "", ANSWERED),
     "dledger_moved_4.9.7": IN_DLEDGER,
     "dledger_moved_5.3.3": IN_DLEDGER,
     "hole_before_4.9.7": A_HOLE,
@@ -105,6 +107,16 @@ def test_an_odd_store_is_judged_right(name: str) -> None:
     assert {found.rule for found in report.violations} >= ({rule} if rule else set())
     (source,) = report.sources
     assert any(words in line for line in (*source.reasons, *source.notes))
+
+
+# -- logs that a start threw away --------------------------------------------------------------------------------------
+
+
+def test_an_index_is_not_accused_of_records_that_are_gone() -> None:
+    """Its files, and their headers, tell of records that others lie on: the checkpoint says nothing of their end."""
+    report = checked("thrown_away_5.5.0")
+    assert not [found.rule for found in report.violations if found.rule.startswith("hash_index/")]
+    assert sum("point at no record that has their key" in reason for reason in report.sources[0].reasons) == 5
 
 
 # -- messages that are kept for no time --------------------------------------------------------------------------------
