@@ -54,7 +54,7 @@ def test_the_recordings_have_batches_of_several_messages(tmp_path: Path) -> None
 
 def test_slots_are_those_that_another_reader_finds(tmp_path: Path) -> None:
     store = copy_of("layouts/batchcq_lives_5.3.3", tmp_path)
-    found = batch_queues(store, "")
+    found = batch_queues(store, 0)
     assert found is not None
     slots = Path(found.copy).read_bytes()
     for (topic, queue), (file,) in found.queues.items():

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.traces.sources.rocketmq.store.settings import plain_properties, quoted, read_settings
+from gapless import check
+from gapless.traces.sources.rocketmq.store.settings import number_set, plain_properties, quoted, read_settings
+from tests.support.rocketmq.recordings import recording
 
 TEXT = st.text(alphabet="ab=:#! \t\\\r\n\f.é\x00u1", max_size=30)
 
@@ -54,6 +56,33 @@ def test_others_are_left_to_the_library(content: bytes, tmp_path: Path) -> None:
 def test_keys_that_are_integers_are_quoted_and_texts_are_left_alone(text: str, content: dict[str, object]) -> None:
     """With and without a backslash, each of which is read in a way of its own."""
     assert json.loads(quoted(text)) == content
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        *(("0", 0), ("48", 48), ("2147483647", 2**31 - 1), ("0000000000000000012", 12)),
+        *((value, 7) for value in ("", " ", "48 ", "-1", "2147483648", "9" * 5000, "72h", "1e3", "²", "12²")),
+    ],
+    ids=range(14),
+)
+def test_a_number_is_one_that_java_reads_as_32_bits(value: str, found: int) -> None:
+    assert number_set({"fileReservedTime": value}, "fileReservedTime", 7) == found
+    assert number_set({}, "fileReservedTime", 7) == 7
+
+
+def test_a_limit_that_the_broker_did_not_read_accuses_nobody(tmp_path: Path) -> None:
+    """The recorded halves were checked more than once."""
+    (tmp_path / "broker.conf").write_text("transactionCheckMax=1\n")
+    found = check([recording("normal")], config=tmp_path / "broker.conf", jobs=1, engine="local")
+    assert [one.rule for one in found.violations] == ["transaction/check-is-left"]
+    (tmp_path / "broker.conf").write_text("transactionCheckMax=1 \n")
+    assert check([recording("normal")], config=tmp_path / "broker.conf", jobs=1, engine="local").verdict == "conforms"
+
+
+def test_a_time_may_be_longer() -> None:
+    times = [number_set({"a": value}, "a", 7, most=2**62) for value in (str(2**31), str(2**62), str(2**63), "9" * 20)]
+    assert times == [2**31, 2**62, 7, 7]
 
 
 def test_a_zero_byte_stays_what_it_is() -> None:

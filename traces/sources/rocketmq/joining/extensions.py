@@ -10,6 +10,7 @@ from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.segments.extensions import BadUnit
 from gapless.traces.sources.rocketmq.segments.tasks import Segment, name_of
 from gapless.traces.sources.rocketmq.store.files import Queue, queue_file_size
+from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 EXTENSION = STEPS["extension"]
@@ -49,7 +50,8 @@ class Extensions:
 
     def _files(self) -> None:
         """The files of every queue that has messages; an empty last one is deleted at the broker's next start."""
-        full = queue_file_size(self.store.extension, self.store.settings.get("mappedFileSizeConsumeQueueExt", ""), 1)
+        wanted = number_set(self.store.settings, "mappedFileSizeConsumeQueueExt")
+        full = queue_file_size(self.store.extension, wanted, 1)
         for queue, files in sorted(self.store.extension.items()):
             run = self.judged.queues.get(queue)
             if not full or not files or run is None or not wants(self.options, *queue):

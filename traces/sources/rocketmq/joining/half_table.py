@@ -35,7 +35,7 @@ from gapless.traces.sources.rocketmq.store.half_records import (
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, HALVES
 from gapless.traces.sources.rocketmq.store.names import TABLE_HALVES
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
-from gapless.traces.sources.rocketmq.store.settings import number_set
+from gapless.traces.sources.rocketmq.store.settings import LARGEST_TIME, number_set
 from gapless.traces.sources.rocketmq.store.wanted import HALF_TABLE, wanted_transaction, wants_half_table
 
 TIMEOUT = 6_000  # ms: transactionTimeOut, unless settings say otherwise
@@ -133,7 +133,7 @@ class HeldTable:
         self.rows = TableOfHalves(rows.position[live], rows.owner[live], rows.checks[live], rows.size[live], rows.last)
         self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_held else 0
         self.checks = number_set(self.store.settings, "transactionCheckMax", CHECKS)
-        self.interval = max(number_set(self.store.settings, "transactionCheckInterval", INTERVAL), 1)
+        self.interval = max(number_set(self.store.settings, "transactionCheckInterval", INTERVAL, LARGEST_TIME), 1)
         # Where nobody started on the files again, nothing of the log was cut off, and nothing rows told of was lost.
         self.surely = (self.store.clean or self.store.live) and self.store.first_life
 
@@ -244,7 +244,7 @@ class HeldTable:
 
     def _due(self) -> Ints:
         """From when on each half is asked about, in ms."""
-        timeout = number_set(self.store.settings, "transactionTimeOut", TIMEOUT)
+        timeout = number_set(self.store.settings, "transactionTimeOut", TIMEOUT, LARGEST_TIME)
         due: Ints = np.where(self.halves.due >= 0, self.halves.due, self.halves.born + timeout)
         return due
 

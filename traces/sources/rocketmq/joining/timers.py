@@ -21,6 +21,7 @@ from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.told import Column, OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
+from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.timer_files import (
     CANCELS,
     ROLLED,
@@ -195,8 +196,8 @@ class Wheel:
 
         Of the newest, the slot may have been missed: a unit is on disk just before its slot is made.
         """
-        interval = self.store.settings.get("timerFlushIntervalMs", "")
-        settled = self.files.read - max(SETTLED, ROUNDS * int(interval) if interval.isdigit() else 0)
+        interval = number_set(self.store.settings, "timerFlushIntervalMs")
+        settled = self.files.read - max(SETTLED, ROUNDS * interval)
         on_disk = self.places < self.files.flushed
         is_newest = self.places + UNIT.itemsize >= self.files.flushed
         known: Truths = on_disk & (~is_newest | (self.units["written"] < settled))

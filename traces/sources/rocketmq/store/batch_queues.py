@@ -57,8 +57,8 @@ class BatchQueues:
     kept: FolderKept | None = field(default=None, compare=False)
 
 
-def batch_queues(store: Path, size: str) -> BatchQueues | None:
-    """The batch queues of a store, copied out; `size`: of their files, as it is set, or nothing. Raises Unreadable."""
+def batch_queues(store: Path, size: int) -> BatchQueues | None:
+    """The batch queues of a store, copied out; `size`: of their files, as it is set, or 0. Raises Unreadable."""
     files = {queue: there for queue, there in queue_files(store / FOLDER).items() if there}
     if not files:
         return None

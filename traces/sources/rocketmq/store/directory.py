@@ -44,6 +44,7 @@ from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
     is_there,
+    number_set,
     read_json_or_older,
     read_settings,
     rewritten,
@@ -243,13 +244,13 @@ def open_store(
     found = served_queues(path, settings, notes, copies=databases)
     database, broken, unread = found.database, found.broken, found.unread
     queues = database.queues if database else found.files
-    batches = None if unread else batch_queues(path, settings.get("mapperFileSizeBatchConsumeQueue", ""))
+    batches = None if unread else batch_queues(path, number_set(settings, "mapperFileSizeBatchConsumeQueue"))
     live = is_locked(path / "lock")
     clean = not (os.path.lexists(path / "abort") or live or copied)
     if clean and dledger and not dledger.settled:
         clean = False
         notes.append(f"the DLedger log's last entries were not known to be committed ({dledger.committed})")
-    plain_size = 0 if database else queue_file_size(queues, settings.get("mappedFileSizeConsumeQueue", ""))
+    plain_size = 0 if database else queue_file_size(queues, number_set(settings, "mappedFileSizeConsumeQueue"))
     queues = {**queues, **batches.queues} if batches else queues
     moment = now(queues, opener(str(path), database, batches), files) if live else None
     if moment:

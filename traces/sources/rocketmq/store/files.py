@@ -20,6 +20,7 @@ import numpy.typing as npt
 from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
 from gapless.traces.sources.rocketmq.store.bytes import REMEMBERED, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.records import BLANK
+from gapless.traces.sources.rocketmq.store.settings import number_set
 
 ENTRY = 20  # bytes of a consume-queue entry
 SLOT = np.dtype([("position", ">i8"), ("size", ">i4"), ("tag", ">i8")])  # of a consume queue: ENTRY bytes
@@ -226,9 +227,9 @@ def _log_file_size(files: list[LogFile], settings: Mapping[str, str]) -> int:
     (common, count), *others = lengths.most_common()
     if others and others[0][1] == count:  # a tie: the names know how far apart files begin
         return min(b.base - a.base for a, b in pairwise(files))
-    wanted = settings.get("mappedFileSizeCommitLog", "")
-    if len(files) == 1 and wanted.isdigit():
-        return int(wanted)
+    wanted = number_set(settings, "mappedFileSizeCommitLog")
+    if len(files) == 1 and wanted:
+        return wanted
     if common <= BLANK:
         raise Unreadable(f"{files[0].path}: {common} bytes long, too short for any record")
     return common
@@ -305,10 +306,10 @@ def _queue_folders(root: Path, broken: list[str] | None) -> Iterator[tuple[str, 
                             yield topic.name, number, queue.path
 
 
-def queue_file_size(queues: QueueFiles, wanted: str, entry: int = ENTRY) -> int:
+def queue_file_size(queues: QueueFiles, wanted: int, entry: int = ENTRY) -> int:
     """The length that every file of a queue is born with: as set, or as at least two files agree on; or 0."""
-    if wanted.isdigit():
-        return -(-int(wanted) // entry) * entry
+    if wanted:
+        return -(-wanted // entry) * entry
     lengths = Counter(file.length for files in queues.values() for file in files)
     for length, count in lengths.most_common(1):
         if count > 1 and length % entry == 0:

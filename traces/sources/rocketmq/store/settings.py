@@ -12,6 +12,8 @@ from gapless.traces.problems import Unreadable
 
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"  # docs/rocketmq.md#delay-levels
 UNIT_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+LARGEST_INT, LARGEST_TIME = 2**31 - 1, 2**62  # the latter of Java's longs, with room to add a time of now
+DIGITS = 19  # of the largest number that Java has
 PLAIN_LINE = re.compile(r"([\w.]+)[ \t]*=[ \t]*((?:[!-\[\]-~][ \t!-\[\]-~]*)?)", re.ASCII)
 WRITTEN_BY_THE_BROKER = "rocketmqHome"  # stands in a broker.conf that a broker wrote back, see `rewritten`
 
@@ -40,10 +42,15 @@ def plain_properties(content: bytes) -> dict[str, str] | None:
     return {line[1]: line[2] for line in found if line} if all(found) else None
 
 
-def number_set(settings: Mapping[str, str], name: str, otherwise: int = 0) -> int:
-    """A setting that is a number, or what the broker takes where nothing says it: 0 is a number like any other."""
-    value = settings.get(name, "").strip()
-    return int(value) if value.isdecimal() and len(value) < 10 else otherwise
+def number_set(settings: Mapping[str, str], name: str, otherwise: int = 0, most: int = LARGEST_INT) -> int:
+    """A setting that is a number, or what the broker takes where nothing says it: 0 is a number like any other.
+
+    A broker passes over what Java does not read as a number: one with a blank behind it, or larger than `most`.
+    Source: docs/rocketmq.md#settings.
+    """
+    value = settings.get(name, "")
+    found = int(value) if value.isdecimal() and len(value) <= DIGITS else -1
+    return found if 0 <= found <= most else otherwise
 
 
 def rewritten(settings: Mapping[str, str]) -> bool:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, TWENTY_DIGITS, LogFile, read_exactly
+from gapless.traces.sources.rocketmq.store.settings import number_set
 
 LOG, WHEEL, CHECKPOINT = "timerlog", "timerwheel", "config/timercheck"
 UNIT = np.dtype(
@@ -108,8 +109,7 @@ def precision_of(settings: Mapping[str, str], units: Units, wheel: Units | None)
         turns = times // candidate
         if wheel is not None and len(turns) and (wheel["time"][turns % SLOTS] == turns).any():
             return candidate
-    said = settings.get("timerPrecisionMs", "")
-    return int(said) if said.isdigit() and int(said) > 0 else PRECISION
+    return number_set(settings, "timerPrecisionMs") or PRECISION
 
 
 def place_in_log(timers: TimerFiles, position: int) -> tuple[str, int]:
