@@ -136,6 +136,26 @@ def test_few_traces_lie_in_large_row_groups(
     assert list(reading.read_events(path)) == events
 
 
+@pytest.mark.parametrize(("traces", "held"), [(1, 32), (4, 32), (5, 8), (50, 8)])
+def test_events_of_many_traces_are_not_held_for_larger_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traces: int, held: int
+) -> None:
+    """They took four times the memory, and were written in the same row groups."""
+    monkeypatch.setattr(event_parquet, "ROWS", 8)
+    monkeypatch.setattr(event_parquet, "LONG", 8)
+    written: list[int] = []
+    are_few = event_parquet._are_few
+
+    def seen(names: pa.ChunkedArray[Any]) -> bool:
+        written.append(len(names))
+        return are_few(names)
+
+    monkeypatch.setattr(event_parquet, "_are_few", seen)
+    events = [Event(**an_append(position=at, trace=f"{at % traces}")) for at in range(64)]
+    schema.write(tmp_path / "events.parquet", (schema.from_events(events[at : at + 8]) for at in range(0, 64, 8)))
+    assert written == [held] * (64 // held)
+
+
 def test_stretches_of_parquet_are_bounded_by_events_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_parquet, "ROWS", 8)
     path = tmp_path / "events.parquet"

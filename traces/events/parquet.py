@@ -243,15 +243,22 @@ def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabul
 
 
 def _tables(batches: Iterable[pa.RecordBatch], waiting: pa.Table) -> Iterator[pa.Table]:
-    """The same events in tables of `GROUPED` times `ROWS`; the last holds the rest."""
-    full = GROUPED * ROWS
+    """The same events in tables of `GROUPED` times `ROWS`, or of `ROWS` of many traces; the last holds the rest.
+
+    What is of many traces does not wait: a table of it would be written in groups of `ROWS` all the same.
+    """
     for batch in batches:
         waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
-        while waiting.num_rows >= full:
+        while waiting.num_rows >= (full := GROUPED * ROWS if _may_be_few(waiting) else ROWS):
             yield waiting.slice(0, full)
             waiting = waiting.slice(full)
     if waiting.num_rows:
         yield waiting
+
+
+def _may_be_few(waiting: pa.Table) -> bool:
+    """Whether events may be of few traces once there are `GROUPED` times `ROWS` of them."""
+    return LONG * len(waiting.column("trace").slice(0, ROWS).unique()) <= GROUPED * ROWS
 
 
 def _are_few(traces: pa.ChunkedArray[Any]) -> bool:
