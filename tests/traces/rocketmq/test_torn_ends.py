@@ -40,6 +40,7 @@ from tests.support.rocketmq.played_store import PlayedStore
 from tests.support.rocketmq.queue_databases import changed
 from tests.support.rocketmq.recordings import copy_of, recording
 from tests.support.rocketmq.stores import entries_of, read_slots
+from tests.support.rocketmq.transaction_damage import half_without_its_marker
 from tests.support.rocketmq.watched import Clock, Heard, checked, same, until_idle, watch
 
 POINTS = "queue/entry-points-at-its-message"
@@ -133,6 +134,18 @@ def test_a_store_that_grew_to_within_a_record_is_told_of_a_wrong_entry_alone(nam
         clock.now += 3
     same(watched.end(), report)
     assert [(found.rule, found.where.offset) for found in heard.found] == [(POINTS, place)]
+
+
+def test_a_fault_in_a_transaction_is_told_and_not_the_torn_end(tmp_path: Path) -> None:
+    """Where the log departs no transaction is judged: here nothing does but its end."""
+    found = []
+    for end in (last_one_dropped, tail_torn_in_properties):
+        store = copy_of("unclean", tmp_path / end.__name__)
+        half_without_its_marker(store, Pick("any", "7"))
+        end(store, Pick("any", "7"))
+        found.append(told(judged(store)))
+    assert found[0] == found[1]
+    assert [rule for rule, *_ in found[1]] == ["transaction/half-carries-its-marker"]
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ class JudgedStore:
     exported: bool = False  # its events are wanted, so that `joints` are remembered
     records: int = 0
     breaches: list[Breach] = field(default_factory=list)
+    echoes: list[Breach] = field(default_factory=list)  # not told, for what they lack may lie in damage of the log
     hazards: list[Hazard] = field(default_factory=list)
     feared: list[Breach] = field(default_factory=list)  # other steps to come that will depart: hazards
     untold: dict[str, int] = field(default_factory=dict)  # only counted: by rule

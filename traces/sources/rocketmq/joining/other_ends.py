@@ -102,10 +102,12 @@ def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
 def departs_anew(shorter: JudgedStore, judged: JudgedStore) -> bool:
     """Whether something departs in the shorter judgement that does not in the other one, in which more may depart.
 
-    Of a rule that more departs from than is told, only how often counts.
+    Of a rule that more departs from than is told, only how often counts. What may only have been an echo of the torn
+    end departed in the other one, too.
     """
-    counted = judged.untold.keys() | shorter.untold.keys()
-    told = {(found.rule, found.trace, found.position) for found in judged.breaches}
+    echoed = {found.rule for found in judged.echoes}
+    counted = (judged.untold.keys() | shorter.untold.keys()) - echoed
+    told = {(found.rule, found.trace, found.position) for found in (*judged.breaches, *judged.echoes)}
     return any(_departures(shorter, broken) > _departures(judged, broken) for broken in counted) or any(
         found.rule not in counted and (found.rule, found.trace, found.position) not in told
         for found in shorter.breaches

@@ -162,6 +162,7 @@ class JoinedTransactions:
         echoes = [found for found in judged.breaches[before:] if found.action != "acknowledge"]
         if damaged and echoes:
             judged.breaches = [found for found in judged.breaches if found not in echoes]
+            judged.echoes = echoes
             judged.listed.refused = [(name, None, None, events) for name, _, _, events in judged.listed.refused]
             judged.untold = {need: count for need, count in judged.untold.items() if need[0] not in ECHOES}
             judged.note(
