@@ -27,8 +27,7 @@ from gapless.traces.replay.exact import replay
 from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys, by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import INDEX, FileReplay
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore, Later
-from gapless.traces.sources.rocketmq.segments.index_keys import FIRST, KEYS, LAST, RECORDS
-from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.segments.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
@@ -182,7 +181,7 @@ class HashIndex:
     def _told_of(self, file: IndexFile, odd: Ints, replayed: FileReplay, count: int) -> Iterator[Events]:
         """The first events of a file again, to be written."""
         items = (events for *_, events in replayed.events(file, odd, 0, file.items))
-        for events in chain(items, [replayed.ends(file, clean=self.store.clean)]):
+        for events in chain(items, replayed.ends(file, clean=self.store.clean)):
             some = min(count, len(events.action))
             yield Events(events.spec, events.action[:some], events.args[:, :some])
             count -= some
