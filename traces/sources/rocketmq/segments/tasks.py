@@ -230,7 +230,8 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
-    reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=wants_index(store, options))
+    of_index = wants_index(store, options)
+    reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=of_index, steps=True)
     for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
             segments.append(_segment(store, split, scanned, options, evidence))
