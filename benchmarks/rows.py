@@ -41,9 +41,9 @@ def check(path: str, jobs: int, clients: str | None = None) -> None:
     """The whole check, timed by itself: from the start of the scan, or of reading the client log, to the verdict."""
     import gapless.traces.sources.rocketmq.check  # noqa: PLC0415, F401 - what a start takes has rows of its own
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
-    from gapless.entry import collect_seldom  # noqa: PLC0415 - as the command does
+    from gapless.entry import work_steadily  # noqa: PLC0415 - as the command does
 
-    collect_seldom()
+    work_steadily()
     report = whole_check([path], jobs=jobs, client=clients)
     answer(report.seconds, report.sources[0].records, report.verdict)
 
@@ -54,9 +54,9 @@ def check_traces(
     """The whole check of a file of events, timed by itself: after the start of the engine, as its peers are."""
     import gapless.traces.sources.event_files.file  # noqa: PLC0415, F401 - as above
     from gapless import check as whole_check  # noqa: PLC0415 - not for the rows that do without
-    from gapless.entry import collect_seldom  # noqa: PLC0415 - as the command does
+    from gapless.entry import work_steadily  # noqa: PLC0415 - as the command does
 
-    collect_seldom()
+    work_steadily()
     report = whole_check([path], engine=engine, master=master, jobs=jobs, split=split)
     answer(report.seconds, report.sources[0].records, report.verdict)
 

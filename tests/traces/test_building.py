@@ -38,6 +38,14 @@ def test_an_event_takes_the_arguments_of_its_step_and_no_others(given: dict[str,
         STEPS["queue"].open(**given)
 
 
+def test_many_events_of_a_step_are_those_that_are_made_one_by_one() -> None:
+    queue, numbers, starts = STEPS["queue"], [3, 1, 2], [9, 8, 7]
+    one_by_one = [queue.open(number=number, start=start) for number, start in zip(numbers, starts, strict=True)]
+    assert queue.each("open", start=starts, number=numbers) == one_by_one
+    with pytest.raises(TypeError, match="open takes number, start"):
+        queue.each("open", number=numbers)
+
+
 def test_a_spec_makes_no_steps_of_others() -> None:
     with pytest.raises(AttributeError, match="park"):
         STEPS["queue"].park(number=1)

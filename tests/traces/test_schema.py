@@ -121,6 +121,21 @@ def test_memory_is_bounded_by_row_groups_and_blocks(
         assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [8] * 6 + [2]
 
 
+@pytest.mark.parametrize(("traces", "groups"), [(1, [32, 18]), (4, [32, 8, 8, 2]), (5, [8] * 6 + [2])])
+def test_few_traces_lie_in_large_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traces: int, groups: list[int]
+) -> None:
+    monkeypatch.setattr(event_parquet, "ROWS", 8)
+    monkeypatch.setattr(event_parquet, "LONG", 8)
+    path = tmp_path / "events.parquet"
+    events = [Event(**an_append(position=at, trace=f"{at % traces}")) for at in range(50)]
+    schema.write_events(path, events)
+    footer = parquet.ParquetFile(path).metadata
+    assert [footer.row_group(at).num_rows for at in range(footer.num_row_groups)] == groups
+    assert max(batch.num_rows for batch in reading.read(path)) <= 8
+    assert list(reading.read_events(path)) == events
+
+
 def test_stretches_of_parquet_are_bounded_by_events_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_parquet, "ROWS", 8)
     path = tmp_path / "events.parquet"

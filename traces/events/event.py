@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 NAME = "gapless-events"
 VERSION = 1  # raised when a column changes its meaning; a new spec only adds arguments, and raises nothing
-ROWS = 1 << 16  # events in a row group, and in a batch: what a reader or a writer holds at once
+ROWS = 1 << 16  # events in a batch, and in a row group or a quarter of it: what a reader or a writer holds at once
 
 Outcome = Literal["ok", "refused", "unknown", "inferred"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

@@ -22,6 +22,8 @@ ORIGIN = {field.name: f"{NAME}-{field.name}" for field in fields(Origin)}  # the
 DICTIONARIES = ("source", "spec", "trace", "action", "outcome")  # the columns of text that repeat themselves
 
 MOST = 1 << 20  # events of a stretch, or thereabouts: some 200 MB of columns
+GROUPED = 4  # times as many events as `ROWS` are in a row group of few traces
+LONG = 64  # events of a trace, from which on these are few
 
 Events = TypeVar("Events")
 
@@ -235,17 +237,26 @@ def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabul
         write_page_checksum=True,
     ) as writer:
         for table in _tables(batches, vocabulary.schema.empty_table()):
-            writer.write_table(table, ROWS)
+            writer.write_table(table, GROUPED * ROWS if _are_few(table.column("trace")) else ROWS)
             count += table.num_rows
     return count
 
 
 def _tables(batches: Iterable[pa.RecordBatch], waiting: pa.Table) -> Iterator[pa.Table]:
-    """The same events in tables of `ROWS`, or multiples of it; the last holds the rest."""
+    """The same events in tables of `GROUPED` times `ROWS`; the last holds the rest."""
+    full = GROUPED * ROWS
     for batch in batches:
         waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
-        if full := waiting.num_rows // ROWS * ROWS:
+        while waiting.num_rows >= full:
             yield waiting.slice(0, full)
             waiting = waiting.slice(full)
     if waiting.num_rows:
         yield waiting
+
+
+def _are_few(traces: pa.ChunkedArray[Any]) -> bool:
+    """Whether events are of few traces, which then lie in one row group: what is told of each group takes its time.
+
+    Short traces are judged where they lie, and a group tells their names.
+    """
+    return LONG * len(traces.unique()) <= len(traces)

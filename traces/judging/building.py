@@ -6,7 +6,7 @@ writes such columns is given codes and rows by name: `codes(spec, Codes).append`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -33,11 +33,22 @@ class EventMaker:
 
         def step(**given: int) -> Event:
             if given.keys() != set(names):
-                raise TypeError(f"{action} takes {', '.join(names)}; given: {', '.join(given)}")
+                raise _others(action, names, given)
             return action, tuple(int(given[name]) for name in names)
 
         setattr(self, action, step)
         return step
+
+    def each(self, action: str, **given: Sequence[int]) -> list[Event]:
+        """Many events of one step; `given`: of each argument the values for all of them."""
+        names = self._spec.parameters[action]
+        if given.keys() != set(names):
+            raise _others(action, names, given)
+        return [(action, args) for args in zip(*(given[name] for name in names), strict=True)]
+
+
+def _others(action: str, names: Sequence[str], given: Iterable[str]) -> TypeError:
+    return TypeError(f"{action} takes {', '.join(names)}; given: {', '.join(given)}")
 
 
 STEPS: Mapping[str, EventMaker] = {name: EventMaker(spec) for name, spec in SPECS.items()}

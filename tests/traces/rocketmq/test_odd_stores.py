@@ -50,6 +50,9 @@ EXPECTED = {  # verdict, what a note or a reason says, the rule that is broken
     "settings_lowered": OTHER_LIMITS,
     "settings_lowered_4.9.7": OTHER_LIMITS,
     "settings_lowered_5.5.0": OTHER_LIMITS,
+    "kept_0_hours_5.5.0": OTHER_LIMITS,
+    "thrown_away_5.3.3": ("departs", "", ANSWERED),
+    "thrown_away_5.5.0": ("departs", "", ANSWERED),
     "dledger_moved_4.9.7": IN_DLEDGER,
     "dledger_moved_5.3.3": IN_DLEDGER,
     "hole_before_4.9.7": A_HOLE,
@@ -104,6 +107,44 @@ def test_an_odd_store_is_judged_right(name: str) -> None:
     assert {found.rule for found in report.violations} >= ({rule} if rule else set())
     (source,) = report.sources
     assert any(words in line for line in (*source.reasons, *source.notes))
+
+
+# -- logs that a start threw away --------------------------------------------------------------------------------------
+
+
+def test_an_index_is_not_accused_of_records_that_are_gone() -> None:
+    """Its files, and their headers, tell of records that others lie on: the checkpoint says nothing of their end."""
+    report = checked("thrown_away_5.5.0")
+    assert not [found.rule for found in report.violations if found.rule.startswith("hash_index/")]
+    assert sum("point at no record that has their key" in reason for reason in report.sources[0].reasons) == 5
+
+
+# -- messages that are kept for no time --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("hours", "for_their_age"), [("0", 34), ("72", 33), ("", 33)])
+def test_halves_are_set_aside_for_their_age_when_messages_were_kept_for_no_time(
+    hours: str, for_their_age: int, tmp_path: Path
+) -> None:
+    """`fileReservedTime` was 0 in the first life, and 72 in the second one, whose settings lie beside the store."""
+    store = shutil.copytree(recording_as_left("odd/kept_0_hours_5.5.0"), tmp_path / "kept")
+    set_to = f"fileReservedTime={hours}\n" if hours else ""
+    config = store / "broker.conf"
+    config.write_text(config.read_text().replace("fileReservedTime=72\n", set_to))
+    report = check(store)
+    (aged,) = [count for name, count in report.anomalies.items() if "age" in name]
+    assert (report.verdict, aged) == ("conforms", for_their_age)
+
+
+def test_a_counter_that_no_check_left_is_not_excused_by_age(tmp_path: Path) -> None:
+    store = shutil.copytree(recording_as_left("odd/kept_0_hours_5.5.0"), tmp_path / "kept")
+    (file,) = log_files(store / "store")
+    parked, _, counter = (file.read_bytes().partition(b"TRANS_CHECK_MAX_TIME_TOPIC")[part] for part in range(3))
+    once, thrice = (b"TRANSACTION_CHECK_TIMES\x01" + times for times in (b"1", b"3"))
+    assert once in counter
+    file.write_bytes(parked + b"TRANS_CHECK_MAX_TIME_TOPIC" + counter.replace(once, thrice, 1))
+    (found,) = check(store).violations
+    assert (found.rule, found.count) == ("transaction/half-is-set-aside-as-it-was", 1)
 
 
 # -- what is foretold --------------------------------------------------------------------------------------------------

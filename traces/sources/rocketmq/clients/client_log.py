@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -56,11 +56,15 @@ from gapless.traces.sources.rocketmq.store.bytes import Ints
 BLOCK = 1 << 20  # bytes that are read at once: what is found in them stays in a processor's cache
 NEWLINE = ord("\n")
 LONGEST = 16 << 20  # bytes: a longer line is no request
+SPARE, MORE = 1 << 10, 17 / 16  # rows of which there is room, whatever was read first, and times what is expected
 
 
 @dataclass(frozen=True, eq=False)
 class ClientLog:
-    """A client log as columns. `witnessed`: those of `sends` as they lie, with a row of -1 behind the last."""
+    """A client log as columns. `witnessed`: those of `sends` as they lie, with a row of -1 behind the last.
+
+    There is room behind the columns of `witnessed`.
+    """
 
     sends: Sends
     witnessed: Ints
@@ -75,29 +79,31 @@ class ClientLog:
 def read(path: Path) -> ClientLog:
     """A client log as columns. Raises Unreadable, and NothingThere for an empty file."""
     topics: dict[str, int] = {}
-    found: list[_Found] = []
-    lines = 0
+    sends, ends, checks, resumes = every = _Growing(Sends, more=1), _Growing(Ends), _Growing(Checks), _Growing(Resumes)
+    lines = done = 0
     try:
         with path.open("rb") as file:
-            plain = PlainLines.pays(path.stat().st_size)
+            size = path.stat().st_size
+            plain = PlainLines.pays(size)
             for block, count in _blocks(path, file):
                 at_once = _at_once(block, lines, topics, count, plain=plain)
-                found.append(_by_line(path, block, lines, topics) if at_once is None else at_once)
+                done += len(block)
+                for growing, found in zip(every, at_once or _by_line(path, block, lines, topics), strict=True):
+                    growing.add(found, size / done)
                 lines += count
     except OSError as error:
         raise Unreadable(f"{shown(path)}: cannot be read ({error.strerror or error})") from error
     if not lines:
         raise NothingThere(f"{shown(path)}: the client log is empty")
-    sends, ends, checks, resumes = zip(*found, strict=True)
-    witnessed = _rows(Sends, sends, more=1)
+    witnessed = sends.rows
     all_sends = Sends(*witnessed[:-1])
     witnessed[-1] = -1
     return ClientLog(
         sends=all_sends,
         witnessed=witnessed,
-        ends=Ends(*_rows(Ends, ends)),
-        checks=Checks(*_rows(Checks, checks)),
-        resumes=Resumes(*_rows(Resumes, resumes)),
+        ends=Ends(*ends.rows),
+        checks=Checks(*checks.rows),
+        resumes=Resumes(*resumes.rows),
         topics=tuple(topics),
         complete=bool((all_sends.key != 0).all()),
         lines=lines,
@@ -105,22 +111,35 @@ def read(path: Path) -> ClientLog:
 
 
 _Found = tuple[Sends, Ends, Checks, Resumes]
-_Kind = TypeVar("_Kind", bound=Rows)
 
 
-def _rows(kind: type[_Kind], parts: tuple[_Kind, ...], more: int = 0) -> Ints:
-    """Rows of one kind, one part behind the other; in one piece of memory, for many pieces take longer to get.
+class _Growing:
+    """Rows of one kind, one part behind the other. A part is let go once it is there: a processor's cache holds it.
 
-    `more`: columns behind the others, for the caller to fill.
+    There is room behind them, and they lie in it: what nobody writes to takes no memory. `more`: columns behind those
+    of the kind, for the caller to fill.
     """
-    names = [column.name for column in fields(kind)]
-    rows = np.empty((len(names) + more, sum(map(len, parts))), np.int64)
-    begin = 0
-    for part in parts:
-        for row, name in enumerate(names):
-            rows[row, begin : begin + len(part)] = getattr(part, name)
-        begin += len(part)
-    return rows
+
+    def __init__(self, kind: type[Rows], more: int = 0) -> None:
+        self._names = [column.name for column in fields(kind)]
+        self._room = np.empty((len(self._names) + more, 1), np.int64)
+        self._count = 0
+
+    def add(self, part: Rows, times: float) -> None:
+        """Add a part; `times`: how many times as much there will be in the end as there is with it, or so."""
+        low, high = self._count, self._count + len(part)
+        if high >= self._room.shape[1]:
+            room = np.empty((len(self._room), int(high * max(times, 1.5) * MORE) + SPARE), np.int64)
+            room[:, :low] = self._room[:, :low]
+            self._room = room
+        for row, name in enumerate(self._names):
+            self._room[row, low:high] = getattr(part, name)
+        self._count = high
+
+    @property
+    def rows(self) -> Ints:
+        """All of them."""
+        return self._room[:, : self._count]
 
 
 def _blocks(path: Path, file: BinaryIO) -> Iterator[tuple[bytes, int]]:

@@ -19,7 +19,6 @@ import numpy as np
 from gapless.spec.catalog import Spec
 from gapless.traces.judging import building
 from gapless.traces.judging.building import Events
-from gapless.traces.native import handed
 from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.replay.exact import Event
@@ -86,8 +85,16 @@ class Evidence:
 
     @cached_property
     def handed_sends(self) -> Ints:
-        """`sends` as native code is given it: what has travelled to a worker may have to be copied, once."""
-        return handed(self.sends)
+        """`sends` as native code is given it: with room behind the columns, as those of a client log lie.
+
+        What has travelled to a worker lies without, and is copied, once.
+        """
+        if self.sends.flags.writeable and not self.sends.flags.c_contiguous:
+            return self.sends
+        count = self.sends.shape[1]
+        room = np.empty((len(self.sends), max(count, 1) + 1), np.int64)
+        room[:, :count] = self.sends
+        return room[:, : max(count, 1)]
 
     @cached_property
     def _tail_codes(self) -> dict[str, int]:

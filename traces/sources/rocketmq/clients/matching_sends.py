@@ -40,10 +40,10 @@ class Matches(NamedTuple):
 def load_kernels() -> None:
     """Compile the kernels below, or load them, by running them on nothing."""
     none, room = np.zeros(0, np.int64), np.zeros((16, 2), np.int64)
-    rows, nothing = room[:, :1], np.zeros((SEND_ROWS, 0), np.int64)  # some columns of more: as what is read lies there
+    rows, sends = room[:, :1], room[:SEND_ROWS, :1]  # some columns of more: as what is read lies there
     find_rows(none, rows, none)
     found = Matches(none, none, none, none, none, none, np.zeros(3, np.int64))
-    match_sends(none, none, none, rows, np.zeros((SUBJECT_FACTS, 1), np.int64), nothing, 0, 0, none, found)
+    match_sends(none, none, none, rows, np.zeros((SUBJECT_FACTS, 1), np.int64), sends, 0, 0, none, found)
     for said in ((none, none), (none, none, none)):
         put_pairs(rows, none, none, none, said, none, room)
 

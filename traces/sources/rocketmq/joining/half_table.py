@@ -132,8 +132,8 @@ class HeldTable:
         live = rows.position >= self.store.start  # the halves of others have expired
         self.rows = TableOfHalves(rows.position[live], rows.owner[live], rows.checks[live], rows.size[live], rows.last)
         self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_held else 0
-        self.checks = number_set(self.store.settings, "transactionCheckMax") or CHECKS
-        self.interval = number_set(self.store.settings, "transactionCheckInterval") or INTERVAL
+        self.checks = number_set(self.store.settings, "transactionCheckMax", CHECKS)
+        self.interval = max(number_set(self.store.settings, "transactionCheckInterval", INTERVAL), 1)
         # Where nobody started on the files again, nothing of the log was cut off, and nothing rows told of was lost.
         self.surely = (self.store.clean or self.store.live) and self.store.first_life
 
@@ -244,7 +244,7 @@ class HeldTable:
 
     def _due(self) -> Ints:
         """From when on each half is asked about, in ms."""
-        timeout = number_set(self.store.settings, "transactionTimeOut") or TIMEOUT
+        timeout = number_set(self.store.settings, "transactionTimeOut", TIMEOUT)
         due: Ints = np.where(self.halves.due >= 0, self.halves.due, self.halves.born + timeout)
         return due
 

@@ -136,14 +136,14 @@ class HashIndex:
         at_the_tail = len(lost) > 0 and lost[0] == tail
         if at_the_tail and self.store.copied and self._point_beyond(file, tail):
             self.judged.note(f"the last {len(lost):,} items of {file.name} were copied after the log")
-            odd = odd[:, odd[0] < tail]
+            file, odd = _up_to(file, tail), odd[:, odd[0] < tail]
         elif at_the_tail and not self.store.first_life:
             self.judged.doubt(
                 f"the last {len(lost):,} items of {file.name} point at no record that has their key: legal after a "
                 "power loss, for the log was cut off where they point, and in a copy of a running broker "
                 f"({SAY_SO}); damage otherwise"
             )
-            odd = odd[:, odd[0] < tail]
+            file, odd = _up_to(file, tail), odd[:, odd[0] < tail]
         known = self.known.replays.get(file.name)
         replayed = known.copy() if known else FileReplay(file.slots, self.options)
         replayed.take(file, odd, file.items)
@@ -280,6 +280,12 @@ class HashIndex:
         self.judged.joint(self.judged.end, "hash_index", f"{name}/{position}", [INDEX.open(slots=slots), event])
         if outcome.departure:
             self.judged.tell(name, position, outcome.departure, detail)
+
+
+def _up_to(file: IndexFile, tail: int) -> IndexFile:
+    """The file, believed of the times of records that are lost: those of the items from `tail` on."""
+    begin, end = file.header[:2]
+    return replace(file, began=file.began if tail > 1 else begin, ended=end)
 
 
 def before_lost(odd: Ints, items: int) -> int:

@@ -55,11 +55,11 @@ class QueueEnds:
 
     def finish(self) -> None:
         """The log's end is known: judge what has waited for it."""
-        for subject, run in sorted(self.judged.queues.items()):
+        queues = sorted(self.judged.queues.items())
+        for subject, run in queues:
             if run.restarted:
                 self._judge_whole(subject, run)
         self.tell_suspects()
-        queues = sorted(self.judged.queues.items())
         settled = self._settled(queues)
         for subject, run in queues:
             self._settle(subject, run, settled=subject in settled)
@@ -201,7 +201,8 @@ class QueueEnds:
         if run.ended or not self._has_entries(subject, run):
             return
         if run.indexed == run.end:
-            self.judged.joint(self.judged.end, "queue", name_of(subject), self.settle)
+            if self.judged.exported:
+                self.judged.joint(self.judged.end, "queue", name_of(subject), self.settle)
             if settled:
                 self.judged.cover("queue", {"settle": 1})
             else:

@@ -82,14 +82,14 @@ class JoinedQueues:
 
     def _open(self, new: list[Piece]) -> None:
         """The steps before the first message: each queue is found, its files, the entries that outlive theirs."""
-        traces = []
-        for piece in new:
-            events = [QUEUE.open(number=piece.number, start=self.store.start), *self.files(piece.subject)]
+        opened = QUEUE.each("open", number=[piece.number for piece in new], start=[self.store.start] * len(new))
+        traces = [[event, *self.files(piece.subject)] for event, piece in zip(opened, new, strict=True)]
+        for piece, events in zip(new, traces, strict=True):
             kept = written(piece.before)
             if kept is not None and kept[1] != BLANK_SLOT:
                 events.append(QUEUE.outlive(number=piece.number - 1, position=kept[0]))
-            self.judged.joint(self.store.start, "queue", name_of(piece.subject), events)
-            traces.append(events)
+            if self.judged.exported:
+                self.judged.joint(self.store.start, "queue", name_of(piece.subject), events)
         for at in self.refused(traces):
             subject, outcome = new[at].subject, self.replayed(self.spec.initial, traces[at])
             self.judged.cover("queue", outcome.covered)

@@ -139,7 +139,7 @@ class HeldQueue:
 
     def _is_due(self, file: TieredFile) -> bool:
         """Whether a file's messages were old enough to be deleted when the log was last known to be written."""
-        kept = (number_set(self.store.settings, RESERVED) or RESERVED_HOURS) * 3_600_000
+        kept = number_set(self.store.settings, RESERVED, RESERVED_HOURS) * 3_600_000
         known = self.store.checkpoint
         return known is not None and file.youngest < known.log - kept
 

@@ -53,6 +53,7 @@ CHECKPOINT = 4096  # bytes of the checkpoint file
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"  # the consumer group under which the check service writes its cursors down
 READ_LATER = ("tieredStoreMetadata.json",)  # JSON files that somebody else looks at
 CURSOR_FILES = ("consumerOffset.json", "lmqConsumerOffset.json")
+THROW_AWAY = ("duplicationEnable", "forceVerifyPropCRC")  # docs/rocketmq.md#thrown-away
 OTHER_LAYOUTS = {
     "kvStore": "what pop consumers were handed, in RocksDB (popConsumerKVServiceEnable)",
     "config/consumerOffsets": "cursors of consumer groups, in RocksDB",
@@ -135,7 +136,8 @@ class StoreDirectory:
     @property
     def first_life(self) -> bool:
         """Whether no broker ever started on these files again, so that nothing of them was ever truncated."""
-        return self.modern and self.dledger is None and self.checkpoint is not None and self.checkpoint.recovered == 0
+        told = self.modern and self.dledger is None and self.checkpoint is not None and self.checkpoint.recovered == 0
+        return told and not any(map(self.setting, THROW_AWAY))
 
     @property
     def settings_held(self) -> bool:

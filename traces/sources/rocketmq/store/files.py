@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.problems import Gone, NothingThere, Unreadable, shown
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.store.bytes import REMEMBERED, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.records import BLANK
 
 ENTRY = 20  # bytes of a consume-queue entry
@@ -275,15 +276,25 @@ def queue_files(root: Path, broken: list[str] | None = None) -> QueueFiles:
 
 def files_in(folder: str, broken: list[str] | None = None) -> tuple[QueueFile, ...]:
     """The files of one queue, by base. `broken`: as of `queue_files`."""
+    found = []
     with os.scandir(folder) as files:
-        found = [
-            QueueFile(int(file.name), file.stat().st_size)
-            for file in files
-            if TWENTY_DIGITS.fullmatch(file.name)
-            and int(file.name) < FARTHEST
-            and not (broken is not None and _leads_nowhere(file, broken))
-        ]
+        for file in files:
+            base = _base_of(file.name)
+            if base >= 0 and not (broken is not None and file.is_symlink() and _leads_nowhere(file, broken)):
+                found.append(QueueFile(base, file.stat().st_size))
     return tuple(sorted(found) if len(found) > 1 else found)
+
+
+@lru_cache(maxsize=REMEMBERED)  # most queues have files of the same names, and most topics queues
+def _base_of(name: str) -> int:
+    """Where the file of this name begins in its queue; -1 for the name of no such file."""
+    return int(name) if TWENTY_DIGITS.fullmatch(name) and int(name) < FARTHEST else -1
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _queue_of(name: str) -> int:
+    """The queue whose folder has this name; -1 for the name of no such folder."""
+    return int(name) if name.isdecimal() and str(int(name)) == name else -1
 
 
 def leads_nowhere(entry: os.DirEntry[str]) -> bool:
@@ -307,14 +318,10 @@ def _queue_folders(root: Path, broken: list[str] | None) -> Iterator[tuple[str, 
         for topic in topics:
             if not _leads_nowhere(topic, told) and topic.is_dir():
                 with os.scandir(topic) as queues:
-                    yield from (
-                        (topic.name, int(queue.name), queue.path)
-                        for queue in queues
-                        if queue.name.isdecimal()
-                        and str(int(queue.name)) == queue.name
-                        and not _leads_nowhere(queue, told)
-                        and queue.is_dir()
-                    )
+                    for queue in queues:
+                        number = _queue_of(queue.name)
+                        if number >= 0 and not (queue.is_symlink() and _leads_nowhere(queue, told)) and queue.is_dir():
+                            yield topic.name, number, queue.path
 
 
 def queue_file_size(queues: QueueFiles, wanted: str, entry: int = ENTRY) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from gapless.traces.problems import Unreadable
@@ -39,10 +40,10 @@ def plain_properties(content: bytes) -> dict[str, str] | None:
     return {line[1]: line[2] for line in found if line} if all(found) else None
 
 
-def number_set(settings: Mapping[str, str], name: str) -> int:
-    """A setting that is a number, or 0 where nothing says it."""
+def number_set(settings: Mapping[str, str], name: str, otherwise: int = 0) -> int:
+    """A setting that is a number, or what the broker takes where nothing says it: 0 is a number like any other."""
     value = settings.get(name, "").strip()
-    return int(value) if value.isdecimal() and len(value) < 10 else 0
+    return int(value) if value.isdecimal() and len(value) < 10 else otherwise
 
 
 def rewritten(settings: Mapping[str, str]) -> bool:
@@ -66,7 +67,7 @@ def delays(levels: str) -> tuple[int, ...]:
 def read_json(path: Path) -> dict[str, object]:
     """A config file of the broker: JSON, but for integer keys that fastjson leaves unquoted. Raises Unreadable."""
     try:
-        content = json.loads(quoted(path.read_text(encoding="utf-8")))
+        content = _loaded(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
@@ -77,6 +78,12 @@ def read_json(path: Path) -> dict[str, object]:
     if not isinstance(content, dict):
         raise Unreadable(f"{path}: expected a JSON object")
     return content
+
+
+@lru_cache(maxsize=8)  # several ask for the same file, which may tell of very many topics; nobody changes what they get
+def _loaded(text: str) -> object:
+    found: object = json.loads(quoted(text))
+    return found
 
 
 def is_there(path: Path) -> bool:

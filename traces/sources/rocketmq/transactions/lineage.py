@@ -156,7 +156,8 @@ class LineageWork(NamedTuple):
     """Transactions, and what is made of them.
 
     `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `start`: where the log
-    begins · `aged_ms`: how long messages are kept, or -1 · `starts` [transactions + 1], `action`, `args` [arguments,
+    begins · `aged_ms`: how long messages are kept, or -1 · `aged_perhaps`: it may have been
+    shorter · `starts` [transactions + 1], `action`, `args` [arguments,
     events]: events as a kernel takes them · `source` [events]: the row that an event comes from, or -1 - n for line n
     of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`), or 0 where the check service
     must look at it still, and the number of the record that resolves it · `facts` [FACTS,
@@ -170,6 +171,7 @@ class LineageWork(NamedTuple):
     client: Ints
     start: int
     aged_ms: int
+    aged_perhaps: bool
     starts: Ints
     action: npt.NDArray[np.int8]
     args: Ints
@@ -383,6 +385,12 @@ def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
                 if rows[CONTENT, halves[v]] == rows[CONTENT, r]:
                     version = np.int64(v)
                     break
+    if w.aged_perhaps and not aged and (version < 0 or rows[CONTENT, halves[version]] != rows[CONTENT, r]):
+        for v in range(seen - 1, -1, -1):
+            own = max(rows[TIMES, halves[v]], 0)
+            if own == times - 1 and rows[CONTENT, halves[v]] == rows[CONTENT, r]:
+                version, aged = np.int64(v), True  # given up for its age, then: its counter was raised before
+                break
     if version < 0 and not root:
         return n  # what was set aside has expired
     if version < 0:

@@ -276,7 +276,7 @@ def lineages(rows: Ints, given: Terms) -> Lineages:
     halves, decided, marked, named = np.empty((4, len(order) + 1), np.int64)
     later, shelved = np.full((2, lineage.SLOTS), -1, np.int64)
     work = lineage.LineageWork(
-        handed(rows), order, bounds, given.client, given.start, given.aged_ms,
+        handed(rows), order, bounds, given.client, given.start, given.aged_ms, given.aged_perhaps,
         starts=np.zeros(count + 1, np.int64),
         action=columns.action,
         args=columns.args,

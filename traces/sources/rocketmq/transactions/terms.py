@@ -35,6 +35,7 @@ class Terms:
     ignored: frozenset[str]
     client: Ints = field(default_factory=lambda: NO_CLIENT, compare=False)
     witnessed: bool = False
+    aged_perhaps: bool = False  # messages may have been kept for a shorter time, or nobody says for how long
     restarted: bool = False  # the settings need not be those of all records
     listed: bool = False  # every transaction and op is wanted by itself
     only: int = 0  # the key of the one transaction that is wanted
@@ -45,7 +46,7 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
     """What the store, its settings and its clients say beside its rows; what they do not say is not assumed."""
     cursors = store.cursors
     still = cursors is not None and not store.of_moments
-    hours = number_set(store.settings, "fileReservedTime") or KEPT_HOURS
+    hours = number_set(store.settings, "fileReservedTime", KEPT_HOURS)
     max_checks, max_size = (number_set(store.settings, f"transaction{name}") for name in ("CheckMax", "OpMsgMaxSize"))
     return Terms(
         start=store.start,
@@ -54,6 +55,7 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
         max_checks=max_checks,
         max_size=max_size,
         aged_ms=hours * 3_600_000,
+        aged_perhaps=not (store.settings and store.settings_held),
         restarted=bool(max_checks or max_size) and not store.settings_held,
         profile=options.profile,
         ignored=options.ignored,
