@@ -39,9 +39,10 @@ def open(s: State, slots: int) -> State:  # noqa: A001 - the step's name in ever
 def put(s: State, slot: Slot, previous: Item, position: Position, owned: bool, timely: bool) -> State:
     """The next item: a key whose hash leads to `slot`, of the record at `position`; the item before it is `previous`.
 
-    `owned` says that the hash is that of a key of the record; `timely`, that its time is that of the record.
+    `owned` says that the hash is that of a key of the record; `timely`, that its time is that of the record. In a file
+    of tiered storage, whose records lie in the logs of several queues and come in no order, each counts as lying at 0.
 
-    Source: docs/rocketmq.md#index; IndexFile.putKey.
+    Source: docs/rocketmq.md#index, docs/rocketmq-tiered.md#index; IndexFile.putKey.
     """
     assume(0 < s.slots and 0 <= slot and slot < s.slots, because="the remainder of a division is less than the divisor")
     require(owned, "item-has-the-hash-of-a-key-of-its-record",

@@ -76,6 +76,18 @@ def popped(where: str, in_database: str, *, since: tuple[int, int]) -> Layout:
     return Layout(says, {**TIMED, **settings}, sent=("send", "pop"), since=since, rest=20)
 
 
+TIERED_INDEX = Layout(
+    "tiered storage in a folder, with its index, small enough to fill",
+    {**FOLDER_OF_TIERS, "messageIndexEnable": "true"},
+    lives=(STOP, STOP),
+    sent=("send", "delay", "transaction"),
+    topics={"orders": (2, ""), "payments": (2, "")},
+    rest=75,
+    since=(5, 3),
+    tiered=True,
+)
+
+
 LAYOUTS: dict[str, Layout] = {
     # -- those whose recordings lie in tests/recordings/layouts/
     "plain": Layout("plain consume queues"),
@@ -99,6 +111,10 @@ LAYOUTS: dict[str, Layout] = {
     ),
     "tiered": Layout(
         "tiered storage in a folder", FOLDER_OF_TIERS, lives=(STOP, STOP), rest=45, since=(5, 3), tiered=True
+    ),
+    "tiered-index": TIERED_INDEX,
+    "tiered-index-killed": replace(
+        TIERED_INDEX, says="tiered storage in a folder, with its index, killed while nobody sends", lives=(REST,)
     ),
     "batchcq": Layout(
         "queues of inner batches, beside a plain one",

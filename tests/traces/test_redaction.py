@@ -264,7 +264,10 @@ def plain(store: Path) -> Report:
     return check([store])
 
 
-@pytest.mark.parametrize(("spec", "trace"), FIXED.items())
+OF_TIERED_STORAGE = [("hash_index", "tiered_index_file/1795572369621"), ("hash_index", "rmq_sys_INDEX/5892")]
+
+
+@pytest.mark.parametrize(("spec", "trace"), [*FIXED.items(), *OF_TIERED_STORAGE])
 def test_what_a_layout_calls_its_files_stays(plain: Report, spec: str, trace: str) -> None:
     (finding,) = redacted(of_spec(plain, spec, trace), "a key").findings
     assert finding.trace == trace
@@ -287,3 +290,13 @@ def test_a_finding_in_the_index_of_a_dledger_log_can_be_read(tmp_path: Path) -> 
     assert finding.trace == "dledger-n0/index"
     assert finding.where.file == "dledger-n0/index/00000000000000000000"
     assert "dledger-n0/index" in finding.story[0]
+
+
+def test_a_finding_in_the_index_of_tiered_storage_names_no_topic(tmp_path: Path) -> None:
+    found = copy_of("layouts/tieredindex_killed_5.3.3", tmp_path)
+    with next(found.glob("tieredstore/*/*/rmq_sys_INDEX/0/INDEX/*")).open("r+b") as file:
+        file.seek(28 + 8 * 40)
+        file.write(b"\x7f")
+    (finding,) = redacted(check([found]), "a key").violations
+    assert finding.trace == "rmq_sys_INDEX/0"
+    assert not re.search("orders|payments|lab", finding.model_dump_json())

@@ -14,7 +14,7 @@ from tests.support.rocketmq.recordings import RECORDINGS, copy_of
 LAYOUTS = sorted(path.name.removesuffix(".tar.xz") for path in (RECORDINGS / "layouts").glob("*.tar.xz"))
 BY_DAY = {  # one of each layout that has events of its own
     "cursors_rocksdb_5.3.3", "ext_killed_5.3.3", "halfdb_first_5.5.0", "index_killed_5.5.0", "tiered_rolled_5.5.0",
-    "timer_killed_5.5.0", "compacted_killed_5.5.0", "dledger_killed_5.3.3",
+    "timer_killed_5.5.0", "compacted_killed_5.5.0", "dledger_killed_5.3.3", "tieredindex_killed_5.3.3",
 }  # fmt: skip
 SPECS = (
     "log",

@@ -1,14 +1,17 @@
 """Queues that a broker writes twice, to files and to a database: both are judged, and what one has the other has."""
 
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gapless import check
+from gapless import Report, check
+from tests.support.night import by_day
 from tests.support.rocketmq.queue_databases import changed, end_key, folder_of, key, opened, value_of
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
+from tests.support.rocketmq.stores import queues_of, read_slots
 
 RECORDED = {  # records, and entries in the database, as another reader counts them
     "both_lives_5.3.3": (1156, 1156),
@@ -82,6 +85,19 @@ def test_an_entry_that_differs_in_the_database_is_found_there(name: str, store: 
     assert len(found.story) <= 12
 
 
+@pytest.mark.parametrize("tag", [7, 2**63])  # 2**63: the address of the first unit
+def test_a_tag_code_that_differs_from_that_of_the_extension_is_found(tag: int, tmp_path: Path) -> None:
+    """Files name a unit of the extension where the database has the tag code itself."""
+    store = copy_of("odd/extended_twins_5.3.3", tmp_path)
+    assert check(store).verdict == "conforms"
+    with opened(store) as (database, _):
+        name = key(TOPIC, 1, 3)
+        database[name] = changed(value_of(database, name), tag=tag)
+    (found,) = check(store).violations
+    assert (found.rule, found.trace) == ("queue/entry-has-the-tag-code-of-its-message", f"{TOPIC}/1")
+    assert (found.where.file, found.where.offset) == (f"{folder_of(store).name}/RocksDB:{TOPIC}/1", 3)
+
+
 def test_an_entry_that_differs_in_the_files_is_found_there(tmp_path: Path) -> None:
     store = copy_of("layouts/both_lives_5.5.0", tmp_path)
     (file,) = [f for f in (store / f"consumequeue/{TOPIC}/{QUEUE}").iterdir() if int(f.name) == 0]
@@ -151,3 +167,82 @@ def test_a_database_from_which_consumers_are_served_is_judged_by_itself(tmp_path
         del database[key(TOPIC, QUEUE, NUMBER)]
     (found,) = check(store).violations
     assert found.rule == "queue/no-entry-before-it-is-missing"
+
+
+# -- where files of queues are not there -------------------------------------------------------------------------------
+
+LEFT = [f"consumequeue/{TOPIC}", f"consumequeue/{TOPIC}/{QUEUE}", f"consumequeue/{TOPIC}/{QUEUE}/{0:020}"]
+
+
+def linked(store: Path, name: str) -> None:
+    """In place of what lies there, a link that leads nowhere."""
+    shutil.rmtree(store / name) if (store / name).is_dir() else (store / name).unlink()
+    (store / name).symlink_to("/nowhere")
+
+
+def entries_of_queues(report: Report) -> dict[str, int]:
+    """How many entries of each queue were judged."""
+    return {f"{row.topic}/{row.queue}": row.indexed - row.first for row in report.queues}
+
+
+@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("store", by_day(["both_lives_5.3.3", "both_lives_5.5.0", "both_killed_5.5.0"], 1 / 3))
+def test_a_link_in_one_queue_leaves_all_others_judged(store: str, name: str, tmp_path: Path) -> None:
+    """In files and in the database, which tells nothing of what lies behind the link."""
+    linked_store = copy_of(f"layouts/{store}", tmp_path)
+    before = entries_of_queues(check(linked_store))
+    linked(linked_store, name)
+    report = check(linked_store)
+    behind = {trace for trace in before if trace.startswith(TOPIC if name == LEFT[0] else f"{TOPIC}/{QUEUE}")}
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert any(f"{name} is a link to /nowhere, which is not there: entries of {TOPIC}" in r for r in reasons(report))
+    assert entries_of_queues(report) == {trace: 0 if trace in behind else count for trace, count in before.items()}
+    with opened(linked_store) as (database, _):
+        first = key("payments", 1, 3)
+        database[first] = changed(value_of(database, first), position=1)
+    (found,) = check(linked_store).violations
+    assert (found.trace, found.where.offset) == ("payments/1", 3)
+
+
+def reasons(report: Report) -> list[str]:
+    return report.sources[0].reasons
+
+
+def test_a_link_among_files_that_nobody_reads_is_told_and_no_more(tmp_path: Path) -> None:
+    store = copy_of("layouts/both_lives_5.5.0", tmp_path)
+    config = store.parent / "broker.conf"
+    config.write_text(f"{config.read_text()}\ncombineCQPreferCQType=defaultRocksDB\n")
+    linked(store, LEFT[0])
+    report = check(store)
+    assert report.verdict == "conforms"
+    assert f"{LEFT[0]} is a link to /nowhere, which is not there" in report.sources[0].notes
+
+
+def test_without_settings_the_files_may_be_too_few_to_tell_that_they_count(tmp_path: Path) -> None:
+    """The queue that reaches furthest lies behind the link: the broker may read the files, or the database."""
+    store = copy_of("layouts/both_lives_5.5.0", tmp_path)
+    (store.parent / "broker.conf").unlink()
+    last = max(queues_of(store), key=lambda queue: max(slot.entry.position for slot in read_slots(store, queue)))
+    linked(store, f"consumequeue/{last[0]}")
+    report = check(store)
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert any("which of them the broker reads cannot be told" in reason for reason in reasons(report))
+
+
+@pytest.mark.parametrize("serves", ["files", "nobody says", "the database"])
+def test_a_link_in_place_of_a_file_of_the_database_leaves_the_files_judged_if_they_count(
+    serves: str, tmp_path: Path
+) -> None:
+    """Otherwise no queue is: nobody knows what the broker reads, or it reads what is not there."""
+    store = copy_of("layouts/both_lives_5.3.3", tmp_path)
+    before, config = entries_of_queues(check(store)), store.parent / "broker.conf"
+    if serves == "nobody says":
+        config.unlink()
+    elif serves == "the database":
+        config.write_text(f"{config.read_text()}\ncombineCQPreferCQType=defaultRocksDB\n")
+    table = f"consumequeue/{min((store / 'consumequeue').glob('*.sst')).name}"
+    linked(store, table)
+    report, what = check(store), "what that database holds of" if serves == "files" else "entries of"
+    assert (report.verdict, report.violations) == ("inconclusive", [])
+    assert f"{table} is a link to /nowhere, which is not there: {what} queues " in reasons(report)[0]
+    assert entries_of_queues(report) == (before if serves == "files" else dict.fromkeys(before, 0))

@@ -19,7 +19,7 @@ from gapless.traces.sources.rocketmq.clients.testimony import with_testimony
 from gapless.traces.sources.rocketmq.joining.going_on import KnownSoFar, resume
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.log import StoreJudge
-from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, other_ends
+from gapless.traces.sources.rocketmq.joining.other_ends import OtherEnd, departs_anew, other_ends
 from gapless.traces.sources.rocketmq.segments import matching, splits, tasks, tiered_records
 from gapless.traces.sources.rocketmq.segments.splits import Split
 from gapless.traces.sources.rocketmq.segments.tasks import SplitResult
@@ -143,9 +143,9 @@ class StoreCheck:
         judged = self.judge.finish()
         if judged.store.moment and judged.breaches:
             judged = self._again(renewed(judged.store), judged, engine)
-            _leave_out_what_changed(judged)
+            _leave_out_what_changed(judged, judged.store.limit)
         for end in other_ends(judged):
-            if judged.breaches and all(found.position >= end.limit for found in judged.breaches):
+            if any(found.position >= end.limit for found in judged.breaches):
                 judged = self._up_to(end, judged, engine)
         return judged
 
@@ -161,9 +161,12 @@ class StoreCheck:
         return again.judge.finish()
 
     def _up_to(self, end: OtherEnd, judged: JudgedStore, engine: Engine) -> JudgedStore:
-        """The same store judged as if its log ended elsewhere: kept if nothing departs then."""
-        shorter = self._again(replace(judged.store, limit=end.limit), judged, engine)
-        if shorter.breaches or (shorter.inconclusive and end.limit == judged.last_record and judged.store.clean):
+        """The same store judged as if its log ended elsewhere: kept if nothing departs then that does not anyhow."""
+        store = judged.store
+        shorter = self._again(replace(store, limit=end.limit), judged, engine)
+        if store.moment:
+            _leave_out_what_changed(shorter, store.limit)
+        if departs_anew(shorter, judged) or (store.clean and end.limit == judged.last_record and shorter.inconclusive):
             return judged
         if end.doubt:
             shorter.doubt(end.doubt)
@@ -171,11 +174,11 @@ class StoreCheck:
         return shorter
 
 
-def _leave_out_what_changed(judged: JudgedStore) -> None:
-    """A queue that was deleted, or made anew, while it was read is judged by nobody."""
+def _leave_out_what_changed(judged: JudgedStore, limit: int) -> None:
+    """A queue that was deleted, or made anew, while it was read is judged by nobody; `limit` is where the log ended."""
     of_queues = [found for found in judged.breaches if found.spec == "queue" and not found.trace.endswith(SOME_QUEUE)]
     for found in of_queues:
-        later = found.action.startswith("index") and found.arguments["position"] >= judged.store.limit
+        later = found.action.startswith("index") and found.arguments["position"] >= limit
         if later or not is_unchanged(judged.store, queue_named(found.trace)):
             judged.breaches.remove(found)
             judged.doubt(f"{found.trace} was deleted, or made anew, while it was read: check again")

@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gapless.traces.report.values import Where
 from gapless.traces.sources.rocketmq.joining.judged import Breach
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.index_files import IndexFile
+from gapless.traces.sources.rocketmq.store.tiered_files import INDEX_TOPIC, tiered_storage
+from gapless.traces.sources.rocketmq.store.tiered_index_files import FOLDER, TieredIndexFile, tiered_index_files
 
 HEADER = {"used": 32, "items": 36, "first": 16, "last": 24}
 """Where in a file's header each of the numbers lies that it may have wrong; its times begin it."""
+TIERED = {"used": 20, "items": 24}
+"""The same of a file of tiered storage, whose times come behind a number that says what it is."""
+TIMES_OF_TIERED = 4
 
 
 def place(store: StoreDirectory, found: Breach) -> Where | None:
     """The place in the file; None for a key, whose place is its record's."""
+    if found.action == "look_up":
+        return None
+    if tiered := _tiered_file(store, found.trace):
+        return _place_in(tiered, tiered.file, found, TIERED.get(wrong_in_header(found), TIMES_OF_TIERED))
     files = store.index.files if store.index else ()
     file = next((file for file in files if file.name == found.trace), None)
-    if file is None or found.action == "look_up":
-        return None
+    return _place_in(file, file.name, found, HEADER.get(wrong_in_header(found), 0)) if file else None
+
+
+def _place_in(file: IndexFile | TieredIndexFile, name: str, found: Breach, in_header: int) -> Where:
     if found.action == "find_slot":
-        return Where(file=file.name, offset=file.slot_at(found.arguments["slot"]))
+        return Where(file=name, offset=file.slot_at(found.arguments["slot"]))
     if found.action == "find_header":
-        return Where(file=file.name, offset=HEADER.get(wrong_in_header(found), 0))
-    return Where(file=file.name, offset=file.item_at(int(found.departure.state.items)))
+        return Where(file=name, offset=in_header)
+    return Where(file=name, offset=file.item_at(int(found.departure.state.items)))
+
+
+def _tiered_file(store: StoreDirectory, trace: str) -> TieredIndexFile | None:
+    """The file of the index of tiered storage that is called so."""
+    if not trace.startswith((f"{FOLDER}/", f"{INDEX_TOPIC}/")):
+        return None
+    storage = tiered_storage(Path(store.path), store.settings, [])
+    files, _ = tiered_index_files(Path(store.path), store.settings, storage.index if storage else ())
+    return next((file for file in files if file.name == trace), None)
 
 
 def wrong_in_header(found: Breach) -> str:
-    """Which number of a header is wrong; nothing where it is a time."""
+    """Which number of a header is wrong; nothing where it is a time, or no header."""
+    if found.action != "find_header":
+        return ""
     return next((name for name in HEADER if found.arguments[name] != getattr(found.departure.state, name)), "")
 
 
@@ -42,7 +67,8 @@ def message(found: Breach) -> str:
             if name:
                 what = f"the header has {args[name]} for {TOLD[name]}, which is {getattr(state, name)}"
         case "put":
-            what = f"item {state.items}, which points at {args['position']}, {_of_an_item(found)}"
+            at = found.detail or str(args["position"])
+            what = f"item {state.items}, which points at {at}, {_of_an_item(found)}"
         case _:
             what = f"breaks the rule: {found.departure.because}"
     return what

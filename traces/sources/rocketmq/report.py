@@ -326,7 +326,7 @@ TERMS = (
 )  # fmt: skip
 FIXED = {
     "half_table": ("rocksdbstore", r"\d+"),
-    "hash_index": ("index", r"\d+"),
+    "hash_index": ("(index|tiered_index_file|rmq_sys_INDEX)", r"\d+"),
     "index_table": ("index-rocksdb", r"\d+"),
     "timer_table": ("timers-rocksdb", r"\d+(/\d+)?"),
     "timer": ("timerwheel", r"\d+"),

@@ -22,7 +22,6 @@ from gapless.traces.sources.rocketmq.segments import splits
 from gapless.traces.sources.rocketmq.store import file_access, scan
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST
-from gapless.traces.sources.rocketmq.store.index_files import IndexFile
 from gapless.traces.sources.rocketmq.store.names import HALVES, OP_TOPIC, OPS
 from gapless.traces.sources.rocketmq.store.wanted import COMMIT_LOG, wanted_transaction, wants_transactions
 
@@ -100,7 +99,9 @@ def _traces(judged: JudgedStore) -> int:
     """The log, every queue, every transaction and op, and the cursors if there are any."""
     numbers = judged.transactions.numbers
     cursors = any(name.startswith("checkpoint.") for name in judged.covered)
-    index = len(_index_files(judged)) if judged.covered.get("hash_index.open") else 0
+    tiered = len(judged.tiered_index)
+    plain = len(judged.store.index.files) if judged.store.index else 0
+    index = tiered + (plain if judged.covered.get("hash_index.open", 0) > tiered else 0)
     return 1 + index + len(judged.queues) + numbers.get("transactions", 0) + numbers.get("ops", 0) + cursors
 
 
@@ -176,11 +177,8 @@ def _absent(judged: JudgedStore, options: Options) -> str:
 
 def _is_of_index(judged: JudgedStore, options: Options) -> bool:
     """Whether a file of the hash index was asked for, and is there."""
-    return options.trace is not None and any(file.name == options.trace for file in _index_files(judged))
-
-
-def _index_files(judged: JudgedStore) -> tuple[IndexFile, ...]:
-    return judged.store.index.files if judged.store.index else ()
+    plain = judged.store.index.files if judged.store.index else ()
+    return options.trace in judged.tiered_index or any(file.name == options.trace for file in plain)
 
 
 def _has_op(store: StoreDirectory, trace: str) -> bool:
@@ -274,6 +272,8 @@ def _of_layouts_not_exercised(judged: JudgedStore) -> Iterator[str]:
         yield "store times in entries of databases and of batch queues: gapless does not look at them"
     if not judged.covered.get("hash_index.put"):
         yield "hash_index: no item was found in index/, or it was not asked for"
+    elif judged.tiered_index:
+        yield "hash_index: of tiered storage, not whether each key is found, and not the order of items: it has none"
     if not judged.covered.get("cursor.save") and not judged.covered.get("cursor.deliver"):
         yield "cursor: no cursor of a consumer group or a delay level is known in a queue with messages"
     if not judged.covered.get("extension.find_unit"):

@@ -16,12 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 import numpy as np
 
 from gapless.spec.catalog import SPECS, State
-from gapless.traces.judging.building import Events
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import replay
 from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys, by_item
@@ -153,7 +151,7 @@ class HashIndex:
         doubted = departure is not None and self._is_deleted_next(file)
         if self.judged.exported:
             count = replayed.accepted + (departure is not None and not doubted)
-            events = partial(self._told_of, file, odd, replayed, count)
+            events = partial(replayed.told, file, odd, count, clean=self.store.clean)
             self.judged.later.append(Later("hash_index", file.name, events))
         if departure is None:
             return
@@ -177,14 +175,6 @@ class HashIndex:
         """Whether the broker's next start deletes the file, for it stopped in the middle of it."""
         known = self.store.checkpoint
         return not self.store.clean and (known is None or file.header[1] > known.index)
-
-    def _told_of(self, file: IndexFile, odd: Ints, replayed: FileReplay, count: int) -> Iterator[Events]:
-        """The first events of a file again, to be written."""
-        items = (events for *_, events in replayed.events(file, odd, 0, file.items))
-        for events in chain(items, replayed.ends(file, clean=self.store.clean)):
-            some = min(count, len(events.action))
-            yield Events(events.spec, events.action[:some], events.args[:, :some])
-            count -= some
 
     # -- keys --------------------------------------------------------------------------------------------------------
 

@@ -161,6 +161,7 @@ class JudgedStore:
     unjudged: set[int] = field(default_factory=set)  # log positions of records whose transactions are not judged
     unread: dict[Subject, int] = field(default_factory=dict)  # from where in the log a queue's extension is not judged
     later: list[Later] = field(default_factory=list)  # likewise, of traces that are made again when they are written
+    tiered_index: list[str] = field(default_factory=list)  # traces of the files of the index of tiered storage
     client: ClientRow | None = None
     moments: Moments | None = None  # that its files look to be of
     testimony: WitnessRow | None = None

@@ -58,7 +58,9 @@ class StoreJudge:
         self.broken = {link.part for link in store.broken}
         for link in store.broken:
             if link.told != store.no_queues:
-                (self.judged.doubt if link.part in DEPENDS else self.judged.note)(link.told)
+                (self.judged.doubt if link.part in DEPENDS and (link.needed or link.database) else self.judged.note)(
+                    link.told
+                )
         self.queues = JoinedQueues(self.judged, options)
         self.transactions = JoinedTransactions(self.judged, options)
         self.promises = Promises(self.judged, options)

@@ -1,4 +1,4 @@
-"""Where else a log may end, if all that departs lies behind: nobody can be accused of what comes after that."""
+"""Where else a log may end. Nobody can be accused of what departs behind that; what departs before it still does."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def other_ends(judged: JudgedStore) -> Iterator[OtherEnd]:
     and written again up to just where an old record begins, steps back in time there and never catches up. And a power
     loss takes whichever pages of the log's end were not on disk, in any order.
     """
-    last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in judged.breaches)
+    of_the_last = [found for found in judged.breaches if found.position >= judged.last_record >= 0]
+    last_is_refused = any(found.spec == "log" and found.position == judged.last_record for found in of_the_last)
     if judged.store.clean and last_is_refused:
         yield OtherEnd(judged.last_record, "what lies behind is no record of it")
-    torn = all(found.spec == "log" or found.rule == TAG_CODE for found in judged.breaches)
-    if torn and not judged.store.clean and judged.last_record >= 0:
+    if not judged.store.clean and (last_is_refused or all(found.rule == TAG_CODE for found in of_the_last)):
         yield OtherEnd(judged.last_record, "the last record is torn: the broker drops it at its next start")
     if judged.stepped_back >= 0 and judged.ends_in_the_past:
         yield OtherEnd(judged.stepped_back, "the records behind that are old bytes of an earlier truncation")
@@ -46,21 +46,20 @@ def other_ends(judged: JudgedStore) -> Iterator[OtherEnd]:
 
 
 def _torn_by_a_power_loss(judged: JudgedStore) -> Iterator[OtherEnd]:
-    """The first record that departs, if a power loss may have torn it: the broker's next start ends the log there.
+    """The first record that departs and that a power loss may have torn: the broker's next start ends the log there.
 
     On a store that was started again since, all that lay behind is still there, and no longer part of the log.
 
     Source: docs/rocketmq.md#power-loss.
     """
     store, known = judged.store, judged.store.checkpoint
-    refused = [b for b in judged.breaches if b.spec == "log" and {"position", "size"} <= b.arguments.keys()]
-    if not refused or (store.clean and store.first_life):
+    if store.clean and store.first_life:
         return
-    first = min(refused, key=lambda breach: breach.position)
-    low, size = first.arguments["position"], first.arguments["size"]
+    refused = [b for b in judged.breaches if b.spec == "log" and {"position", "size"} <= b.arguments.keys()]
+    spans = sorted((b.arguments["position"], b.arguments["size"]) for b in refused)
     if store.clean and known is not None and known.recovered:
-        last = file_access.header_of(store, known.recovered)
-        if known.recovered + last.size == low:
+        low = known.recovered + file_access.header_of(store, known.recovered).size
+        if any(position == low for position, _ in spans):
             yield OtherEnd(
                 low,
                 "what lies behind was there when the broker started last",
@@ -68,16 +67,17 @@ def _torn_by_a_power_loss(judged: JudgedStore) -> Iterator[OtherEnd]:
                 "was written since, and what lies behind is old, or the first record that was is damaged",
             )
         return
-    page = _torn_page(store, low, low + size)
-    after = file_access.header_of(store, low + size)
-    if page < 0 or (known is not None and after.known and after.time <= known.log):
-        return
-    yield OtherEnd(
-        low,
-        "a start drops what lies behind",
-        f"a page that ends in zeros lies at {page:,}, where the checkpoint does not know the log to be on disk: legal "
-        "after a power loss, for pages reach the disk in any order; damage otherwise",
-    )
+    for low, size in spans:
+        page = _torn_page(store, low, low + size)
+        after = file_access.header_of(store, low + size)
+        if page >= 0 and not (known is not None and after.known and after.time <= known.log):
+            yield OtherEnd(
+                low,
+                "a start drops what lies behind",
+                f"a page that ends in zeros lies at {page:,}, where the checkpoint does not know the log to be on "
+                "disk: legal after a power loss, for pages reach the disk in any order; damage otherwise",
+            )
+            return
 
 
 def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
@@ -97,3 +97,20 @@ def _torn_page(store: StoreDirectory, low: int, high: int) -> int:
         if len(torn):
             return int(pages[torn[0]])
     return -1
+
+
+def departs_anew(shorter: JudgedStore, judged: JudgedStore) -> bool:
+    """Whether something departs in the shorter judgement that does not in the other one, in which more may depart.
+
+    Of a rule that more departs from than is told, only how often counts.
+    """
+    counted = judged.untold.keys() | shorter.untold.keys()
+    told = {(found.rule, found.trace, found.position) for found in judged.breaches}
+    return any(_departures(shorter, broken) > _departures(judged, broken) for broken in counted) or any(
+        found.rule not in counted and (found.rule, found.trace, found.position) not in told
+        for found in shorter.breaches
+    )
+
+
+def _departures(judged: JudgedStore, broken: str) -> int:
+    return judged.untold.get(broken, 0) + sum(found.rule == broken for found in judged.breaches)

@@ -20,6 +20,7 @@ from gapless.traces.replay.kernels import kernel
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
+from gapless.traces.sources.rocketmq.store.links import is_behind
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
 
 QUEUE = STEPS["queue"]
@@ -37,7 +38,9 @@ class TableOfEnds:
     def hold(self) -> None:
         """Hold every queue that is still judged against what the table says of it."""
         queues = [
-            (subject, run) for subject, run in sorted(self.judged.queues.items()) if not run.ended and not run.batches
+            (subject, run)
+            for subject, run in sorted(self.judged.queues.items())
+            if not run.ended and not run.batches and not is_behind(self.judged.store.broken, *subject)
         ]
         reached = [self._reached(subject, run) for subject, run in queues]
         traces = [list(self._said(*queue, end)) for queue, end in zip(queues, reached, strict=True)]

@@ -19,6 +19,7 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, Rooms
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
+from gapless.traces.sources.rocketmq.joining.tiered_index import JoinedTieredIndex
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
 from gapless.traces.sources.rocketmq.segments.tiered_records import messages_at, messages_between
@@ -70,8 +71,6 @@ class JoinedTiered:
                 f"tiered storage holds {count:,} file{'s' * (count > 1)} that its metadata does not tell of, the first "
                 f"{found.untold[0]}: the metadata is incomplete, and consumers receive nothing of what lies there"
             )
-        if found.has_index:
-            self.judged.note("the index of tiered storage is not judged")
         followed = compared = queues = 0
         rooms = Rooms()
         for queue in found.queues:
@@ -87,6 +86,7 @@ class JoinedTiered:
             f"{followed:,} entries in tiered storage, of {queues:,} queue{'s' * (queues != 1)}, were followed to their "
             f"messages; {compared:,} of these the broker's own log has too"
         )
+        JoinedTieredIndex(self.judged, self.options, found).hold()
 
 
 class HeldQueue:

@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,10 +35,11 @@ from gapless.traces.sources.rocketmq.store.files import (
     read_exactly,
 )
 from gapless.traces.sources.rocketmq.store.index_files import Index, OpensIndex, index_of
-from gapless.traces.sources.rocketmq.store.links import BrokenLink, broken_links
-from gapless.traces.sources.rocketmq.store.moment import Moment, now, reached
+from gapless.traces.sources.rocketmq.store.links import BrokenLink
+from gapless.traces.sources.rocketmq.store.moment import Moment, now
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
-from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase, database_in, why_unreadable
+from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
+from gapless.traces.sources.rocketmq.store.served_queues import copied_queues, opener, served_queues
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
@@ -163,7 +164,7 @@ class StoreDirectory:
 
     def queue_file(self, subject: Queue, file: QueueFile) -> LogFile:
         """One file of a queue, as it can be read."""
-        return _opener(self.path, self.database, self.batches)(subject, file)
+        return opener(self.path, self.database, self.batches)(subject, file)
 
     @property
     def extended(self) -> bool:
@@ -239,15 +240,9 @@ def open_store(
     files = log_files(folders, settings, notes, {dledger.data: ENTRY_HEADER} if dledger else {})
     if files[0].base:
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
-    among_queues: list[str] = []
-    plain = queue_files(path / "consumequeue", among_queues)
-    broken = broken_links(path, among_queues, alone=bool(plain) and database_in(path) is None)
-    plain = {queue: files for queue, files in plain.items() if not links.is_behind(broken, *queue)} if broken else plain
-    if unread := [link.told for link in broken if link.part in links.QUEUES and not link.queues]:
-        database, twin, no_queues = None, None, unread[0]
-    else:
-        database, twin, no_queues = _databases(path, settings, notes, copies=databases)
-    queues = database.queues if database else {} if no_queues else plain
+    found = served_queues(path, settings, notes, copies=databases)
+    database, broken, unread = found.database, found.broken, found.unread
+    queues = database.queues if database else found.files
     batches = None if unread else batch_queues(path, settings.get("mapperFileSizeBatchConsumeQueue", ""))
     live = is_locked(path / "lock")
     clean = not (os.path.lexists(path / "abort") or live or copied)
@@ -256,7 +251,7 @@ def open_store(
         notes.append(f"the DLedger log's last entries were not known to be committed ({dledger.committed})")
     plain_size = 0 if database else queue_file_size(queues, settings.get("mappedFileSizeConsumeQueue", ""))
     queues = {**queues, **batches.queues} if batches else queues
-    moment = now(queues, _opener(str(path), database, batches), files) if live else None
+    moment = now(queues, opener(str(path), database, batches), files) if live else None
     if moment:
         notes.append(f"a broker is running on this store: judged is what it had written at {moment}")
     if moment and batches:
@@ -281,13 +276,13 @@ def open_store(
         delays=delays(settings.get("messageDelayLevel", DELAY_LEVELS)) if config else (),
         queues=queues,
         queue_file_size=plain_size,
-        no_queues=no_queues,
+        no_queues=found.why_none,
         batches=batches,
         extension={} if unread else queue_files(path / "consumequeue_ext"),
         modern=_is_modern(topics),
         index=index,
         database=database,
-        twin=twin,
+        twin=found.twin,
         cursors=_cursors(path, settings, notes),
         dledger=dledger,
         notes=tuple(notes),
@@ -315,12 +310,12 @@ def _without_a_log(path: Path) -> Unreadable | NothingThere:
 def renewed(store: StoreDirectory) -> StoreDirectory:
     """A live store anew, up to the same end of its log: what was half written then is whole now. Raises Unreadable."""
     if store.database:
-        database = _copied(Path(store.path, store.database.folder))
+        database = copied_queues(Path(store.path, store.database.folder))
         store = replace(
             store, database=database, queues={**database.queues, **(store.batches.queues if store.batches else {})}
         )
     elif store.twin:
-        store = replace(store, twin=_copied(Path(store.path, store.twin.folder)))
+        store = replace(store, twin=copied_queues(Path(store.path, store.twin.folder)))
     return replace(store, moment=replace(now(store.queues, store.queue_file, store.files[:1]), end=store.limit))
 
 
@@ -330,7 +325,7 @@ def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
     if moment is None or queue not in moment.last:
         return False
     if store.database:
-        from gapless.traces.sources.rocketmq.store.rocksdb import value_now  # noqa: PLC0415 - as in `_copied`
+        from gapless.traces.sources.rocketmq.store.rocksdb import value_now  # noqa: PLC0415 - it takes a library that may be missing
 
         folder = Path(store.path, store.database.folder)
         return value_now(folder, queue, moment.entries[queue] - 1) == moment.last[queue]
@@ -339,69 +334,6 @@ def is_unchanged(store: StoreDirectory, queue: Queue) -> bool:
         at = (moment.entries[queue] - 1) * ENTRY - files[-1].base
         read_exactly(store.queue_file(queue, files[-1]), at, memoryview(last))
     return last == moment.last[queue]
-
-
-def _opener(
-    root: str, database: QueueDatabase | None, batches: BatchQueues | None
-) -> Callable[[Queue, QueueFile], LogFile]:
-    """What finds one file of a queue, as it can be read."""
-    batched = batches.queues if batches else {}
-
-    def opened(queue: Queue, file: QueueFile) -> LogFile:
-        path = f"{root}/consumequeue/{queue[0]}/{queue[1]}/{file.base:020d}"
-        if batches and queue in batched:
-            path = batches.copy
-        elif database:
-            path = database.copy
-        return LogFile(path, file.base, file.length, file.at)
-
-    return opened
-
-
-def _databases(
-    path: Path, settings: Mapping[str, str], notes: list[str], *, copies: bool
-) -> tuple[QueueDatabase | None, QueueDatabase | None, str]:
-    """The queues in a database: alone, or beside the files that the broker reads; and why no queue can be read."""
-    folder, plain = database_in(path), path / "consumequeue"
-    if folder is None:
-        return None, None, "" if plain.is_dir() and any(plain.iterdir()) else "there are no consume queues"
-    in_files = plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
-    missing = why_unreadable(folder)
-    if in_files and settings and not _reads_database(settings):
-        twice = settings.get("rocksdbCQDoubleWriteEnable", "").strip().lower() == "true"
-        if missing or not twice:
-            why = missing or "the broker does not write it any more"
-            notes.append(f"{folder.name}/ holds queues in RocksDB too, which are not judged: {why}")
-        return None, None if missing or not twice else _copied(folder, copies=copies), ""
-    if missing:
-        return None, None, missing
-    database = _copied(folder, copies=copies)
-    if in_files and not settings:
-        files, opened = queue_files(plain), _opener(str(path), None, None)
-        if reached(files, opened) >= database.dispatched:
-            return None, database, ""
-    notes.append(f"entries are read from {folder.name}/, a RocksDB database")
-    if in_files:
-        notes.append("consumequeue/ holds files of queues too, which are not judged: the broker does not read them")
-    return database, None, ""
-
-
-def _reads_database(settings: Mapping[str, str]) -> bool:
-    """Whether the settings say that consumers are served from the database."""
-    twice = settings.get("rocksdbCQDoubleWriteEnable", "").strip().lower() == "true"
-    served = settings.get("combineCQPreferCQType", "") if twice else settings.get("storeType", "")
-    return served.strip().lower() == "defaultrocksdb"
-
-
-def _copied(folder: Path, *, copies: bool = True) -> QueueDatabase:
-    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
-
-    return rocksdb.copied(folder) if copies else rocksdb.named(folder)
-
-
-def _in_database(settings: Mapping[str, str]) -> bool:
-    """Whether the settings say that the broker reads its queues from the database."""
-    return settings.get("storeType", "").strip().lower() == "defaultrocksdb"
 
 
 def is_locked(path: Path) -> bool:

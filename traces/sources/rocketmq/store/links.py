@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from gapless.traces.sources.rocketmq.store.files import leads_nowhere
 DEEPEST = 4  # folders below the store in which files of its lie
 QUEUES = ("consumequeue", "consumequeue_ext", "consumequeue_rocksdb", "batchconsumequeue")
 TIMERS = (timer_files.LOG, timer_files.WHEEL)
+FILES_OF_ROCKSDB = re.compile(r"\d+\.(sst|log|blob)|CURRENT|IDENTITY|LOCK|LOG(\.old\.\d+)?|(MANIFEST|OPTIONS)-\d+")
 COMPACTION, INDEX = compacted_files.FOLDER, index_files.FOLDER
 DEPENDS = {
     **dict.fromkeys(QUEUES, "entries of queues are"),
@@ -31,12 +33,15 @@ DEPENDS = {
 class BrokenLink(NamedTuple):
     """A link that leads nowhere: its path from the store on, and what it names.
 
-    `queues`: the topic, or the queue as TOPIC/QUEUE, whose entries alone depend on it; empty where more does.
+    `queues`: the topic, or the queue as TOPIC/QUEUE, whose entries alone depend on it; empty where more does ·
+    `needed`: whether anything does · `database`: whether it is in place of a file of the queue database.
     """
 
     path: str
     target: str
     queues: str = ""
+    needed: bool = True
+    database: bool = False
 
     @property
     def part(self) -> str:
@@ -47,26 +52,39 @@ class BrokenLink(NamedTuple):
     def told(self) -> str:
         """It, and what is not judged, if anything depends on it."""
         depends = f"entries of {shown(self.queues)} are" if self.queues else DEPENDS.get(self.part)
+        if not self.needed:
+            depends = "what that database holds of queues is" if self.database else None
         what = f": {depends} not judged" if depends else ""
         return f"{shown(self.path)} is a link to {shown(self.target)}, which is not there{what}"
 
 
-def broken_links(store: Path, among_queues: Iterable[str], *, alone: bool) -> tuple[BrokenLink, ...]:
+def broken_links(
+    store: Path, among_queues: Iterable[str], *, alone: bool, database: Path | None
+) -> tuple[BrokenLink, ...]:
     """Every such link in the store, by path; those `among_queues`, of which there may be very many, are known.
 
-    `alone`: of the latter, each has a queue's or a topic's entries behind it and no more.
+    `alone`: of the latter, each has a queue's or a topic's entries behind it and no more, unless it is a file of the
+    `database` that lies there too.
     """
     known = []
     for path in among_queues:
         name = Path(path).relative_to(store)
-        queues = "/".join(name.parts[1:3]) if alone else ""
+        queues = "/".join(name.parts[1:3]) if alone and not _is_of(database, Path(path)) else ""
         known.append(BrokenLink(str(name), os.readlink(path), queues))  # noqa: PTH115
-    return tuple(sorted([*known, *_below(store, "", DEEPEST)]))
+    found = (
+        link._replace(database=_is_of(database, store / link.path)) for link in (*known, *_below(store, "", DEEPEST))
+    )
+    return tuple(sorted(found))
+
+
+def _is_of(database: Path | None, path: Path) -> bool:
+    """Whether a path is that of a file of the queue database."""
+    return path.parent == database and FILES_OF_ROCKSDB.fullmatch(path.name) is not None
 
 
 def is_behind(links: Iterable[BrokenLink], topic: str, queue: int) -> bool:
     """Whether the entries of a queue depend on one of these links alone."""
-    return any(link.queues in (topic, f"{topic}/{queue}") for link in links if link.queues)
+    return any(link.queues in (topic, f"{topic}/{queue}") for link in links if link.queues and link.needed)
 
 
 def _below(folder: Path | str, name: str, deep: int) -> Iterator[BrokenLink]:

@@ -6,9 +6,11 @@ Source: docs/rocketmq-tiered.md#layout, #metadata.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.files import A_NUMBER, ENTRY, FARTHEST, LogFile, Queue
@@ -17,17 +19,18 @@ from gapless.traces.sources.rocketmq.store.settings import read_json
 METADATA = "config/tieredStoreMetadata.json"
 FOLDER = "tieredstore"  # where the files are looked for that no setting leads to
 POSIX = "PosixFileSegment"  # ends the name of the provider that keeps segments in files
-LOG, ENTRIES = "COMMIT_LOG", "CONSUME_QUEUE"  # folders of a queue
-TABLES = {LOG: "commitLogFileSegmentTable", ENTRIES: "consumeQueueFileSegmentTable"}
+LOG, ENTRIES, INDEX = "COMMIT_LOG", "CONSUME_QUEUE", "INDEX"  # folders of a queue, and of the index
+QUEUE_TABLES = {LOG: "commitLogFileSegmentTable", ENTRIES: "consumeQueueFileSegmentTable"}
 INDEX_TOPIC = "rmq_sys_INDEX"
+TABLES = {**QUEUE_TABLES, INDEX: "indexFileSegmentTable"}
 
 
 @dataclass(frozen=True)
 class TieredFile:
     """A segment: `told` of its bytes are committed, as the metadata says; `length` is -1 where there is no such file.
 
-    `name`: as reports call it · `base`: where in the queue, or its log, it begins · `youngest`: when the last message
-    in it was stored, as the metadata says, in ms; it expires by that.
+    `name`: as reports call it · `base`: where in the queue, or its log, it begins · `oldest`, `youngest`: when the
+    first and the last message in it were stored, as the metadata says, in ms; it expires by the latter.
     """
 
     path: Path
@@ -35,6 +38,7 @@ class TieredFile:
     base: int
     told: int
     length: int
+    oldest: int
     youngest: int
 
     @property
@@ -69,12 +73,14 @@ class TieredQueue:
 class TieredStorage:
     """What a store has in tiered storage.
 
-    `untold`: files with bytes that the metadata does not tell of, as reports call them · `why_not`: why nothing of it
-    can be judged, or nothing · `lost`: whether what cannot be judged may be lost; otherwise it is elsewhere.
+    `index`: segments of the index · `topics`: by the number that its items have for them · `untold`: files with bytes
+    that the metadata does not tell of, as reports call them · `why_not`: why nothing of it can be judged, or nothing ·
+    `lost`: whether what cannot be judged may be lost; otherwise it is elsewhere.
     """
 
     queues: tuple[TieredQueue, ...]
-    has_index: bool = False
+    index: tuple[TieredFile, ...] = ()
+    topics: Mapping[int, str] = field(default_factory=dict)
     untold: tuple[str, ...] = ()
     why_not: str = ""
     lost: bool = False
@@ -89,8 +95,15 @@ class Elsewhere(Exception):  # noqa: N818 - it says what is so
     """The files are kept by something that has no folder."""
 
 
-Segments = dict[str, list[tuple[int, int, int]]]
-"""Base, size and youngest message of every segment, by base, by the path of its queue."""
+Segments = dict[str, list[tuple[int, int, int, int]]]
+"""Base, size, oldest and youngest message of every segment, by base, by the path of its queue."""
+
+
+class Metadata(NamedTuple):
+    """What the metadata says: the segments of each kind, and topics by their numbers."""
+
+    tables: dict[str, Segments]
+    topics: dict[int, str]
 
 
 def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -> TieredStorage | None:
@@ -101,11 +114,11 @@ def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -
             left = tuple(_untold(store, store / FOLDER, "*/*", ()))
             why = f"{FOLDER}/ holds {_files(left)} of it, and neither {METADATA} nor its .bak is there"
             return TieredStorage((), why_not=why, lost=True) if left else None
-        tables, has_index = content
+        tables, topics = content
         paths = sorted({path for table in tables.values() for path, segments in table.items() if segments})
         queues = {path: queue for path in paths if (queue := _queue_of(path)) is not None}
         if not queues:
-            return TieredStorage((), has_index, tuple(_untold(store, store / FOLDER, "*/*", ())))
+            return TieredStorage((), untold=tuple(_untold(store, store / FOLDER, "*/*", ())))
         root = _root(store, settings, queues)
     except Unreadable as broken:
         return TieredStorage((), why_not=str(broken), lost=True)
@@ -114,18 +127,22 @@ def tiered_storage(store: Path, settings: Mapping[str, str], notes: list[str]) -
     found = [
         TieredQueue(
             queue,
-            *(tuple(_file(root, store, path, kind, *one) for one in tables[kind].get(path, ())) for kind in TABLES),
+            *(
+                tuple(_file(root, store, path, kind, *one) for one in tables[kind].get(path, ()))
+                for kind in QUEUE_TABLES
+            ),
         )
         for path, queue in queues.items()
     ]
     told = {file.path for queue in found for file in (*queue.log, *queue.entries)}
     brokers = sorted({path.partition("/")[0] for path in queues})
     untold = tuple(name for broker in brokers for name in _untold(store, root, broker, told))
-    return TieredStorage(tuple(sorted(found, key=lambda one: one.queue)), has_index, untold)
+    index = [_file(root, store, path, INDEX, *one) for path, some in tables[INDEX].items() for one in some]
+    return TieredStorage(tuple(sorted(found, key=lambda one: one.queue)), tuple(index), topics, untold)
 
 
-def _metadata(store: Path, notes: list[str]) -> tuple[dict[str, Segments], bool] | None:
-    """The tables of segments, and whether there is an index; None where nobody wrote any. Raises Unreadable.
+def _metadata(store: Path, notes: list[str]) -> Metadata | None:
+    """What the metadata says; None where nobody wrote any. Raises Unreadable.
 
     A broker takes the older version where the file is missing, empty, or cannot be read; and begins anew where there
     is none of both. Source: docs/rocketmq-tiered.md#metadata; ConfigManager.load.
@@ -138,6 +155,7 @@ def _metadata(store: Path, notes: list[str]) -> tuple[dict[str, Segments], bool]
         try:
             content = read_json(path)
             tables = {kind: _table(content.get(name, {})) for kind, name in TABLES.items()}
+            topics = _topics(content.get("topicMetadataTable", {}))
         except Unreadable as unreadable:
             broken = broken or unreadable
         except (AttributeError, KeyError, TypeError, ValueError):
@@ -146,15 +164,10 @@ def _metadata(store: Path, notes: list[str]) -> tuple[dict[str, Segments], bool]
             if path == older:
                 why = "is broken" if file.is_file() else "is not there"
                 notes.append(f"{METADATA} {why}: {older.name} is used, as the broker would do")
-            has_index = bool(content.get("indexFileSegmentTable")) or _has_files(store / "tiered_index_file")
-            return tables, has_index
+            return Metadata(tables, topics)
     if broken:
         raise broken
     return None
-
-
-def _has_files(folder: Path) -> bool:
-    return folder.is_dir() and any(path.is_file() for path in folder.rglob("*"))
 
 
 def _untold(store: Path, root: Path, broker: str, told: Collection[Path]) -> Iterator[str]:
@@ -175,14 +188,24 @@ def _table(told: object) -> Segments:
     return {str(path): sorted(map(_segment, segments.values())) for path, segments in told.items()}
 
 
-def _segment(segment: Mapping[str, object]) -> tuple[int, int, int]:
+def _segment(segment: Mapping[str, object]) -> tuple[int, int, int, int]:
     found = segment["baseOffset"], segment["size"]
-    for number in found:
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < FARTHEST:
-            raise ValueError
-    youngest = segment.get("endTimestamp")
-    is_known = isinstance(youngest, int) and not isinstance(youngest, bool) and 0 <= youngest < FARTHEST
-    return *found, youngest if is_known else FARTHEST  # type: ignore[return-value]
+    if not all(_is_number(number) for number in found):
+        raise ValueError
+    oldest, youngest = segment.get("beginTimestamp"), segment.get("endTimestamp")
+    times = (time if _is_number(time) else FARTHEST for time in (oldest, youngest))
+    return *found, *times  # type: ignore[return-value]
+
+
+def _is_number(said: object) -> bool:
+    return isinstance(said, int) and not isinstance(said, bool) and 0 <= said < FARTHEST
+
+
+def _topics(told: object) -> dict[int, str]:
+    """The topics by their numbers; of two with one number, none."""
+    numbers = [(one.get("topicId"), name) for name, one in told.items()] if isinstance(told, dict) else []
+    often = Counter(number for number, _ in numbers)
+    return {number: str(name) for number, name in numbers if _is_number(number) and often[number] == 1}
 
 
 def _queue_of(path: str) -> Queue | None:
@@ -224,7 +247,8 @@ def digest(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:8]
 
 
-def _file(root: Path, store: Path, path: str, kind: str, base: int, told: int, youngest: int) -> TieredFile:
+def _file(root: Path, store: Path, path: str, kind: str, *segment: int) -> TieredFile:
+    base, told, oldest, youngest = segment
     file = root / path / kind / f"{digest(str(base))}{base:020d}"
     name = file.relative_to(store) if file.is_relative_to(store) else file
-    return TieredFile(file, str(name), base, told, file.stat().st_size if file.is_file() else -1, youngest)
+    return TieredFile(file, str(name), base, told, file.stat().st_size if file.is_file() else -1, oldest, youngest)

@@ -40,6 +40,11 @@ def wants_index(store: StoreDirectory, options: Options) -> bool:
     return options.trace is None or options.trace.startswith(f"{FOLDER}/")
 
 
+def wants_tiered_index(options: Options, name: str) -> bool:
+    """Whether a file of the index of tiered storage is to be judged: it is of no one topic."""
+    return options.topic is None and options.trace in (None, name)
+
+
 def wants_dledger_index(store: StoreDirectory, options: Options) -> bool:
     """Whether the index of a DLedger log is to be judged: it is of no one topic."""
     if store.dledger is None or options.topic is not None:

@@ -1,0 +1,167 @@
+"""The index of tiered storage, held against the queues there: no item leads elsewhere, and no slot passes one over.
+
+Items are those of the hash index, and so are their rules, but that they come in no order: the logs of several queues
+have none, so each item counts as lying at 0. That a key is found is promised by nobody.
+
+Whatever departs is an accusation only where nothing else may have brought it about. Nobody flushes a file that is still
+written, so a power loss may take any page of it; a kill may part an item from its slot; and what was so left is sealed
+by the next life. A queue that was begun anew, or whose topic was, leaves items of its life before.
+
+Source: docs/rocketmq-tiered.md#index.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from gapless.traces.options import Options
+from gapless.traces.replay.exact import Departure
+from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
+from gapless.traces.sources.rocketmq.joining.judged import JudgedStore, Later
+from gapless.traces.sources.rocketmq.segments.indexed_messages import odd_items
+from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.files import Queue
+from gapless.traces.sources.rocketmq.store.index_files import Items
+from gapless.traces.sources.rocketmq.store.tiered_files import TieredQueue, TieredStorage
+from gapless.traces.sources.rocketmq.store.tiered_index_files import TieredIndexFile, tiered_index_files
+from gapless.traces.sources.rocketmq.store.wanted import wants_tiered_index
+
+AT_ONCE = 1 << 18  # items whose messages are looked for at once
+LEAST = -(2**31)  # a hash that has no positive one: the slot of its key lies before the first
+
+
+class JoinedTieredIndex:
+    """The index of the tiered storage of a store whose queues there were judged.
+
+    `found`: items that lead to a message with their key · `passed`: others that nobody can be accused of.
+    """
+
+    def __init__(self, judged: JudgedStore, options: Options, storage: TieredStorage) -> None:
+        self.judged = judged
+        self.store = judged.store
+        self.options = options
+        self.storage = storage
+        self.queues = {one.queue: one for one in storage.queues}
+        self.broken = {found.trace for found in judged.breaches if found.spec == "tiered"}
+        self.found = 0
+        self.passed = Counter[str]()
+
+    def hold(self) -> None:
+        """Judge every file of it."""
+        files, unread = tiered_index_files(Path(self.store.path), self.store.settings, self.storage.index)
+        for one in unread:
+            say = self.judged.doubt if one.lost else self.judged.note
+            say(f"a file of the index of tiered storage is not judged: {one.why}")
+        files = [file for file in files if wants_tiered_index(self.options, file.name)]
+        for file in files:
+            self._judge(file)
+        self.judged.tiered_index += [file.name for file in files]
+        if self.found:
+            self.judged.note(
+                f"{self.found:,} items in {len(files):,} file{'s' * (len(files) != 1)} of the index of tiered storage "
+                "lead to messages with their keys"
+            )
+        for why, count in sorted(self.passed.items()):
+            self.judged.note(f"{count:,} items of the index of tiered storage are not judged: {why}")
+
+    def _judge(self, file: TieredIndexFile) -> None:
+        odd = self._odd(file)
+        clean = file.sealed or self.store.clean
+        replayed = FileReplay(file.slots, self.options)
+        replayed.take(file, odd, file.items)
+        replayed.finish(file, clean=clean)
+        self.judged.cover("hash_index", replayed.counts())
+        departure = replayed.departure
+        accused = departure is not None and self._is_sure(file, departure)
+        if self.judged.exported:
+            events = partial(replayed.told, file, odd, replayed.accepted + accused, clean=clean)
+            self.judged.later.append(Later("hash_index", file.name, events))
+        if departure is not None and accused:
+            self.judged.find(file.name, self.store.start, departure, self._leads_to(file, departure))
+        elif departure is not None:
+            self.judged.doubt(
+                f"{file.file}, of the index of tiered storage, is not whole ({departure.because}: not so): legal where "
+                "a broker was killed or the power was lost while the file was written, for nobody flushes it; damage "
+                "otherwise"
+            )
+
+    def _is_sure(self, file: TieredIndexFile, departure: Departure) -> bool:
+        """Whether nothing but damage brings such a file about: it was full, and sealed, in the store's first life."""
+        items = file.fields(int(departure.state.items), int(departure.state.items) + 1) if _is_put(departure) else ()
+        least = len(items) > 0 and int(items["hash"][0]) == LEAST  # type: ignore[call-overload]
+        return self.store.first_life and (file.sealed or self.store.clean) and not least
+
+    def _leads_to(self, file: TieredIndexFile, departure: Departure) -> str:
+        """Where the item that departs leads to; nothing where none does."""
+        if not _is_put(departure):
+            return ""
+        number = int(departure.state.items)
+        (item,) = file.fields(number, number + 1).tolist()
+        _hash, topic, queue, position, size, *_ = item
+        name = self.storage.topics.get(topic, f"topic {topic}")
+        return f"{size:,} bytes at {position:,} of the tiered log of {name_of((name, queue))}"
+
+    def _odd(self, file: TieredIndexFile) -> Ints:
+        """Items of one file that are not those of a message, as [item, bits]: of those that must be."""
+        found = [np.zeros((2, 0), np.int64)]
+        for low, high in file.stretches(AT_ONCE):
+            items = file.fields(low, high)
+            of = items["topic"].astype(np.int64) << 32 | items["queue"].astype(np.int64) & 0xFFFFFFFF
+            order = np.argsort(of, kind="stable")
+            for mine in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
+                topic, queue = (int(items[field][mine[0]]) for field in ("topic", "queue"))
+                name = self.storage.topics.get(topic)
+                odd = self._of_queue(file, items[mine], (name, queue) if name is not None else None)
+                found.append(np.stack([low + mine[odd[0]], odd[1]]))
+        every = np.concatenate(found, axis=1)
+        return every[:, np.argsort(every[0], kind="stable")]
+
+    def _of_queue(self, file: TieredIndexFile, items: Items, queue: Queue | None) -> Ints:
+        """The same of items of one queue, as [place among these, bits]."""
+        tiered = self.queues.get(queue) if queue is not None else None
+        nothing = np.zeros((2, 0), np.int64)
+        if queue is None or tiered is None or not tiered.log:
+            self.passed["their topic or queue is gone"] += len(items)
+            return nothing
+        if name_of(queue) in self.broken:
+            self.passed["their queue departs"] += len(items)
+            return nothing
+        positions = items["position"].astype(np.int64)
+        (there,) = np.nonzero(~_has_expired(tiered, positions))
+        if len(there) < len(items):
+            self.passed["their messages have expired"] += len(items) - len(there)
+        bits = odd_items(queue, [one.opened for one in tiered.log if one.length > 0], items[there], file.began)
+        (odd,) = np.nonzero(bits != OWNED | TIMELY)
+        self.found += len(there) - len(odd)
+        if len(odd) and not _is_of_one_life(tiered):
+            self.passed[f"{name_of(queue)} may have been begun anew behind them"] += len(odd)
+            self.judged.doubt(
+                f"{len(odd):,} items of the index of tiered storage lead to no message of {name_of(queue)} with their "
+                "key: legal if that queue was begun anew since, damage otherwise"
+            )
+            return nothing
+        return np.stack([there[odd], bits[odd].astype(np.int64)])
+
+
+def _is_put(departure: Departure) -> bool:
+    return departure.event[0] == "put"
+
+
+def _has_expired(tiered: TieredQueue, positions: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which places lie below the log's start, or in a file of it that does not hold what is committed."""
+    gone = (positions >= 0) & (positions < tiered.log[0].base)
+    for file in tiered.log:
+        if file.length < file.told:
+            gone |= (positions >= file.base) & (positions < file.end)
+    return gone
+
+
+def _is_of_one_life(tiered: TieredQueue) -> bool:
+    """Whether the queue was never begun anew: it begins with its first message, which then would have expired."""
+    return tiered.log[0].base == 0 and len(tiered.entries) > 0 and tiered.entries[0].base == 0

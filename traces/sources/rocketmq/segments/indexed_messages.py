@@ -1,0 +1,89 @@
+"""Messages of a tiered log that items of its index lead to: looked at where the items say, in whichever order.
+
+Source: docs/rocketmq-tiered.md#index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
+from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
+from gapless.traces.sources.rocketmq.store.index_files import Items
+from gapless.traces.sources.rocketmq.store.record_keys import (
+    HASH,
+    KEY_ROWS,
+    KIND,
+    RECORD,
+    UNSURE,
+    find_index_keys,
+)
+from gapless.traces.sources.rocketmq.store.records import SMALLEST
+from gapless.traces.sources.rocketmq.store.whole_keys import BODY, whole_keys
+
+# Where in a record numbers lie, and how many bytes each has.
+QUEUE_ID, CLAIMED, FLAGS, TIME = (12, 4), (28, 8), (36, 4), (56, 8)
+FROM_IPV6, LONGER = 0x10, 12  # a flag, and by how many bytes the time lies further behind with it
+MOST = 2**31
+
+
+def odd_items(queue: Queue, files: Sequence[LogFile], items: Items, began: int) -> npt.NDArray[np.int8]:
+    """Of each item of a queue, whether it is owned, and whether it is timely: bits as `matching` has them.
+
+    It is owned if a message of its size lies where it says, names that place, and has a key of its hash. `files`: of
+    the tiered log · `began`: the time in ms that its own counts from.
+    """
+    bits, maps = np.zeros(len(items), np.int8), Maps()
+    positions, sizes, hashes = (items[name].astype(np.int64) for name in ("position", "size", "hash"))
+    for file in files:
+        (some,) = np.nonzero(file.holds(positions, sizes) & (sizes >= SMALLEST))
+        if not len(some):
+            continue
+        whole = whole_keys([file], positions[some], sizes[some], maps)[BODY] >= 0
+        some, data = some[whole], maps.of(file)
+        places = positions[some] - file.base
+        right = _number(data, places, *CLAIMED) == positions[some]
+        right &= _number(data, places, *QUEUE_ID) == queue[1]
+        some, places = some[right], places[right]
+        owned = _have(data, places, hashes[some]) | (hashes[some] == _hash(f"{queue[0]}#"))
+        late = np.where(_number(data, places, *FLAGS) & FROM_IPV6 != 0, LONGER, 0)
+        since = _number(data, places + late, *TIME) - began
+        seconds = np.where(since < 0, -(-since // 1000), since // 1000)  # as Java divides
+        timely = seconds == items["seconds"][some]
+        bits[some] = np.where(owned, OWNED, 0) | np.where(timely | ~owned, TIMELY, 0)
+    return bits
+
+
+def _number(data: Bytes, places: Ints, offset: int, width: int) -> Ints:
+    """A number of each record, big-endian and signed."""
+    taken = data[places[:, None] + np.arange(offset, offset + width)]
+    found: Ints = np.ascontiguousarray(taken).view(f">i{width}").reshape(-1).astype(np.int64)
+    return found
+
+
+def _have(data: Bytes, places: Ints, hashes: Ints) -> npt.NDArray[np.bool_]:
+    """Whether each record has a key with this hash, or one of which nobody knows the hash."""
+    room, filled = 4 * len(places) + 1, -1
+    keys = np.zeros((KEY_ROWS, 0), np.int64)
+    while filled < 0:
+        keys = np.zeros((KEY_ROWS, room), np.int64)
+        filled = int(find_index_keys(data, places, 0, keys, 0))
+        room *= 4
+    keys = keys[:, :filled]
+    fits = (keys[HASH] == hashes[keys[RECORD]]) | (keys[KIND] == UNSURE)
+    have = np.zeros(len(places), np.bool_)
+    have[keys[RECORD][fits]] = True
+    return have
+
+
+def _hash(text: str) -> int:
+    """Java's hash of a text, without its sign: what an empty word among the keys is hashed to has no more than that."""
+    found = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        found = (found * 31 + (high << 8 | low)) % (1 << 32)
+    return abs(found - (1 << 32) if found >= MOST else found)

@@ -1,0 +1,117 @@
+"""The queues that consumers are served from, in files or in a database, and what of them can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gapless.traces.sources.rocketmq.store import links
+from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues
+from gapless.traces.sources.rocketmq.store.files import LogFile, Queue, QueueFile, QueueFiles, queue_files
+from gapless.traces.sources.rocketmq.store.links import BrokenLink, broken_links
+from gapless.traces.sources.rocketmq.store.moment import reached
+from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase, database_in, why_unreadable
+
+
+class ServedQueues(NamedTuple):
+    """Where a store's queues are read.
+
+    `files`: those of queues that are read from files · `database`: where they are read from instead · `twin`: a
+    database that holds the same as the files · `why_none`: why no queue can be read; empty where they can · `broken`:
+    links in the store that lead nowhere · `unread`: whether one of these leaves all queues unread.
+    """
+
+    files: QueueFiles
+    database: QueueDatabase | None
+    twin: QueueDatabase | None
+    why_none: str
+    broken: tuple[BrokenLink, ...]
+    unread: bool
+
+
+def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, copies: bool) -> ServedQueues:
+    """Look for the queues of the store in folder `path`. `copies`: as of `open_store`. Raises Unreadable."""
+    among_queues: list[str] = []
+    files = queue_files(path / "consumequeue", among_queues)
+    broken = broken_links(path, among_queues, alone=bool(files), database=database_in(path))
+    if broken:
+        files = {queue: there for queue, there in files.items() if not links.is_behind(broken, *queue)}
+    files_count = bool(files and settings) and not _reads_database(settings)  # whatever the database holds
+    for link in broken:
+        if link.part in links.QUEUES and not link.queues and not (link.database and files_count):
+            return ServedQueues({}, None, None, link.told, broken, unread=True)
+    if any(link.database for link in broken):
+        broken = tuple(link._replace(needed=not link.database) for link in broken)
+        return ServedQueues(files, None, None, "", broken, unread=False)
+    behind = any(link.queues for link in broken)
+    database, twin, why_none = _databases(path, settings, notes, files, behind=behind, copies=copies)
+    if database:  # nobody reads files of queues
+        broken = tuple(link._replace(needed=not link.queues) for link in broken)
+    return ServedQueues({} if database or why_none else files, database, twin, why_none, broken, unread=False)
+
+
+def opener(
+    root: str, database: QueueDatabase | None, batches: BatchQueues | None
+) -> Callable[[Queue, QueueFile], LogFile]:
+    """What finds one file of a queue, as it can be read."""
+    batched = batches.queues if batches else {}
+
+    def opened(queue: Queue, file: QueueFile) -> LogFile:
+        path = f"{root}/consumequeue/{queue[0]}/{queue[1]}/{file.base:020d}"
+        if batches and queue in batched:
+            path = batches.copy
+        elif database:
+            path = database.copy
+        return LogFile(path, file.base, file.length, file.at)
+
+    return opened
+
+
+def _databases(
+    path: Path, settings: Mapping[str, str], notes: list[str], files: QueueFiles, *, behind: bool, copies: bool
+) -> tuple[QueueDatabase | None, QueueDatabase | None, str]:
+    """The queues in a database: alone, or beside the files that the broker reads; and why no queue can be read.
+
+    `files`: those that are there · `behind`: whether others lie behind links that lead nowhere.
+    """
+    folder, plain = database_in(path), path / "consumequeue"
+    if folder is None:
+        return None, None, "" if plain.is_dir() and any(plain.iterdir()) else "there are no consume queues"
+    in_files = plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
+    missing = why_unreadable(folder)
+    if in_files and settings and not _reads_database(settings):
+        twice = settings.get("rocksdbCQDoubleWriteEnable", "").strip().lower() == "true"
+        if missing or not twice:
+            why = missing or "the broker does not write it any more"
+            notes.append(f"{folder.name}/ holds queues in RocksDB too, which are not judged: {why}")
+        return None, None if missing or not twice else copied_queues(folder, copies=copies), ""
+    if missing:
+        return None, None, missing
+    database = copied_queues(folder, copies=copies)
+    if in_files and not settings:
+        if reached(files, opener(str(path), None, None)) >= database.dispatched:
+            return None, database, ""
+        if behind:
+            return None, None, (
+                f"queues lie in files and in {folder.name}/, a RocksDB database, and which of them the broker reads "
+                "cannot be told from the files that are there; a broker.conf says it (--config)"
+            )  # fmt: skip
+    notes.append(f"entries are read from {folder.name}/, a RocksDB database")
+    if in_files:
+        notes.append("consumequeue/ holds files of queues too, which are not judged: the broker does not read them")
+    return database, None, ""
+
+
+def _reads_database(settings: Mapping[str, str]) -> bool:
+    """Whether the settings say that consumers are served from the database."""
+    twice = settings.get("rocksdbCQDoubleWriteEnable", "").strip().lower() == "true"
+    served = settings.get("combineCQPreferCQType", "") if twice else settings.get("storeType", "")
+    return served.strip().lower() == "defaultrocksdb"
+
+
+def copied_queues(folder: Path, *, copies: bool = True) -> QueueDatabase:
+    """The queues of a database; without `copies`, it is named alone. Raises Unreadable."""
+    from gapless.traces.sources.rocketmq.store import rocksdb  # noqa: PLC0415 - it takes a library that may be missing
+
+    return rocksdb.copied(folder) if copies else rocksdb.named(folder)
