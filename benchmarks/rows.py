@@ -32,7 +32,7 @@ def scan(path: str) -> None:
     tasks.load_kernels(Options())
     began = time.perf_counter()
     store, space = directory.open_store(Path(path)), file_access.Space()
-    readers = (splits.SplitReader(store, split, space) for split in splits.splits(store))
+    readers = (splits.SplitReader(store, split, space, steps=True) for split in splits.splits(store))
     records = sum(scanned.columns.count for reader in readers for scanned in reader.segments())
     answer(time.perf_counter() - began, records)
 

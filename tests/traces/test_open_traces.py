@@ -24,7 +24,7 @@ from gapless.traces.judging.batches import Begun
 from gapless.traces.judging.kept_cells import KeptCells
 from gapless.traces.judging.open_traces import OpenTraces
 from gapless.traces.patience import in_one_go
-from gapless.traces.replay.kernels import Cells, Ints, Replayed, kernel
+from gapless.traces.replay.kernels import NO_CELLS, Cells, Ints, Numbers, Replayed, kernel
 from gapless.traces.sources.event_files import file, stretches
 from tests.support.event_files import LOG, ODD, Told, in_log, table_in, told_of
 from tests.support.night import NIGHT
@@ -55,10 +55,36 @@ def test_a_kernel_goes_on_where_it_was(spec: Spec, profile: str, data: st.DataOb
     assert (first.covered + second.covered).tolist() == whole.covered.tolist() or not sure.all()
 
 
+@given(data=st.data())
+def test_a_kernel_goes_on_with_maps_that_are_held(data: st.DataObject) -> None:
+    """One trace cut in two, whose slots stay where they are, in half the bytes."""
+    spec = SPECS["hash_index"]
+    offers = list(walk(spec, "rocketmq", drawing(data), length=12))
+    held = np.full((len(KEYS) + 1, 1), 0, np.int32)
+    for offer in offers:
+        cut = data.draw(st.integers(0, len(offer.path)))
+        whole = replayed(spec, "rocketmq", [offer], [0], None)
+        held[:] = 0
+        first = replayed(spec, "rocketmq", [offer], [cut], None, end=True, held=held)
+        second = replayed(spec, "rocketmq", [offer], [cut], Begun(np.array([cut]), first.state, NO_CELLS), held=held)
+        if first.bad_why[0] == 0:
+            assert second.bad_why.tolist() == whole.bad_why.tolist()
+            assert second.state.tolist() == whole.state.tolist()
+            assert whole.cells is not None
+            assert held[:-1, 0].tolist() == whole.cells.values[0].tolist()
+
+
 def replayed(
-    spec: Spec, profile: str, offers: list[Offer], cuts: list[int], begun: Begun | None, *, end: bool = False
+    spec: Spec,
+    profile: str,
+    offers: list[Offer],
+    cuts: list[int],
+    begun: Begun | None,
+    *,
+    end: bool = False,
+    held: Numbers | None = None,
 ) -> Replayed:
-    """The events from each cut on, or before it; what Maps hold is asked for wherever there is a cut."""
+    """The events from each cut on, or before it; what Maps hold is asked for wherever there is a cut, or `held`."""
     traces = [[*offer.path, offer.event] for offer in offers]
     some = [trace[:cut] if end else trace[cut:] for trace, cut in zip(traces, cuts, strict=True)]
     events = [event for trace in some for event in trace]
@@ -74,8 +100,9 @@ def replayed(
         begin.state,
         origins=np.full(len(offers), KEYS[0], np.int64),
         widths=np.full(len(offers), len(KEYS), np.int64),
-        cells=begin.cells,
-        going_on=True,
+        cells=None if held is not None else begin.cells,
+        going_on=held is None,
+        held=held,
         profile=profile,
     )
 

@@ -233,11 +233,11 @@ class Writer:
         outward = "".join(f"        state[{row}, t] = now[{row}]\n" for row in rows)
         bound = LOOP_BOUND.format(large=_large([f"now[{row}]" for row in rows])) if rows else ""
         defaults = "".join(
-            f"        windows[:width, {column}] = {int(getattr(self.spec.initial, name).default)}\n"
+            f"            windows[:width, {column}] = {int(getattr(self.spec.initial, name).default)}\n"
             for column, name in enumerate(self.spec.maps)
         )
         head = HEAD.format(spec=self.spec.name, limit=LIMIT) + self.quantifiers.source() + functions
-        begin = inward + bound + defaults + (LOADED if self.spec.maps else "")
+        begin = inward + bound + (UNLESS_HELD + defaults + LOADED if self.spec.maps else "")
         end = LOOP_TAIL + outward + (LEFT if self.spec.maps else "")
         return head + LOOP_HEAD + begin + LOOP_EVENT + branches + end
 
@@ -396,6 +396,9 @@ LOOP_BOUND = """        if {large}:
             bad_why[t] = -1
             continue
 """
+
+UNLESS_HELD = """        if len(loaded) > 0:
+"""  # otherwise somebody holds the windows from one call to the next
 
 LOADED = """        if len(loaded) > 1:
             windows[-1, 0] = 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from gapless.traces.replay import fragments, kernel_source
 from gapless.traces.replay.kernel_source import Reason, Writer
 
 Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 LOG = logging.getLogger("gapless")
 
@@ -116,6 +117,7 @@ class Kernel:
         cells: Cells | None = None,
         going_on: bool = False,
         rows: Ints | None = None,
+        held: Numbers | None = None,
         profile: str,
     ) -> Replayed:
         """Replay many traces, each from its own state, up to its first refusal.
@@ -125,14 +127,17 @@ class Kernel:
         · `origins`, `widths`: int64 [traces], the keys that the Maps of each trace may hold · `cells`: what the Maps
         begin with, within these windows; their defaults if it is not given · `going_on`: what they hold at the end is
         wanted too, for more events to come · `rows`: int64 [events], where each stands: the lowest row with a deviation
-        is its first. Nothing given is changed.
+        is its first · `held`: [1 + width, Maps of the spec], what the Maps of the only trace hold, in place of `cells`:
+        its events go on from that, and change it; the last row is the kernel's own. Nothing else given is changed.
         """
         traces = len(starts) - 1
         none = np.zeros(traces, np.int64)
         origins = none if origins is None else handed(origins)
         widths = none if widths is None else handed(widths)
         now = np.empty(len(self.spec.scalars), np.int64)  # the state of the trace that is being replayed
-        windows = np.empty((1 + int(widths.max(initial=0)), max(1, len(self.spec.maps))), np.int64)
+        windows = held
+        if windows is None:
+            windows = np.empty((1 + int(widths.max(initial=0)), max(1, len(self.spec.maps))), np.int64)
         deviations = self.spec.deviations
         found = Replayed(
             state=np.array(state, np.int64, order="C"),
@@ -144,7 +149,7 @@ class Kernel:
             deviant=np.empty(traces, np.int64),
             cells=_room(origins, widths, len(self.spec.maps)) if going_on else None,
         )
-        begin, end = (cells or NO_CELLS).handed(), found.cells or NO_CELLS
+        begin, end = (cells or (NO_CELLS if held is None else HELD)).handed(), found.cells or NO_CELLS
         allowed = np.array([profile in d.profiles for d in deviations] + [False], np.bool_)
         self.loop(
             handed(starts), handed(action), handed(args), found.state, now, origins, widths, windows, allowed,
@@ -156,6 +161,8 @@ class Kernel:
 
 
 NO_CELLS = Cells(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros((0, 0), np.int64), np.zeros(0, np.bool_))
+HELD = replace(NO_CELLS, starts=np.zeros(0, np.int64))
+"""Says to a kernel that its windows are held: nothing is to be put into them."""
 
 
 def _room(origins: Ints, widths: Ints, maps: int) -> Cells:

@@ -24,19 +24,25 @@ class BoundedBytes:
     def __getitem__(self, at: Any) -> Any:
         """One byte, or several; nothing is read where they end before they begin."""
         if isinstance(at, slice):
-            begin, end = int(at.start), int(at.stop)
-            if begin < end and not 0 <= begin < end <= len(self.data):
-                self._beyond(f"{begin}:{end}")
-            return self.data[max(begin, 0) : max(end, 0)]
+            return self.data[self._within(at)]
         if not 0 <= at < len(self.data):
             self._beyond(at)
         return self.data[int(at)]
 
-    def __setitem__(self, at: int, value: int) -> None:
+    def __setitem__(self, at: Any, value: Any) -> None:
         """Likewise, where room is filled."""
+        if isinstance(at, slice):
+            self.data[self._within(at)] = value
+            return
         if not 0 <= at < len(self.data):
             self._beyond(at)
         self.data[int(at)] = value
+
+    def _within(self, at: slice) -> slice:
+        begin, end = int(at.start), int(at.stop)
+        if begin < end and not 0 <= begin < end <= len(self.data):
+            self._beyond(f"{begin}:{end}")
+        return slice(max(begin, 0), max(end, 0))
 
     def _beyond(self, at: Any) -> NoReturn:
         raise IndexError(f"byte {at} of {len(self.data)}")

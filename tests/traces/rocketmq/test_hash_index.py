@@ -9,6 +9,8 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
+from gapless.traces.sources.rocketmq.joining import index_replay
+from gapless.traces.sources.rocketmq.store import index_files
 from tests.support.night import NIGHT
 from tests.support.rocketmq.index_files import File, files, java_hash, records
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left
@@ -291,3 +293,24 @@ def test_one_file_is_judged_alone(tmp_path: Path) -> None:
     assert rules(report) == [CHAIN]
     assert report.findings[0].trace == trace
     assert not report.coverage["queue.index"]
+
+
+@pytest.mark.parametrize("item", [None, 20, 290])
+def test_a_file_is_judged_alike_however_much_of_it_at_once(
+    item: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a store as it was left, and of one with an item that leads elsewhere."""
+    store = copy_of(WHOLE, tmp_path)
+    if item is not None:
+        path = sorted((store / "index").iterdir())[1]
+        data = bytearray(path.read_bytes())
+        data[40 + 4 * SLOTS + 20 * item + 19] ^= 1
+        path.write_bytes(data)
+    reports = []
+    for replayed, slots in ((index_replay.REPLAYED, index_files.SLOTS_AT_ONCE), (7, 3)):
+        with monkeypatch.context() as patched:
+            patched.setattr(index_replay, "REPLAYED", replayed)
+            patched.setattr(index_files, "SLOTS_AT_ONCE", slots)
+            reports.append(check([store]).model_dump(exclude={"seconds"}))
+    assert reports[0] == reports[1]
+    assert ("item-leads-to-the-one-before-it" in str(reports[0]["findings"])) is (item is not None)

@@ -4,9 +4,11 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gapless import Report, check
+from gapless.traces.sources.rocketmq.joining import told
 from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, TURN, UNIT
 from tests.support.rocketmq.recordings import copy_of, recording_as_left
 
@@ -210,3 +212,25 @@ def test_a_slave_that_lacks_what_its_master_delivered_is_tolerated(role: str, tm
     lines = [line for line in settings.read_text().splitlines() if not line.startswith("brokerId")]
     settings.write_text("\n".join([*lines, role, ""]))
     assert check([store], config=settings).coverage["timer.deliver"] == 0
+
+
+@pytest.mark.parametrize("name", ["timer_again_5.5.0", "timer_killed_5.3.3"])
+def test_a_wheel_is_judged_alike_however_many_times_of_it_at_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same counts, anomalies and findings: of a store as it was left, and of one whose every unit is damaged."""
+    for damaged in (False, True):
+        store = copy_of(f"layouts/{name}", tmp_path / str(damaged))
+        if damaged:
+            log = min((store / "timerlog").iterdir())
+            units = np.frombuffer(log.read_bytes(), UNIT, log.stat().st_size // UNIT.itemsize).copy()
+            units["length"][units["size"] == UNIT.itemsize] += 1
+            with log.open("r+b") as file:
+                file.write(units.tobytes())
+        reports = []
+        for at_once in (told.AT_ONCE, 1):
+            with monkeypatch.context() as patched:
+                patched.setattr(told, "AT_ONCE", at_once)
+                reports.append(check([store]).model_dump(exclude={"seconds"}))
+        assert reports[0] == reports[1]
+        assert (reports[0]["verdict"] == "departs") is damaged

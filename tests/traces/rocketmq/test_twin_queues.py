@@ -85,6 +85,19 @@ def test_an_entry_that_differs_in_the_database_is_found_there(name: str, store: 
     assert len(found.story) <= 12
 
 
+@pytest.mark.parametrize("tag", [7, 2**63])  # 2**63: the address of the first unit
+def test_a_tag_code_that_differs_from_that_of_the_extension_is_found(tag: int, tmp_path: Path) -> None:
+    """Files name a unit of the extension where the database has the tag code itself."""
+    store = copy_of("odd/extended_twins_5.3.3", tmp_path)
+    assert check(store).verdict == "conforms"
+    with opened(store) as (database, _):
+        name = key(TOPIC, 1, 3)
+        database[name] = changed(value_of(database, name), tag=tag)
+    (found,) = check(store).violations
+    assert (found.rule, found.trace) == ("queue/entry-has-the-tag-code-of-its-message", f"{TOPIC}/1")
+    assert (found.where.file, found.where.offset) == (f"{folder_of(store).name}/RocksDB:{TOPIC}/1", 3)
+
+
 def test_an_entry_that_differs_in_the_files_is_found_there(tmp_path: Path) -> None:
     store = copy_of("layouts/both_lives_5.5.0", tmp_path)
     (file,) = [f for f in (store / f"consumequeue/{TOPIC}/{QUEUE}").iterdir() if int(f.name) == 0]

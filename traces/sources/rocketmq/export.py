@@ -59,7 +59,7 @@ def _batches(judged: JudgedStore, source: str) -> Iterator[pa.RecordBatch]:
     of_index = wants_index(store, Options())
     limited = replace(store, limit=min(judged.end, store.limit))
     for split in splits.splits(limited):
-        for scanned in SplitReader(limited, split, index_keys=of_index).segments():
+        for scanned in SplitReader(limited, split, index_keys=of_index, steps=True).segments():
             if scanned.start >= judged.end:
                 continue
             ready = [joint for joint in waiting if joint[0] <= scanned.start]

@@ -181,7 +181,7 @@ def _in_another_file(store: StoreDirectory, found: Breach) -> Where | None:
     """The place in a file that is neither of the log nor of a queue's entries, if it lies in one."""
     if found.spec in OF_FILES:
         return OF_FILES[found.spec][0](store, found)
-    if found.rule == TAG and store.extended:
+    if found.rule == TAG and store.extended and not found.database:
         return of_extension.of_entry(store, found.trace, found.arguments["number"])
     return None
 

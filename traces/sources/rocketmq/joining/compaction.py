@@ -19,7 +19,7 @@ from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, named
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
 from gapless.traces.sources.rocketmq.joining.next_start import start_next
-from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, header_in
+from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, Rooms, header_in
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
 from gapless.traces.sources.rocketmq.segments.tasks import name_of
@@ -74,13 +74,14 @@ class JoinedCompaction:
             return
         self._doubt(notes)
         kept = missed = held = 0
+        rooms = Rooms()
         for queue in queues:
             if not wants(self.options, *queue.queue):
                 continue
             if queue.queue in self.store.batched:
                 self.judged.note("queues of inner batches are not judged where they are compacted")
                 continue
-            one = HeldCompaction(self.judged, self.options, queue)
+            one = HeldCompaction(self.judged, self.options, queue, rooms)
             one.hold()
             kept, missed, held = kept + len(one.numbers), missed + one.missed, held + 1
         if queues:
@@ -98,14 +99,14 @@ class JoinedCompaction:
 class HeldCompaction:
     """One compacted queue. `numbers`, `times`: of the messages that are kept · `missed`: messages that are not."""
 
-    def __init__(self, judged: JudgedStore, options: Options, compacted: CompactedQueue) -> None:
+    def __init__(self, judged: JudgedStore, options: Options, compacted: CompactedQueue, rooms: Rooms) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
         self.compacted = compacted
         self.name = name_of(compacted.queue)
         # Numbers begin again where a topic is made anew, and what is kept of the topic before stays there.
-        self.own = OwnMessages(judged, compacted.queue, "the compacted log", once=False)
+        self.own = OwnMessages(judged, compacted.queue, "the compacted log", rooms, once=False)
         self.trace = SteppedTrace(judged, options, "compaction", self.name)
         self.numbers = self.times = np.zeros(0, np.int64)
         self.missed = 0
@@ -218,8 +219,9 @@ class HeldCompaction:
         good = kept - int(wrong.any())
         files = [file.records] if file.records else []
         found = messages_between(
-            self.store, files, self.compacted.queue, *((file.base, int(ends[good - 1])) if good else (0, 0))
-        )
+            self.store, files, self.compacted.queue, *((file.base, int(ends[good - 1])) if good else (0, 0)),
+            self.own.rooms.space,
+        )  # fmt: skip
         lies, message = messages_at(found, positions[:kept])
         whole = lies & (message["whole"] != 0) & (message["size"] == sizes[:kept])
         known = (message["sure"] != 0) & (not self.store.extended or tags[:kept] > EXTENDED)
@@ -228,7 +230,7 @@ class HeldCompaction:
         if not self._is_anew:
             details[sound] = self.own.differ(files, numbers[sound], positions[sound], sizes[sound])
         keyed = np.ones(kept, np.bool_)
-        keyed[sound] = whole_keys(files, positions[sound], sizes[sound])[KEY] != 0
+        keyed[sound] = whole_keys(files, positions[sound], sizes[sound], self.own.rooms.maps)[KEY] != 0
         events = Events.room(SPEC, kept)
         events.action[:] = SPEC.codes["find_entry"]
         for name, values in (
@@ -264,7 +266,9 @@ class HeldCompaction:
                 )
                 return True
             places, sizes = self.own.places(np.array([position], np.int64))
-            hollow = position < run.first or whole_keys(self.store.files, places, sizes)[BODY, 0] == 0
+            hollow = (
+                position < run.first or whole_keys(self.store.files, places, sizes, self.own.rooms.maps)[BODY, 0] == 0
+            )
         return self._take(Events.of(SPEC, [COMPACTION.find_position(number=position, given=given, hollow=hollow)]))
 
     # -- what is not kept ----------------------------------------------------------------------------------------------
@@ -295,7 +299,7 @@ class HeldCompaction:
     def _others(self, numbers: Ints, later: _Later) -> Events:
         """Messages of these numbers that are not kept and could be."""
         places, sizes = self.own.places(numbers)
-        keys = whole_keys(self.store.files, places, sizes)
+        keys = whole_keys(self.store.files, places, sizes, self.own.rooms.maps)
         lengths = [file.records.length for file in self.compacted.files if file.records]
         fits = sizes + BLANK <= max(lengths, default=1 << 62)  # others are put into no file
         (keyed,) = np.nonzero((keys[KEY] != 0) & (keys[BODY] >= 0) & fits)
@@ -345,9 +349,9 @@ class _Later:
         self.keys = self.numbers = np.zeros(0, np.int64)
 
     def of(self, keys: Ints, numbers: Ints) -> Ints:
-        """The number of the next message with the same key, or -1, for messages older than all before."""
+        """The number of the next message with the same key, or -1, for messages older than all before, which rise."""
         following = np.full(len(keys), -1, np.int64)
-        order = np.lexsort((numbers, keys))
+        order = np.argsort(keys, kind="stable")
         keys, numbers = keys[order], numbers[order]
         if len(self.keys):
             at = np.minimum(self.keys.searchsorted(keys), len(self.keys) - 1)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapless.traces.sources.rocketmq.segments.index_keys import FIRST, KEYS, LAST, RECORDS, RUN_ROWS, Indexed
+from gapless.traces.sources.rocketmq.segments.index_keys import Indexed
+from gapless.traces.sources.rocketmq.segments.matching import FIRST, KEYS, LAST, RECORDS, RUN_ROWS
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.index_files import IndexFile
 

@@ -25,8 +25,7 @@ from gapless.traces.replay.exact import replay
 from gapless.traces.sources.rocketmq.joining.found_keys import FoundKeys, by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import INDEX, FileReplay
 from gapless.traces.sources.rocketmq.joining.judged import SAY_SO, JudgedStore, Later
-from gapless.traces.sources.rocketmq.segments.index_keys import FIRST, KEYS, LAST, RECORDS
-from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
+from gapless.traces.sources.rocketmq.segments.matching import FIRST, KEYS, LAST, OWNED, RECORDS, TIMELY
 from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST

@@ -10,17 +10,18 @@ from typing import Protocol
 import numpy as np
 
 from gapless.spec.catalog import SPECS, State
-from gapless.traces.judging.building import STEPS, Events
+from gapless.traces.judging.building import STEPS, Events, rows
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure, Event, named, replay
-from gapless.traces.replay.kernels import Cells, kernel
-from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY, PutArguments, write_items
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.index_files import Items
-from gapless.traces.sources.rocketmq.store.lookup import distinct
+from gapless.traces.sources.rocketmq.store.index_files import Heads, Items
 
 INDEX = STEPS["hash_index"]
-REPLAYED = 1 << 20  # items that are replayed at once
+REPLAYED = 1 << 15  # items that are replayed at once: their events stay near the processor
+
+_ROWS = rows(SPECS["hash_index"], PutArguments)
 
 
 class ReadsItems(Protocol):
@@ -46,8 +47,8 @@ class ReadsItems(Protocol):
     def ended(self) -> int:
         """The time that its header is to end with."""
 
-    def heads(self) -> Ints:
-        """What the slots name. Raises Unreadable."""
+    def heads(self) -> Iterator[tuple[int, Heads]]:
+        """What the slots name, in stretches, each with the number of its first slot. Raises Unreadable."""
 
     def read(self, low: int, high: int) -> Items:
         """The items from number `low` to `high`. Raises Unreadable."""
@@ -59,8 +60,9 @@ class ReadsItems(Protocol):
 class FileReplay:
     """How far the items of one file are replayed.
 
-    `items`: the exclusive end of those that were · `heads`: the newest of them in each slot · `accepted`: events ·
-    `covered`: of these, how many of each step · `refused`: whether the next one was · `departure`: what that is.
+    `items`: the exclusive end of those that were · `held`: the newest of them in each slot, and one row that the kernel
+    has for itself · `accepted`: events · `covered`: of these, how many of each step · `refused`: whether the next one
+    was · `departure`: what that is.
     """
 
     def __init__(self, slots: int, options: Options) -> None:
@@ -68,7 +70,7 @@ class FileReplay:
         self.of = kernel("hash_index", options.ignored)
         self.items = 0  # the file itself is not found yet
         self.state = np.array([[int(getattr(self.of.spec.initial, name))] for name in self.of.spec.scalars], np.int64)
-        self.heads = np.zeros(slots, np.int32)
+        self.held = np.zeros((slots + 1, 1), np.int32)  # zeros that nobody wrote take no memory
         self.accepted = 0
         self.covered = np.zeros(len(self.of.spec.actions), np.int64)
         self.refused = False
@@ -77,7 +79,7 @@ class FileReplay:
     def copy(self) -> FileReplay:
         """The same, for somebody who goes on alone."""
         other = FileReplay(0, self.options)
-        other.items, other.state, other.heads = self.items, self.state.copy(), self.heads.copy()
+        other.items, other.state, other.held = self.items, self.state.copy(), self.held.copy()
         other.accepted, other.covered, other.departure = self.accepted, self.covered.copy(), self.departure
         other.refused = self.refused
         return other
@@ -89,30 +91,22 @@ class FileReplay:
 
     def take(self, file: ReadsItems, odd: Ints, upto: int) -> None:
         """Replay the items of the file up to an exclusive end. `odd`: as `events` takes it. Raises Unreadable."""
-        for low, high, events in self.events(file, odd, self.items, upto):
+        for _, high, events in self.events(file, odd, self.items, upto):
             if self.refused:
                 return
-            dense = (high - low) * 8 > file.slots
-            used = np.arange(file.slots) if dense else distinct(events.column("slot").copy())
-            self._replay(file, events, used, going_on=True)
+            self._replay(file, events)
             self.items = max(high, 1)
 
     def finish(self, file: ReadsItems, *, clean: bool) -> None:
         """Hold the slots and the header against all items, which were replayed. Raises Unreadable."""
-        if not self.refused:
-            events = self.ends(file, clean=clean)
-            self._replay(file, events, events.column("slot")[:-1].copy(), going_on=False)
+        for events in self.ends(file, clean=clean):
+            if not self.refused:
+                self._replay(file, events)
 
-    def _replay(self, file: ReadsItems, events: Events, used: Ints, *, going_on: bool) -> None:
-        """Replay events whose slots are among those in `used`."""
-        slots = events.column("slot").copy()
-        if len(used) < file.slots:
-            events.column("slot")[:] = np.searchsorted(used, slots)
-        starts = np.array([0, len(used)], np.int64)
-        begun = Cells(np.zeros(1, np.int64), starts, self.heads[used].astype(np.int64)[None], np.zeros(1, np.bool_))
+    def _replay(self, file: ReadsItems, events: Events) -> None:
         replayed = self.of.replay(
-            np.array([0, len(events.action)], np.int64), events.action, events.args, self.state, cells=begun,
-            origins=np.zeros(1, np.int64), widths=np.diff(starts), going_on=going_on, profile=self.options.profile,
+            np.array([0, len(events.action)], np.int64), events.action, events.args, self.state,
+            widths=np.array([file.slots], np.int64), held=self.held, profile=self.options.profile,
         )  # fmt: skip
         self.covered += replayed.covered
         self.state = replayed.state
@@ -120,15 +114,12 @@ class FileReplay:
         self.accepted += len(events.action) if bad < 0 else bad
         self.refused = bad >= 0
         if self.refused:
-            events.column("slot")[:] = slots
             self.departure = self._told(file, events.at(bad))
-        elif replayed.cells is not None:
-            self.heads[used] = replayed.cells.values[0]
 
     def told(self, file: ReadsItems, odd: Ints, count: int, *, clean: bool) -> Iterator[Events]:
         """The first `count` events of a file again, to be written. Raises Unreadable."""
         items = (events for *_, events in self.events(file, odd, 0, file.items))
-        for events in chain(items, [self.ends(file, clean=clean)]):
+        for events in chain(items, self.ends(file, clean=clean)):
             some = min(count, len(events.action))
             yield Events(events.spec, events.action[:some], events.args[:, :some])
             count -= some
@@ -149,33 +140,31 @@ class FileReplay:
     def _items(self, file: ReadsItems, odd: Ints, low: int, high: int, *, found: bool) -> Events:
         """The items from number `low` to `high`."""
         begin = int(found)
-        items, events = file.read(low, high), Events.room(SPECS["hash_index"], begin + high - low)
+        events = Events.room(SPECS["hash_index"], begin + high - low)
         if begin:
             events.put(0, INDEX.open(slots=file.slots))
         events.action[begin:] = events.spec.codes["put"]
-        hashes = items["hash"].astype(np.int64)
-        events.column("slot")[begin:] = hashes % file.slots
-        events.column("previous")[begin:] = items["previous"]
-        events.column("position")[begin:] = items["position"]
-        events.column("owned")[begin:] = hashes >= 0
-        events.column("timely")[begin:] = 1
+        write_items(file.read(low, high).view(np.uint8), file.slots, events.args, begin, _ROWS)
         mine = odd[:, (odd[0] >= low) & (odd[0] < high)]
         events.column("owned")[mine[0] - low + begin] = mine[1] & OWNED != 0
         events.column("timely")[mine[0] - low + begin] = mine[1] & TIMELY != 0
         return events
 
-    def ends(self, file: ReadsItems, *, clean: bool) -> Events:
-        """The slots and the header of a file, once its items are read."""
-        told, heads = file.heads(), self.heads.astype(np.int64)
-        if not clean:  # the broker was killed in the middle of a step: the item is there, and not counted
-            told[told == file.items] = heads[told == file.items]
-        (slots,) = np.nonzero((told != 0) | (heads != 0))
-        events = Events.room(SPECS["hash_index"], len(slots) + 1)
-        events.action[:] = events.spec.codes["find_slot"]
-        events.column("slot")[:-1] = slots
-        events.column("head")[:-1] = told[slots]
-        events.put(len(slots), self._header(file, int(np.count_nonzero(heads)), clean=clean))
-        return events
+    def ends(self, file: ReadsItems, *, clean: bool) -> Iterator[Events]:
+        """The slots of a file and then its header, once its items are read. Raises Unreadable."""
+        used, codes = 0, SPECS["hash_index"].codes
+        for low, told in file.heads():
+            heads = self.held[low : low + len(told), 0]
+            used += int(np.count_nonzero(heads))
+            if not clean:  # the broker was killed in the middle of a step: the item is there, and not counted
+                told[told == file.items] = heads[told == file.items]
+            (slots,) = np.nonzero(told | heads)
+            events = Events.room(SPECS["hash_index"], len(slots))
+            events.action[:] = codes["find_slot"]
+            events.column("slot")[:] = low + slots
+            events.column("head")[:] = told[slots]
+            yield events
+        yield Events.of(SPECS["hash_index"], [self._header(file, used, clean=clean)])
 
     def _header(self, file: ReadsItems, used: int, *, clean: bool) -> Event:
         """What the header says; of a broker that was killed, as it would be after its last step."""

@@ -10,15 +10,22 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
-from gapless.traces.sources.rocketmq.segments.tasks import name_of
+from gapless.traces.sources.rocketmq.segments.tasks import name_of, own_space
 from gapless.traces.sources.rocketmq.segments.tiered_records import differences
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints
-from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Queue, read_exactly
+from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Maps, Queue, read_exactly
 from gapless.traces.sources.rocketmq.store.records import HEADER
 
 BORN, STORED = slice(40, 48), slice(56, 64)  # of a record: when it was sent, and stored, if its sender has IPv4
 BLOCK = 1 << 18  # entries that are read at once
+
+
+class Rooms:
+    """What one queue after the other is held in: memory for its records, and files that are looked at."""
+
+    def __init__(self) -> None:
+        self.space, self.maps = own_space(), Maps()
 
 
 class OwnMessages:
@@ -27,12 +34,13 @@ class OwnMessages:
     `elsewhere`: what the other log is called · `once`: whether every number was given to one message alone
     """
 
-    def __init__(self, judged: JudgedStore, queue: Queue, elsewhere: str, *, once: bool) -> None:
+    def __init__(self, judged: JudgedStore, queue: Queue, elsewhere: str, rooms: Rooms, *, once: bool) -> None:
         self.judged = judged
         self.once = once
         self.store = judged.store
         self.queue = queue
         self.elsewhere = elsewhere
+        self.rooms = rooms
         self.compared = 0
         self.others = False  # messages of the other log were others, and that was told
 
@@ -58,7 +66,7 @@ class OwnMessages:
         differ[both[~fits]] = 0
         same_size = both[fits]
         differ[same_size] = differences(
-            files, positions[same_size], self.store.files, places[same_size], sizes[same_size]
+            files, positions[same_size], self.store.files, places[same_size], sizes[same_size], self.rooms.maps
         )
         self.compared += int((differ[both] < 0).sum())
         (others,) = np.nonzero(differ >= 0)
@@ -90,7 +98,8 @@ class OwnMessages:
             low, high = int(some[0]), int(some[-1]) + 1
             data = np.zeros((high - low) * ENTRY, np.uint8)
             file_access.read_entries(self.store, *self.queue, low, data.data)
-            yield at, data.view(SLOT)[some - low]
+            slots = data.view(SLOT)
+            yield at, slots if len(some) == len(slots) else slots[some - low]
 
     def _is_another(self, files: Sequence[LogFile], position: int, place: int) -> bool:
         """Whether two messages of one number were sent at different times, so that none is the other, damaged."""

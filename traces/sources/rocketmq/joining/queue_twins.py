@@ -9,17 +9,22 @@ Source: docs/rocketmq.md#written-twice.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
+from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED, units_of
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, QueueFile, read_exactly
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
 
 QUEUE = STEPS["queue"]
+Slots: TypeAlias = "npt.NDArray[np.void]"
 AT_ONCE = 1 << 16  # entries that are compared
 NAMED = 5  # queues that one reason names
 
@@ -68,6 +73,7 @@ class TwinQueues:
         file_access.read_entries(self.judged.store, *subject, low, ours.data)
         opened = LogFile(self.database.copy, file.base, file.length, file.at)
         read_exactly(opened, low * ENTRY - file.base, theirs.data)
+        self._put_tag_codes(subject, low, ours.view(SLOT), theirs.view(SLOT))
         (other,) = np.nonzero((ours.reshape(-1, ENTRY) != theirs.reshape(-1, ENTRY)).any(axis=1))
         self.compared += int(other[0]) if len(other) else high - low
         if not len(other):
@@ -82,3 +88,17 @@ class TwinQueues:
         if outcome.departure:
             run.breach = self.judged.find(name_of(subject), message[0], outcome.departure, database=self.database)
         return False
+
+    def _put_tag_codes(self, subject: Subject, low: int, ours: Slots, theirs: Slots) -> None:
+        """Put the tag codes of units in place of the addresses of entries: a database has no extension.
+
+        Where a unit is not there, which is told elsewhere, the tag code in the database is believed.
+        """
+        (named,) = np.nonzero(ours["tag"] <= EXTENDED)
+        if len(named):
+            units, codes = units_of(
+                self.judged.store, [subject], np.zeros(len(named), np.int64), numbers=low + named,
+                positions=ours["position"][named].astype(np.int64), tags=ours["tag"][named].astype(np.int64),
+                times=np.zeros(len(named), np.int64),
+            )  # fmt: skip
+            ours["tag"][named] = np.where(units.events.column("whole") == 1, codes, theirs["tag"][named])

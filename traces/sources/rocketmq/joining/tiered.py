@@ -17,7 +17,7 @@ from gapless.spec.catalog import SPECS
 from gapless.traces.judging.building import STEPS, Events
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
-from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages
+from gapless.traces.sources.rocketmq.joining.own_messages import OwnMessages, Rooms
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
 from gapless.traces.sources.rocketmq.joining.tiered_index import JoinedTieredIndex
 from gapless.traces.sources.rocketmq.segments.extensions import EXTENDED
@@ -72,13 +72,14 @@ class JoinedTiered:
                 f"{found.untold[0]}: the metadata is incomplete, and consumers receive nothing of what lies there"
             )
         followed = compared = queues = 0
+        rooms = Rooms()
         for queue in found.queues:
             if not wants(self.options, *queue.queue):
                 continue
             if queue.queue in self.store.batched:
                 self.judged.note("queues of inner batches are not judged in tiered storage")
                 continue
-            held = HeldQueue(self.judged, self.options, queue)
+            held = HeldQueue(self.judged, self.options, queue, rooms)
             held.hold()
             followed, compared, queues = followed + held.followed, compared + held.own.compared, queues + 1
         self.judged.note(
@@ -91,7 +92,7 @@ class JoinedTiered:
 class HeldQueue:
     """One queue in tiered storage. `followed`: how many messages were found."""
 
-    def __init__(self, judged: JudgedStore, options: Options, tiered: TieredQueue) -> None:
+    def __init__(self, judged: JudgedStore, options: Options, tiered: TieredQueue, rooms: Rooms) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
@@ -102,7 +103,7 @@ class HeldQueue:
         self.files = [file.opened for file in self.log]
         self.trace = SteppedTrace(judged, options, "tiered", self.name)
         self.followed = 0
-        self.own = OwnMessages(judged, tiered.queue, "tiered storage", once=self.store.first_life)
+        self.own = OwnMessages(judged, tiered.queue, "tiered storage", rooms, once=self.store.first_life)
 
     def _without_expired(self, files: tuple[TieredFile, ...]) -> tuple[TieredFile, ...]:
         """The files but for the oldest that are gone, where a broker may have been killed while it deleted them.
@@ -195,6 +196,7 @@ class HeldQueue:
         found = messages_between(
             self.store, self.files, self.tiered.queue,
             *((int(positions[within[0]]), int(ends[within[-1]])) if len(within) else (0, 0)),
+            self.own.rooms.space,
         )  # fmt: skip
         events = Events.room(SPEC, kept)
         events.action[:] = SPEC.codes["outlive"]

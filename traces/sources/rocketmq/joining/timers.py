@@ -20,6 +20,7 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.told import Column, OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.lookup import distinct, numbered
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.timer_files import (
@@ -91,7 +92,7 @@ class Wheel:
     def hold(self) -> None:
         """Judge every time of the wheel."""
         told = [self._scheduled(), *self._turns(), self._delivered(), self._sought()]
-        times = np.unique(np.concatenate([some.traces for some in told]))
+        times = distinct(np.concatenate([some.traces for some in told]))
         if self.options.trace is not None:
             times = times[[self._name(time) == self.options.trace for time in times]]
             told = [some.only(times) for some in told]
@@ -233,14 +234,7 @@ class Wheel:
     @cached_property
     def group(self) -> Ints:
         """Rows that are one message as its sender knows it: with one key, one time, one topic."""
-        columns = self.rows.topic, self.rows.due, self.rows.key
-        order = np.lexsort(columns)  # `np.unique` of columns compares them as bytes, and takes five times as long
-        others = np.zeros(len(order), np.bool_)
-        for column in columns:
-            others[1:] |= column[order[1:]] != column[order[:-1]]
-        group = np.empty(len(order), np.int64)
-        group[order] = np.cumsum(others)
-        return group
+        return numbered((self.rows.topic, self.rows.due, self.rows.key))
 
     def _tally(self, which: Truths) -> Ints:
         """How many of some rows there are in each group."""

@@ -216,7 +216,7 @@ class JoinedTransactions:
             begin, end = split.file.base + split.low, split.file.base + split.high
             if end <= low or high < begin or not ((spans[0] < end) & (begin <= spans[1])).any():
                 continue
-            for scanned in SplitReader(self.judged.store, split).segments():
+            for scanned in SplitReader(self.judged.store, split, steps=True).segments():
                 steps = scanned.columns.steps
                 steps = steps[:, steps[PLACE] < self.judged.end]
                 of_mark = (steps[KIND] == MARK) & among(steps[NAMES], numbers)

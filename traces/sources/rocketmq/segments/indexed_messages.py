@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.segments.matching import OWNED, TIMELY
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
-from gapless.traces.sources.rocketmq.store.files import LogFile, Queue, mapped
+from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from gapless.traces.sources.rocketmq.store.index_files import Items
 from gapless.traces.sources.rocketmq.store.record_keys import (
     HASH,
@@ -37,14 +37,14 @@ def odd_items(queue: Queue, files: Sequence[LogFile], items: Items, began: int) 
     It is owned if a message of its size lies where it says, names that place, and has a key of its hash. `files`: of
     the tiered log · `began`: the time in ms that its own counts from.
     """
-    bits = np.zeros(len(items), np.int8)
+    bits, maps = np.zeros(len(items), np.int8), Maps()
     positions, sizes, hashes = (items[name].astype(np.int64) for name in ("position", "size", "hash"))
     for file in files:
         (some,) = np.nonzero(file.holds(positions, sizes) & (sizes >= SMALLEST))
         if not len(some):
             continue
-        whole = whole_keys([file], positions[some], sizes[some])[BODY] >= 0
-        some, data = some[whole], mapped(file)
+        whole = whole_keys([file], positions[some], sizes[some], maps)[BODY] >= 0
+        some, data = some[whole], maps.of(file)
         places = positions[some] - file.base
         right = _number(data, places, *CLAIMED) == positions[some]
         right &= _number(data, places, *QUEUE_ID) == queue[1]

@@ -2,112 +2,237 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.native import native, njit
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i32, i64
 from gapless.traces.sources.rocketmq.store.lookup import first_from
-from gapless.traces.sources.rocketmq.store.record_keys import HASH, KEY_ROWS, KIND, RECORD, UNSURE, find_index_keys
+from gapless.traces.sources.rocketmq.store.record_keys import (
+    HASH,
+    KEY_ROWS,
+    KIND,
+    MUST,
+    RECORD,
+    UNSURE,
+    find_index_keys,
+)
 
-Bits = npt.NDArray[np.int8]
+Found = npt.NDArray[np.int8]
 
-# Rows of what is matched: where an item points, its hash and time, since when that counts, its file and number.
-POSITION, POINTS_BY, SECONDS, SINCE, FILE, ITEM, ITEM_ROWS = range(7)
+# Rows of stretches of records of which no key is found: positions of the first and the last, records, keys.
+FIRST, LAST, RECORDS, KEYS, RUN_ROWS = range(5)
+# Columns of items: where one points, its hash and time, since when that counts, its file and number.
+POSITION, POINTS_BY, SECONDS, SINCE, FILE, ITEM, ITEM_COLUMNS = range(7)
+# Rows of odd items.
+ODD_FILE, ODD_ITEM, ODD_POSITION, ODD_BITS, ODD_ROWS = range(5)
 OWNED, TIMELY = 1, 2  # bits of what is found out about an item
 LONGEST = 2**31 - 1  # seconds, the most that an item holds
+
+ITEM_BYTES = 20  # of a file: hash, position, seconds, and the item before it
+# Counts of what is told.
+C_KEYS, C_FOUND, C_FIRST, C_LAST, C_RUNS, C_PARTS, C_ODDS, COUNTS = range(8)
+
+
+class Matched(NamedTuple):
+    """What is told of records and items that do not fit: room for it, and how much of each there is.
+
+    `found`: of each key, whether an item has its hash · `runs`: stretches of records without any of their keys, [4,
+    runs] · `partly`: positions of records with some of their keys · `odd`: items that are not owned, or not timely, [4,
+    items] · `counts`: keys that are to be found, and are; positions of the first and the last record that has any, or
+    -1; runs; of the two others as many as there are, whatever there was room for.
+    """
+
+    found: Found
+    runs: Ints
+    partly: Ints
+    odd: Ints
+    counts: Ints
+
+
+def room_for(records: int, keys: int, told: int) -> Matched:
+    """Room for what is told of so many records and keys; `told`: of how many of the other two."""
+    counts = np.zeros(COUNTS, np.int64)
+    counts[[C_FIRST, C_LAST]] = -1
+    return Matched(
+        found=np.zeros(keys, np.int8),
+        runs=np.empty((RUN_ROWS, records // 2 + 1), np.int64),
+        partly=np.empty(told, np.int64),
+        odd=np.empty((ODD_ROWS, told), np.int64),
+        counts=counts,
+    )
 
 
 def load_kernels() -> None:
     """Compile what finds keys and matches them, or load it, by running it on nothing."""
-    nothing = np.zeros(0, np.int64)
-    none: Bits = np.zeros(0, np.int8)
-    items, keys = np.zeros((ITEM_ROWS, 0), np.int64), np.zeros((KEY_ROWS, 2), np.int64)
+    nothing, nobody = np.zeros(0, np.int64), np.zeros(1, np.uint8)
+    items, keys = np.zeros((0, ITEM_COLUMNS), np.int64), np.zeros((KEY_ROWS, 2), np.int64)
     for some in (keys[:, :1], keys):  # keys are what was filled of a room, as a rule not all of it
-        match(nothing, nothing, some, items, none, none)
-    find_index_keys(np.zeros(1, np.uint8), nothing, 0, keys, 0)
+        match(nothing, nothing, some, items, room_for(0, 0, 0))
+    find_index_keys(nobody, nothing, 0, keys, 0)
+    gather(nobody, 0, 0, (0, 0, 0), items, 0)
+    write_items(nobody, 1, items, 0, PutArguments(0, 0, 0, 0, 0))
 
 
-def match(positions: Ints, times: Ints, keys: Ints, items: Ints, found: Bits, bits: Bits) -> None:
+@native(lambda b, *_: len(b) // ITEM_BYTES)
+def gather(b: Bytes, first: int, file: int, wanted: tuple[int, int, int], items: Ints, filled: int) -> int:
+    """Append those of a file's items in `b` that point where it is wanted, and say how many there are then.
+
+    `first`: the number of the first of them · `file`: that of their file · `wanted`: from which log position to which,
+    and since when times count in the file.
+    """
+    start, end, since = wanted
+    n = filled
+    for k in range(len(b) // ITEM_BYTES):
+        p = k * ITEM_BYTES
+        position = i64(b, p + 4)
+        if start <= position < end:
+            items[n, POSITION] = position
+            items[n, POINTS_BY] = i32(b, p)
+            items[n, SECONDS] = i32(b, p + 12)
+            items[n, SINCE] = since
+            items[n, FILE] = file
+            items[n, ITEM] = first + k
+            n += 1
+    return np.int64(n)
+
+
+class PutArguments(NamedTuple):
+    """Rows of the arguments of `hash_index` that an item has."""
+
+    slot: int
+    previous: int
+    position: int
+    owned: int
+    timely: int
+
+
+@native(lambda b, *_: len(b) // ITEM_BYTES)
+def write_items(b: Bytes, slots: int, args: Ints, begin: int, into: PutArguments) -> None:
+    """Write the items in `b` as arguments of `put`, from column `begin` on, as if each were owned and timely."""
+    for k in range(len(b) // ITEM_BYTES):
+        p, n = k * ITEM_BYTES, begin + k
+        code = i32(b, p)
+        args[into.slot, n] = code % slots
+        args[into.previous, n] = i32(b, p + 16)
+        args[into.position, n] = i64(b, p + 4)
+        args[into.owned, n] = np.int64(code >= 0)
+        args[into.timely, n] = 1
+
+
+def match(positions: Ints, times: Ints, keys: Ints, items: Ints, told: Matched) -> None:
     """As `_match` says."""
-    _match(
-        positions,
-        times,
-        keys,
-        items,
-        found,
-        bits,
-        np.empty(keys.shape[1], np.int64),
-        np.empty(items.shape[1], np.int64),
-    )
+    _match(positions, times, keys, items, told, np.empty(keys.shape[1], np.int64), np.empty(len(items), np.int64))
 
 
 @native(lambda positions, *_: len(positions))
 def _match(
-    positions: Ints, times: Ints, keys: Ints, items: Ints, found: Bits, bits: Bits, of_keys: Ints, of_items: Ints
+    positions: Ints, times: Ints, keys: Ints, items: Ints, told: Matched, of_keys: Ints, of_items: Ints
 ) -> None:  # fmt: skip
-    """Go through records, their keys, and the items that point to them, all in the order of the log.
-
-    `found`: of each key, whether an item has its hash · `bits`: of each item, `OWNED` and `TIMELY`, or none of both
-    where it points at no record.
-    """
-    i, k = 0, 0
+    """Go through records, their keys, and the items that point to them, all in the order of the log."""
+    found, counts = told.found, told.counts
+    i, k, none = 0, 0, False
     for r in range(len(positions)):
-        while i < items.shape[1] and items[POSITION, i] < positions[r]:
+        while i < len(items) and items[i, POSITION] < positions[r]:
+            _put_odd(items, i, 0, told.odd, counts)
             i += 1
         first, begin = i, k
-        while i < items.shape[1] and items[POSITION, i] == positions[r]:
+        while i < len(items) and items[i, POSITION] == positions[r]:
             i += 1
-        unsure = False
+        unsure, must = False, 0
         while k < keys.shape[1] and keys[RECORD, k] == r:
             unsure = unsure or keys[KIND, k] == UNSURE
+            must += np.int64(keys[KIND, k] == MUST)
             k += 1
-        if first == i:
-            continue
-        if (i - first) * (k - begin) > 1024:
-            _match_many(keys, items, found, bits, begin, k, first, i, of_keys, of_items)
-        else:
-            for x in range(begin, k):
-                for j in range(first, i):
-                    if items[POINTS_BY, j] == keys[HASH, x]:
-                        found[x] = 1
-                        bits[j] |= OWNED
+        many = (i - first) * (k - begin) > 1024
+        if many:
+            _sort_both(keys, items, found, begin, k, first, i, of_keys, of_items)
         for j in range(first, i):
-            if unsure:
-                bits[j] |= OWNED
-            if _is_timely(times[r], items, j):
-                bits[j] |= TIMELY
+            bits = OWNED if unsure else 0
+            if many:
+                bits |= OWNED if _is_among(of_keys, k - begin, items[j, POINTS_BY]) else 0
+            else:
+                for x in range(begin, k):
+                    if items[j, POINTS_BY] == keys[HASH, x]:
+                        found[x] = 1
+                        bits |= OWNED
+            bits |= TIMELY if _is_timely(times[r], items, j) else 0
+            if bits != OWNED | TIMELY:
+                _put_odd(items, j, bits, told.odd, counts)
+        if must > 0:
+            none = _of_record(positions[r], keys, found, begin, k, must, none, told.runs, told.partly, counts)
+    while i < len(items):
+        _put_odd(items, i, 0, told.odd, counts)
+        i += 1
+
+
+@njit(inline="always")
+def _of_record(
+    position: int, keys: Ints, found: Found, begin: int, end: int, must: int, none: bool, runs: Ints, partly: Ints,
+    counts: Ints,
+) -> bool:  # fmt: skip
+    """Tell of one record with keys that are to be found. `none`: the one before it has none; whether it has none."""
+    there = 0
+    for x in range(begin, end):
+        if keys[KIND, x] == MUST:
+            there += np.int64(found[x])
+    counts[C_KEYS] += must
+    counts[C_FOUND] += there
+    counts[C_FIRST] = position if counts[C_FIRST] < 0 else counts[C_FIRST]
+    counts[C_LAST] = position
+    if there == 0:
+        if not none:
+            runs[FIRST, counts[C_RUNS]] = position
+            runs[RECORDS, counts[C_RUNS]] = 0
+            runs[KEYS, counts[C_RUNS]] = 0
+            counts[C_RUNS] += 1
+        runs[LAST, counts[C_RUNS] - 1] = position
+        runs[RECORDS, counts[C_RUNS] - 1] += 1
+        runs[KEYS, counts[C_RUNS] - 1] += must
+    elif there < must:
+        if counts[C_PARTS] < len(partly):
+            partly[counts[C_PARTS]] = position
+        counts[C_PARTS] += 1
+    return bool(there == 0)
+
+
+@njit(inline="always")
+def _put_odd(items: Ints, i: int, bits: int, odd: Ints, counts: Ints) -> None:
+    """Tell of one item that is not owned, or not timely."""
+    n = counts[C_ODDS]
+    if n < odd.shape[1]:
+        odd[ODD_FILE, n], odd[ODD_ITEM, n] = items[i, FILE], items[i, ITEM]
+        odd[ODD_POSITION, n], odd[ODD_BITS, n] = items[i, POSITION], bits
+    counts[C_ODDS] = n + 1
 
 
 @njit(inline="always")
 def _is_timely(time: int, items: Ints, j: int) -> bool:
     """Whether an item has the time of its record. That of a file's first item counts since the file before it ended."""
-    seconds = items[SECONDS, j]
-    if items[ITEM, j] == 1:
+    seconds = items[j, SECONDS]
+    if items[j, ITEM] == 1:
         return bool(seconds >= 0)
-    since = items[SINCE, j]
+    since = items[j, SINCE]
     passed = (time - since) // 1000 if since > 0 and time > since else np.int64(0)
     return bool(seconds == min(passed, np.int64(LONGEST)))
 
 
 @njit
-def _match_many(
-    keys: Ints, items: Ints, found: Bits, bits: Bits, begin: int, k: int, first: int, i: int, of_keys: Ints,
-    of_items: Ints,
-) -> None:  # fmt: skip
-    """The same for one record with very many keys: by sorting, in the room `of_keys` and `of_items`."""
+def _sort_both(
+    keys: Ints, items: Ints, found: Found, begin: int, k: int, first: int, i: int, of_keys: Ints, of_items: Ints
+) -> None:
+    """Find the very many keys of one record, by sorting, in the room `of_keys` and `of_items`, which stay sorted."""
     for x in range(begin, k):
         of_keys[x - begin] = keys[HASH, x]
     for j in range(first, i):
-        of_items[j - first] = items[POINTS_BY, j]
+        of_items[j - first] = items[j, POINTS_BY]
     _sort(of_keys, k - begin)
     _sort(of_items, i - first)
     for x in range(begin, k):
         if _is_among(of_items, i - first, keys[HASH, x]):
             found[x] = 1
-    for j in range(first, i):
-        if _is_among(of_keys, k - begin, items[POINTS_BY, j]):
-            bits[j] |= OWNED
 
 
 @njit

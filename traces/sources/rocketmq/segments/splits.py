@@ -124,13 +124,17 @@ class Columns:
         if self.all_keys is not None:
             self.all_keys = _doubled(self.all_keys)
 
-    def find_steps(self, data: Bytes, base: int, begin: int) -> None:
-        """Add the steps of transactions among the records from number `begin` on, whose bytes are in `data`."""
+    def look_into(self, data: Bytes, base: int, begin: int, *, steps: bool) -> None:
+        """Add what is wanted of the records from number `begin` on, which lie in `data`: keys, and `steps` too."""
         places = self.log[scan.POSITION, begin:] - base
         if self.all_keys is not None:
             records.find_keys(data, places, self.all_keys, begin)
         if self.of_index:
             self._find_index_keys(data, places, begin)
+        if steps:
+            self._find_steps(data, base, places)
+
+    def _find_steps(self, data: Bytes, base: int, places: Ints) -> None:
         while True:
             count, others = rows.find_rows(data, base, places, self.all_steps, self.step_count)
             if count >= 0:
@@ -197,11 +201,13 @@ class SplitReader:
         *,
         keys: bool = False,
         index_keys: bool = False,
+        steps: bool = False,
     ) -> None:
         self.split = split
         self.space = space
         self.keys = keys  # whether the keys of all records are wanted
         self.index_keys = index_keys  # whether what the hash index is to have of them is
+        self.steps = steps  # whether steps of transactions are
         self.file = split.file
         self.window = FileWindow(split.file, space)
         known = bool(store.settings)
@@ -241,7 +247,7 @@ class SplitReader:
             if forced.size:
                 forced = forced._replace(at=forced_at - low)
             stop, place, need = scan.scan(window.view(at, self.split.high), forced, columns.room, self.habits)
-            columns.find_steps(window.data, self.file.base + low, before)
+            columns.look_into(window.data, self.file.base + low, before, steps=self.steps)
             at = low + place
             if stop == scan.SHORT and need <= LARGEST:
                 window.read(at, at + max(need, SLACK) + SLACK)

@@ -212,19 +212,26 @@ def load_more_kernels(store: StoreDirectory, options: Options) -> None:
 
 
 _space: ContextVar[Space | None] = ContextVar("space", default=None)
-"""The space of this thread's `judge`; nobody else may use it, for what it gives is overwritten by the next split."""
+"""The space of this thread's `judge`: what it gives is overwritten by the next split."""
 
 
-def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
-    """Read one split, replay its pieces, and hold them against what clients say. Raises Unreadable."""
+def own_space() -> Space:
+    """The space of this thread's `judge`, to be used by nobody else before the last split is judged."""
     space = _space.get()
     if space is None:
         space = Space()
         _space.set(space)
+    return space
+
+
+def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evidence | None = None) -> SplitResult:
+    """Read one split, replay its pieces, and hold them against what clients say. Raises Unreadable."""
+    space = own_space()
     segments: list[Segment] = []
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
-    reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=wants_index(store, options))
+    of_index = wants_index(store, options)
+    reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=of_index, steps=True)
     for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
             segments.append(_segment(store, split, scanned, options, evidence))

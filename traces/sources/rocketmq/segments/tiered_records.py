@@ -17,9 +17,10 @@ import numpy.typing as npt
 from gapless.traces.native import by_library, native, njit
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, i64
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, eight
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.files import LogFile, Queue, mapped
+from gapless.traces.sources.rocketmq.store.file_access import Space
+from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 
 PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader writes anew
 
@@ -48,7 +49,7 @@ Truths = npt.NDArray[np.bool_]
 
 
 def messages_between(
-    store: StoreDirectory, files: Sequence[LogFile], queue: Queue, low: int, high: int
+    store: StoreDirectory, files: Sequence[LogFile], queue: Queue, low: int, high: int, space: Space
 ) -> TieredMessages:  # fmt: skip
     """The records that begin in the bytes `low:high` of a tiered log; one is expected at `low`. Raises Unreadable."""
     found = [np.zeros((COLUMNS, 0), np.int64)]
@@ -56,13 +57,17 @@ def messages_between(
         begin, end = max(low - file.base, 0), min(high - file.base, file.length)
         for at in range(begin, end, SPLIT):
             split = Split(file, at, min(at + SPLIT, end), exact=file.base + at in (low, file.base))
-            found += [_messages(scanned.columns, queue) for scanned in SplitReader(store, split).segments()]
-    every = np.concatenate(found, axis=1)
-    return TieredMessages(*every[:, np.argsort(every[0], kind="stable")])
+            found += [_messages(scanned.columns, queue) for scanned in SplitReader(store, split, space).segments()]
+    every = np.concatenate(found, axis=1) if len(found) > 2 else found[-1]
+    if (every[0, 1:] < every[0, :-1]).any():
+        every = every[:, np.argsort(every[0], kind="stable")]
+    return TieredMessages(*every)
 
 
 def messages_at(found: TieredMessages, positions: Ints) -> tuple[Truths, dict[str, Ints]]:
     """Whether a message lies at each of these places, and its fields; zeros where none lies."""
+    if np.array_equal(found.position, positions):  # as it is, unless something is wrong
+        return np.ones(len(positions), np.bool_), found._asdict()
     if not len(found.position):
         return np.zeros(len(positions), np.bool_), {n: np.zeros(len(positions), np.int64) for n in found._fields}
     at = np.minimum(found.position.searchsorted(positions), len(found.position) - 1)
@@ -78,7 +83,9 @@ def _messages(columns: Columns, queue: Queue) -> Ints:
     made[3], made[4] = log[scan.KNOWN] & log[scan.FITS], log[scan.INTACT]
     made[9] = log[scan.TIME]
     if rows.shape[1]:
-        first = np.minimum(rows[scan.PLACE].searchsorted(log[scan.POSITION]), rows.shape[1] - 1)
+        first: Ints | slice = slice(None)
+        if not np.array_equal(rows[scan.PLACE], log[scan.POSITION]):  # some are in no queue, or in several
+            first = np.minimum(rows[scan.PLACE].searchsorted(log[scan.POSITION]), rows.shape[1] - 1)
         there = rows[scan.PLACE, first] == log[scan.POSITION]
         ours = np.array([subject == queue for subject in subjects], np.int64)
         made[5] = there & (ours[rows[scan.SUBJECT, first]] != 0)
@@ -94,10 +101,20 @@ def _difference(a: Bytes, p: int, b: Bytes, q: int, size: int) -> int:
 
 
 @njit(inline="always")
+def _differ(a: Bytes, p: int, b: Bytes, q: int) -> int:
+    """The bits in which 32 bytes differ, one above the other."""
+    first, second = eight(a, p) ^ eight(b, q), eight(a, p + 8) ^ eight(b, q + 8)
+    third, fourth = eight(a, p + 16) ^ eight(b, q + 16), eight(a, p + 24) ^ eight(b, q + 24)
+    return int(first | second | third | fourth)
+
+
+@njit(inline="always")
 def _first_other(a: Bytes, p: int, b: Bytes, q: int, low: int, high: int) -> int:
-    """The first offset from `low` on at which two records have different bytes: eight at a time, while none differs."""
+    """The first offset from `low` on at which two records have different bytes: many at a time, while none differs."""
     i = np.int64(low)
-    while i + 8 <= high and i64(a, p + i) == i64(b, q + i):
+    while i + 32 <= high and _differ(a, p + i, b, q + i) == 0:
+        i += 32
+    while i + 8 <= high and eight(a, p + i) == eight(b, q + i):
         i += 8
     while i < high and a[p + i] == b[q + i]:
         i += 1
@@ -130,7 +147,7 @@ def _differences(a: Bytes, places: Ints, b: Bytes, theirs: Ints, sizes: Ints, fo
 
 
 def differences(
-    ours: Sequence[LogFile], positions: Ints, theirs: Sequence[LogFile], places: Ints, sizes: Ints
+    ours: Sequence[LogFile], positions: Ints, theirs: Sequence[LogFile], places: Ints, sizes: Ints, maps: Maps
 ) -> Ints:  # fmt: skip
     """Of each record at `positions` of one log, the first byte in which it differs from that at `places` of another.
 
@@ -140,7 +157,7 @@ def differences(
     for one, mine in _by_file(ours, positions, sizes):
         for other, both in _by_file(theirs, places[mine], sizes[mine]):
             some = mine[both]
-            a, b = mapped(one), mapped(other)
+            a, b = maps.of(one), maps.of(other)
             of_some = np.full(len(some), -1, np.int64)
             _differences(a, positions[some] - one.base, b, places[some] - other.base, sizes[some], of_some)
             found[some] = of_some

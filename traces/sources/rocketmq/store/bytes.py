@@ -112,8 +112,8 @@ def _le32(b: Bytes, p: int) -> int:
 
 
 @njit(inline="always")
-def _eight(b: Bytes, p: int) -> int:
-    """The same of eight bytes."""
+def eight(b: Bytes, p: int) -> int:
+    """Eight bytes, least significant first, from a place that is no less than 0."""
     q = uint64(p)
     return (
         uint64(b[q])
@@ -167,7 +167,7 @@ def hash_on(b: Bytes, p: int, e: int, before: int) -> tuple[int, bool]:
     """`java_hash` of a text that goes on with the UTF-8 bytes `p:e`; `before`: its code up to here."""
     h = np.int32(before)
     while p < e:
-        if 0 <= p and p + 8 <= e and _eight(b, p) & _TOPS == 0:  # eight letters: no pair waits for another
+        if 0 <= p and p + 8 <= e and eight(b, p) & _TOPS == 0:  # eight letters: no pair waits for another
             h = np.int32(
                 np.int32(h * _31_8)
                 + np.int32(_pair(b, p) * _31_6)
@@ -264,7 +264,7 @@ def digest(b: Bytes, p: int, e: int) -> int:
         return np.int64(0)
     h = uint64(e - p)
     while p < e:
-        w = (_eight(b, p) if 0 <= p and p + 8 <= e else _word(b, p, min(8, e - p))) * _FIRST
+        w = (eight(b, p) if 0 <= p and p + 8 <= e else _word(b, p, min(8, e - p))) * _FIRST
         h ^= ((w << _31) | (w >> _33)) * _SECOND
         h = ((h << _27) | (h >> _37)) * _FIVE + _STEP
         p += 8
@@ -330,7 +330,7 @@ def place_of(b: Bytes, p: int, e: int, byte: int) -> int:
         return np.int64(p)
     sought = uint64(byte) * _ONES
     while 0 <= p < e and p + 8 <= len(b):
-        differ = _eight(b, p) ^ sought
+        differ = eight(b, p) ^ sought
         negative = (differ - _ONES) & ~differ & _TOPS
         if negative != 0:
             below = (negative & (~negative + _1)) - _1  # bits that reach into the byte sought, and not to its top
@@ -352,15 +352,37 @@ def is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     """Whether the bytes `p:e` are `name`."""
     if e - p != len(name):
         return False
-    for i in range(len(name)):
+    i = np.int64(0)
+    if len(name) >= 8:  # eight at a time, the last ones perhaps once more
+        while i + 8 <= len(name):
+            if eight(b, p + i) != eight(name, i):
+                return False
+            i += 8
+        return eight(b, e - 8) == eight(name, len(name) - 8)
+    while i < len(name):
         if b[p + i] != name[i]:
             return False
+        i += 1
     return True
 
 
 @by_library(is_name)
 def _is_name(b: Bytes, p: int, e: int, name: Bytes) -> bool:
     return e - p == len(name) and bytes(b[p:e]) == name.tobytes()
+
+
+@njit(inline="always")
+def copied(b: Bytes, p: int, e: int, into: Bytes, n: int) -> int:
+    """Copy the bytes `p:e` to place `n` of `into`, and say where they end there."""
+    for i in range(e - p):
+        into[uint64(n + i)] = b[uint64(p + i)]  # as `_le32` says: many at once, so
+    return np.int64(n + e - p)
+
+
+@by_library(copied)
+def _copied(b: Bytes, p: int, e: int, into: Bytes, n: int) -> int:
+    into[n : n + e - p] = b[p:e]
+    return n + e - p
 
 
 @njit

@@ -100,6 +100,25 @@ def mapped(file: LogFile) -> Bytes:
     return nothing
 
 
+class Maps:
+    """Files as `mapped` gives them, of which the last few are kept: what was looked at is found sooner again."""
+
+    MOST = 4
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Bytes] = {}
+
+    def of(self, file: LogFile) -> Bytes:
+        """All bytes of a file, as long as it is now. Raises OSError."""
+        known = self.kept.pop(file.path, None)
+        if known is None or len(known) != Path(file.path).stat().st_size:
+            known = mapped(file)
+        self.kept[file.path] = known
+        if len(self.kept) > self.MOST:
+            del self.kept[next(iter(self.kept))]
+        return known
+
+
 def is_hole(file: LogFile, low: int, high: int) -> bool:
     """Whether the file system knows that nothing was ever written to `low:high` of a file created at full length."""
     with Path(file.path).open("rb") as handle:

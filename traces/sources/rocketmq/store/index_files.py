@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.store import records
-from gapless.traces.sources.rocketmq.store.bytes import Ints
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints
 from gapless.traces.sources.rocketmq.store.files import LogFile, read_exactly
 from gapless.traces.sources.rocketmq.store.settings import number_set
 
@@ -28,9 +28,11 @@ ITEM = np.dtype([("hash", ">i4"), ("position", ">i8"), ("seconds", ">i4"), ("pre
 SLOT_WIDTH = 4  # bytes of a slot: the number of its newest item
 DEFAULT_SLOTS, DEFAULT_ITEMS = 5_000_000, 20_000_000  # maxHashSlotNum, maxIndexNum
 AT_ONCE = 1 << 14  # items that are read at once; those of a segment are looked for in so many
+SLOTS_AT_ONCE = 1 << 17
 NAME = re.compile(r"\d{17}")  # yyyyMMddHHmmssSSS
 
 Items = npt.NDArray[np.void]
+Heads = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +67,22 @@ class IndexFile:
         """Where in the file an item lies."""
         return self.slot_at(self.slots) + item * ITEM.itemsize
 
-    def heads(self) -> Ints:
-        """What the slots name. Raises Unreadable."""
-        return _heads(_file(self.path), self.slots)
+    def heads(self) -> Iterator[tuple[int, Heads]]:
+        """What the slots name, in stretches, each with the number of its first slot. Raises Unreadable."""
+        for low in range(0, self.slots, SLOTS_AT_ONCE):
+            data = np.empty(min(SLOTS_AT_ONCE, self.slots - low) * SLOT_WIDTH, np.uint8)
+            read_exactly(_file(self.path), self.slot_at(low), data.data)
+            yield low, data.view(">i4").astype(np.int32)
 
     def read(self, low: int, high: int) -> Items:
         """The items from number `low` to `high`. Raises Unreadable."""
-        data = np.zeros((high - low) * ITEM.itemsize, np.uint8)
+        return self.read_bytes(low, high).view(ITEM)
+
+    def read_bytes(self, low: int, high: int) -> Bytes:
+        """The same, as they lie in the file."""
+        data = np.empty((high - low) * ITEM.itemsize, np.uint8)
         read_exactly(_file(self.path), self.item_at(low), data.data)
-        return data.view(ITEM)
+        return data
 
     def stretches(self, count: int = AT_ONCE) -> Iterator[tuple[int, int]]:
         """The items in stretches of so many: from which number to which."""
@@ -164,12 +173,6 @@ def _file(path: str) -> LogFile:
     return LogFile(path, 0, Path(path).stat().st_size)
 
 
-def _heads(file: LogFile, slots: int) -> Ints:
-    data = np.zeros(slots * SLOT_WIDTH, np.uint8)
-    read_exactly(file, HEADER.itemsize, data.data)
-    return data.view(">i4").astype(np.int64)
-
-
 def opened(path: Path, length: int, slots: int, log: Sequence[LogFile]) -> IndexFile:
     """A file of an index that nobody writes. Raises Unreadable."""
     begun = begun_file(path, length, slots)
@@ -235,7 +238,7 @@ def _count(file: IndexFile) -> int:
     A slot that names an item which the header does not count is the last step of a broker that was killed, or damage.
     """
     *_, last, _used, said = file.header
-    room, newest = file.room, int(file.heads().max(initial=0)) + 1
+    room, newest = file.room, 1 + max(int(heads.max(initial=0)) for _, heads in file.heads())
     said = max(said, 1)  # as the broker reads it
     if said == newest or newest > room:
         return min(said, room)

@@ -20,6 +20,7 @@ from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
+    copied,
     digest,
     digests_between,
     hash_on,
@@ -94,20 +95,14 @@ def _put(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes, kind: int, p: int, 
     n = np.int64(0)
     scratch[n] = _AT
     n += 1
-    for i in range(topic, topic_end):
-        scratch[n] = b[i]
-        n += 1
+    n = copied(b, topic, topic_end, scratch, n)
     scratch[n], scratch[n + 1], scratch[n + 2] = _AT, kind, _AT
     n += 3
     if p < e:
-        for i in range(p, e):
-            scratch[n] = b[i]
-            n += 1
+        n = copied(b, p, e, scratch, n)
         scratch[n] = _AT
         n += 1
-    for i in range(unique, unique_end):
-        scratch[n] = b[i]
-        n += 1
+    n = copied(b, unique, unique_end, scratch, n)
     scratch[n] = _AT
     n += 1
     for i in range(8):

@@ -42,6 +42,7 @@ def found_up_to(
     """
     found: list[Ints] = [np.zeros((columns, 0), np.int64)]
     reached, scratch = store.start if begin is None else begin, np.zeros(LONGEST, np.uint8)
+    room = np.empty((columns, AT_ONCE), np.int64)
     for file in store.files:
         if reached >= file.base + file.length:
             continue
@@ -50,7 +51,6 @@ def found_up_to(
         data, at = mapped(file), reached - file.base
         stop = min(len(data), file.length, end - file.base)
         while True:
-            room = np.zeros((columns, AT_ONCE), np.int64)
             bounds = np.array([at, stop, file.base, 0], np.int64)
             find(data, bounds, room, scratch)
             at, _, _, count = bounds.tolist()

@@ -20,7 +20,7 @@ import numpy as np
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, LogFile, read_exactly
-from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, DEFAULT_ITEMS, DEFAULT_SLOTS, Items
+from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, DEFAULT_ITEMS, DEFAULT_SLOTS, ITEM, Heads, Items
 from gapless.traces.sources.rocketmq.store.settings import number_set
 from gapless.traces.sources.rocketmq.store.tiered_files import INDEX_TOPIC, TieredFile
 
@@ -32,7 +32,6 @@ FIELDS = [("hash", ">i4"), ("topic", ">i4"), ("queue", ">i4"), ("position", ">i8
 WRITTEN, SEALED = np.dtype([*FIELDS, ("previous", ">i4")]), np.dtype(FIELDS)  # items
 MAGIC = (0xBCC50289, 0xBCC50285)  # begin files: of one that is written, and of one that is full
 COUNTED = 1 << 20  # items that are counted at once: each time all slots are gone over
-READ = np.dtype([("hash", "i8"), ("position", "i8"), ("previous", "i8")])  # items, as `IndexFile` has them
 
 
 @dataclass(frozen=True)
@@ -86,10 +85,10 @@ class TieredIndexFile:
         """The items from number `low` to `high`, as `IndexFile` has them: but they lie in no log's order, but at 0."""
         before = 1 if self.sealed and low > 1 else 0
         items = self.fields(low - before, high)
-        read = np.zeros(len(items), READ)
+        read = np.zeros(len(items), ITEM)
         read["hash"] = items["hash"]
         if self.sealed:
-            slots = read["hash"] % self.slots
+            slots = items["hash"].astype(np.int64) % self.slots
             same = np.concatenate([[False], slots[1:] == slots[:-1]])
             read["previous"] = np.where(same, np.arange(low - before, high) - 1, 0)
         else:
@@ -101,7 +100,11 @@ class TieredIndexFile:
         for low in range(1, self.items, count):
             yield low, min(low + count, self.items)
 
-    def heads(self) -> Ints:
+    def heads(self) -> Iterator[tuple[int, Heads]]:
+        """As `IndexFile` has them, all at once. Raises Unreadable."""
+        yield 0, self._heads().astype(np.int32)
+
+    def _heads(self) -> Ints:
         """What the slots name; -1 where one of a full file has not just the items of its hashes. Raises Unreadable."""
         data = np.zeros(self.slots * SLOT.itemsize, np.uint8)
         read_exactly(self.opened, HEADER.itemsize, data.data)
@@ -188,7 +191,7 @@ def _written(path: Path, settings: Mapping[str, str]) -> TieredIndexFile | Unrea
         return Unread(f"what {name} begins with is not what a broker writes", lost=True)
     header = (begin, end, 0, 0, used, count + 1)
     begun = TieredIndexFile(name, name, path, sealed=False, slots=slots, items=1, header=header, began=int(path.name))
-    newest = int(begun.heads().max(initial=0))
+    newest = max(int(heads.max(initial=0)) for _, heads in begun.heads())
     said = newest >= most or newest == count + 1  # the latter is the last step of a broker that was killed, or damage
     return replace(begun, items=1 + (min(max(count, 0), most - 1) if said else newest))
 

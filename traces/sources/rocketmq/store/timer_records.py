@@ -13,6 +13,7 @@ from gapless.traces.native import native
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
+    copied,
     digest,
     hash_on,
     i64,
@@ -60,7 +61,7 @@ def load_kernels() -> None:
 
 
 @native(work)
-def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901, PLR0912 - of each record, all properties
+def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901 - of each record, all properties
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
     The first of them is where the next call begins, then, and the fourth, how many messages there are.
@@ -96,14 +97,9 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
         if waits or has:
             length = np.int64(0)
             if real_end - real + key_end - key < LONGEST - 1:
-                for i in range(real, real_end):
-                    scratch[length] = b[i]
-                    length += 1
+                length = copied(b, real, real_end, scratch, length)
                 scratch[length] = 43  # +
-                length += 1
-                for i in range(key, key_end):
-                    scratch[length] = b[i]
-                    length += 1
+                length = copied(b, key, key_end, scratch, length + 1)
             room[0, count], room[1, count], room[2, count] = base + p, size, np.int64(waits)
             room[3, count], room[4, count] = i64(b, p + 20), due
             room[5, count], room[6, count] = digest(b, real, real_end), np.int64(0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, digest, i32, is_name, place_of, u32
-from gapless.traces.sources.rocketmq.store.files import LogFile, mapped
+from gapless.traces.sources.rocketmq.store.files import LogFile, Maps
 from gapless.traces.sources.rocketmq.store.names import as_bytes
 from gapless.traces.sources.rocketmq.store.records import MAGIC_V2, SMALLEST, measure, parts
 
@@ -70,13 +70,13 @@ def load_kernels() -> None:
     _find(nothing, none, none, np.zeros((ROWS, 0), np.int64))
 
 
-def whole_keys(files: Sequence[LogFile], positions: Ints, sizes: Ints) -> Ints:
+def whole_keys(files: Sequence[LogFile], positions: Ints, sizes: Ints, maps: Maps) -> Ints:
     """The keys and bodies of records; a body of -1 where one is not whole, or does not lie in a file."""
     found = np.full((ROWS, len(positions)), -1, np.int64)
     for file in files:
         (some,) = np.nonzero(file.holds(positions, sizes) & (sizes >= SMALLEST))
         if len(some):
             of_some = np.full((ROWS, len(some)), -1, np.int64)
-            _find(mapped(file), positions[some] - file.base, sizes[some], of_some)
+            _find(maps.of(file), positions[some] - file.base, sizes[some], of_some)
             found[:, some] = of_some
     return found
