@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 INTERRUPTED = 130  # as of a process that SIGINT ended
@@ -37,8 +38,8 @@ def work_steadily() -> None:
     free at the end of the heap, and no more than `KEPT` of it. Another C library does as it always does.
     """
     gc.set_threshold(*SELDOM)
-    tune = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if tune is not None:
+    with suppress(AttributeError, OSError, TypeError):  # no such function, or no way to ask for it
+        tune = ctypes.CDLL(None).mallopt
         tune(TRIM_THRESHOLD, KEPT)
         tune(MMAP_THRESHOLD, LARGE)
 

@@ -164,7 +164,8 @@ class JoinedTransactions:
             judged.breaches = [found for found in judged.breaches if found not in echoes]
             judged.echoes = echoes
             judged.listed.refused = [(name, None, None, events) for name, _, _, events in judged.listed.refused]
-            judged.untold = {need: count for need, count in judged.untold.items() if need[0] not in ECHOES}
+            untold = judged.untold.items()
+            judged.untold = {rule: count for rule, count in untold if rule.partition("/")[0] not in ECHOES}
             judged.note(
                 f"{len({e.trace for e in echoes}):,} transactions and cursors do not fit what is left of the log: what "
                 "they lack may lie in its damage, and they are not judged"
