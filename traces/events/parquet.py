@@ -247,11 +247,14 @@ def _tables(batches: Iterable[pa.RecordBatch], waiting: pa.Table) -> Iterator[pa
 
     What is of many traces does not wait: a table of it would be written in groups of `ROWS` all the same.
     """
+    full = 0  # how many events the next table has; 0 while too few of them wait to say so
     for batch in batches:
         waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
-        while waiting.num_rows >= (full := GROUPED * ROWS if _may_be_few(waiting) else ROWS):
-            yield waiting.slice(0, full)
-            waiting = waiting.slice(full)
+        while waiting.num_rows >= (full or ROWS):
+            full = full or (GROUPED * ROWS if _may_be_few(waiting) else ROWS)
+            if waiting.num_rows >= full:
+                yield waiting.slice(0, full)
+                waiting, full = waiting.slice(full), 0
     if waiting.num_rows:
         yield waiting
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from gapless.traces.options import Options
 from gapless.traces.replay.exact import Departure
+from gapless.traces.sources.rocketmq.joining.found_keys import by_item
 from gapless.traces.sources.rocketmq.joining.index_replay import FileReplay
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore, Later
 from gapless.traces.sources.rocketmq.segments.indexed_messages import odd_items
@@ -119,8 +120,7 @@ class JoinedTieredIndex:
                 name = self.storage.topics.get(topic)
                 odd = self._of_queue(file, items[mine], (name, queue) if name is not None else None)
                 found.append(np.stack([low + mine[odd[0]], odd[1]]))
-        every = np.concatenate(found, axis=1)
-        return every[:, np.argsort(every[0], kind="stable")]
+        return by_item(np.concatenate(found, axis=1))
 
     def _of_queue(self, file: TieredIndexFile, items: Items, queue: Queue | None) -> Ints:
         """The same of items of one queue, as [place among these, bits]."""

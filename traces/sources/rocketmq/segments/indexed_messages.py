@@ -22,12 +22,12 @@ from gapless.traces.sources.rocketmq.store.record_keys import (
     UNSURE,
     find_index_keys,
 )
-from gapless.traces.sources.rocketmq.store.records import SMALLEST
+from gapless.traces.sources.rocketmq.store.records import SMALLEST, SYS_BORN_V6
 from gapless.traces.sources.rocketmq.store.whole_keys import BODY, whole_keys
 
 # Where in a record numbers lie, and how many bytes each has.
 QUEUE_ID, CLAIMED, FLAGS, TIME = (12, 4), (28, 8), (36, 4), (56, 8)
-FROM_IPV6, LONGER = 0x10, 12  # a flag, and by how many bytes the time lies further behind with it
+LONGER = 12  # bytes by which the time lies further behind where the sender has IPv6
 MOST = 2**31
 
 
@@ -50,7 +50,7 @@ def odd_items(queue: Queue, files: Sequence[LogFile], items: Items, began: int) 
         right &= _number(data, places, *QUEUE_ID) == queue[1]
         some, places = some[right], places[right]
         owned = _have(data, places, hashes[some]) | (hashes[some] == _hash(f"{queue[0]}#"))
-        late = np.where(_number(data, places, *FLAGS) & FROM_IPV6 != 0, LONGER, 0)
+        late = np.where(_number(data, places, *FLAGS) & SYS_BORN_V6 != 0, LONGER, 0)
         since = _number(data, places + late, *TIME) - began
         seconds = np.where(since < 0, -(-since // 1000), since // 1000)  # as Java divides
         timely = seconds == items["seconds"][some]

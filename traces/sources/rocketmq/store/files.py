@@ -281,7 +281,7 @@ def files_in(folder: str, broken: list[str] | None = None) -> tuple[QueueFile, .
     with os.scandir(folder) as files:
         for file in files:
             base = _base_of(file.name)
-            if base >= 0 and not (broken is not None and file.is_symlink() and _leads_nowhere(file, broken)):
+            if base >= 0 and not (broken is not None and _leads_nowhere(file, broken)):
                 found.append(QueueFile(base, file.stat().st_size))
     return tuple(sorted(found) if len(found) > 1 else found)
 
@@ -321,7 +321,7 @@ def _queue_folders(root: Path, broken: list[str] | None) -> Iterator[tuple[str, 
                 with os.scandir(topic) as queues:
                     for queue in queues:
                         number = _queue_of(queue.name)
-                        if number >= 0 and not (queue.is_symlink() and _leads_nowhere(queue, told)) and queue.is_dir():
+                        if number >= 0 and not _leads_nowhere(queue, told) and queue.is_dir():
                             yield topic.name, number, queue.path
 
 

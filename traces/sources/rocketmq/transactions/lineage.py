@@ -155,12 +155,11 @@ class TransactionArguments(NamedTuple):
 class LineageWork(NamedTuple):
     """Transactions, and what is made of them.
 
-    `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `start`: where the log
-    begins · `aged_ms`: how long messages are kept, or -1 · `aged_perhaps`: it may have been
-    shorter · `starts` [transactions + 1], `action`, `args` [arguments,
-    events]: events as a kernel takes them · `source` [events]: the row that an event comes from, or -1 - n for line n
-    of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`), or 0 where the check service
-    must look at it still, and the number of the record that resolves it · `facts` [FACTS,
+    `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `start`: where the log begins
+    · `aged_ms`: how long messages are kept, or -1 · `aged_perhaps`: it may have been shorter · `starts` [transactions +
+    1], `action`, `args` [arguments, events]: events as a kernel takes them · `source` [events]: the row that an event
+    comes from, or -1 - n for line n of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`),
+    or 0 where the check service must look at it still, and the number of the record that resolves it · `facts` [FACTS,
     transactions]: see there · `halves`, `decided`, `marked`, `named`: of the versions of one transaction, their rows,
     how often each was decided and marked, and the op that names it · `later`, `shelved` [SLOTS]: see `_resolve`.
     """
@@ -387,8 +386,7 @@ def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
                     break
     if w.aged_perhaps and not aged and (version < 0 or rows[CONTENT, halves[version]] != rows[CONTENT, r]):
         for v in range(seen - 1, -1, -1):
-            own = max(rows[TIMES, halves[v]], 0)
-            if own == times - 1 and rows[CONTENT, halves[v]] == rows[CONTENT, r]:
+            if rows[CONTENT, halves[v]] == rows[CONTENT, r] and _counts_as(rows, halves[v], times, aged=True):
                 version, aged = np.int64(v), True  # given up for its age, then: its counter was raised before
                 break
     if version < 0 and not root:
