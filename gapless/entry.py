@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 INTERRUPTED = 130  # as of a process that SIGINT ended
-SELDOM = 100_000, 50, 100  # objects made, and rounds of a generation, until the next collection of cycles
+SELDOM = 200_000, 50, 100  # objects made, and rounds of a generation, until the next collection of cycles
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers them
 KEPT, LARGE = 128 << 20, 32 << 20  # bytes that are free and stay ours, and from which a piece is given back at once
 
@@ -27,6 +27,8 @@ def main() -> None:
         run()
     except KeyboardInterrupt:  # before a command has begun, or behind it
         sys.exit(INTERRUPTED)
+    finally:
+        gc.freeze()  # all that is there ends with the process: to look for cycles in it took a tenth of a small check
 
 
 def work_steadily() -> None:

@@ -46,6 +46,21 @@ def test_an_interrupt_before_a_command_begins_has_the_same_exit_code(monkeypatch
     assert ended.value.code == entry.INTERRUPTED
 
 
+LEFT = """
+import atexit, gc, sys
+from gapless import entry
+atexit.register(lambda: print(gc.get_freeze_count()))
+sys.argv = ["gapless", *{words}]
+entry.main()
+"""
+
+
+@pytest.mark.parametrize("words", [["--version"], ["no-such-command"]])
+def test_what_is_there_at_the_end_is_not_looked_through_for_garbage(words: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", LEFT.format(words=words)], capture_output=True, check=False, text=True)
+    assert int(done.stdout.splitlines()[-1]) > 10_000
+
+
 FAULTS = """
 import ctypes, resource, numpy
 from gapless.entry import work_steadily

@@ -29,7 +29,7 @@ from gapless.spec.language import Map, Number, Refused, all_between, require
 from gapless.traces import object_code
 from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernel_source import LONG, Reason, Writer
-from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Loop, Replayed, kernel
+from gapless.traces.replay.kernels import EXACT, UNKNOWN_ACTION, Kernel, Loop, Replayed, kernel, run_by_python
 from tests.support.needs import NEVER_UNMET
 from tests.support.walks import (
     EVERY_SPEC,
@@ -381,6 +381,20 @@ def test_an_action_that_the_spec_does_not_have_is_told() -> None:
     begin = np.zeros((len(of.spec.scalars), 1), np.int64)
     found = of.replay(np.array([0, 1]), np.array([99], np.int8), nothing, begin, profile=NOBODY)
     assert found.bad_why.tolist() == [UNKNOWN_ACTION]
+
+
+def test_what_python_makes_of_a_kernel_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(object_code, "cache_folder", lambda: tmp_path)
+    run_by_python("def one():\n    return 1\n")
+    (kept,) = tmp_path.iterdir()
+    whole = kept.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.compile", lambda *_: pytest.fail("compiled again"))
+        assert run_by_python("def one():\n    return 1\n")["one"]() == 1
+    kept.write_bytes(whole[:-1])
+    assert run_by_python("def one():\n    return 1\n")["one"]() == 1
+    assert kept.read_bytes() == whole, "what is not whole is made again"
+    assert run_by_python("def one():\n    return 2\n")["one"]() == 2
 
 
 def test_a_kernel_is_compiled_once_there_are_many_events(

@@ -10,12 +10,15 @@ its window, a quantifier that reaches beyond it, values beyond ±2⁶⁰.
 from __future__ import annotations
 
 import logging
+import marshal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
-from typing import Any
+from types import CodeType
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -269,5 +272,16 @@ class Loop:
 def run_by_python(source: str) -> dict[str, Any]:
     """The functions of a kernel's source, as they stand."""
     names: dict[str, Any] = {}
-    exec(compile(source.replace(BY_NUMBA, BY_PYTHON), "a kernel", "exec"), names)  # noqa: S102 - the compiler's own text
+    exec(_bytecode(source.replace(BY_NUMBA, BY_PYTHON)), names)  # noqa: S102 - the compiler's own text
     return names
+
+
+def _bytecode(source: str) -> CodeType:
+    """What Python makes of a source; kept, as that of modules is: to make it takes a twentieth of a small check."""
+    path = object_code.cache_folder() / f"bytecode-{object_code.digest_of(source, MAGIC_NUMBER.hex())}"
+    kept = object_code.read(path)
+    if kept is not None:
+        return cast("CodeType", marshal.loads(kept[1]))  # noqa: S302 - ours, and whole
+    code = compile(source, "a kernel", "exec")
+    object_code.keep(path, {}, marshal.dumps(code))
+    return code
