@@ -104,6 +104,7 @@ def no_evidence() -> Evidence:
         said=np.zeros((CLIENT_COLUMNS, 0), np.int64),
         sends=np.zeros((SEND_ROWS, 0), np.int64),
         keys=np.zeros(0, np.int64),
+        half_keys=np.zeros(0, np.int64),
         topics=(),
         complete=False,
         summary=None,

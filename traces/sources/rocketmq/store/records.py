@@ -191,11 +191,9 @@ def value_end(b: Bytes, low: int, high: int) -> int:
 
     Source: docs/rocketmq.md#client-batches.
     """
-    for k in range(low, high):
-        if b[k] == 1:
-            begin = k - len(_RUNS_INTO)
-            return np.int64(begin if begin > low and is_name(b, begin, k, _RUNS_INTO) else high)
-    return np.int64(high)
+    k = place_of(b, low, high, 1)
+    begin = k - len(_RUNS_INTO)
+    return np.int64(begin if k < high and begin > low and is_name(b, begin, k, _RUNS_INTO) else high)
 
 
 @njit(inline="always")
