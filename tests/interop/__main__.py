@@ -113,9 +113,9 @@ def _go_back_and_forth(setup: Setup, name: str, written: Written) -> Iterator[St
     yield rounds.check(home, written)
     yield from ours.visit(home, written)
     yield rounds.look(home / "store", written)
-    yield rounds.check(home, written)
+    yield rounds.check(home, written, index_stands=True)
     yield from rounds.visit(broker, written, send=False)
-    yield rounds.check(home, written)
+    yield rounds.check(home, written, index_stands=True)
     yield rounds.complain(broker)
 
 

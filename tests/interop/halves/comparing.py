@@ -51,9 +51,9 @@ def compare(ledger: Ledger, consume: Callable[[Queue], Consumed], who: str, *, t
     return Step("every queue is consumed", seen, wrong)
 
 
-def judge(ledger: Ledger, profile: str) -> Step:
-    """`gapless check` with the client log, and the tests' own judge."""
-    found, wrong = rounds.report(ledger.home, profile)
+def judge(ledger: Ledger, profile: str, *, index_stands: bool = False) -> Step:
+    """`gapless check` with the client log, and the tests' own judge. `index_stands`: as of `rounds.report`."""
+    found, wrong = rounds.report(ledger.home, profile, index_stands=index_stands)
     wrong += [f"{rule} at {position}: {about}" for rule, position, about in second.departures(ledger.home / "store")]
     if not found:
         return Step(f"gapless check, {profile}", "no report", wrong)

@@ -42,9 +42,9 @@ def _damaged(setup: Setup, name: str) -> Iterator[Step]:
 
 def _go_on(setup: Setup, ledger: Ledger) -> Iterator[Step]:
     yield from writing.visit(ledger)
-    yield judge(ledger, "rocketmq")
+    yield judge(ledger, "rocketmq", index_stands=True)
     yield from visits.visit(setup, ledger, leave=False)
-    yield judge(ledger, "rocketmq")
+    yield judge(ledger, "rocketmq", index_stands=True)
     yield rounds.complain(setup.broker(ledger.home.name))
 
 
