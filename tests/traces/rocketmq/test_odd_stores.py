@@ -127,7 +127,7 @@ def test_an_index_is_not_accused_of_records_that_are_gone() -> None:
 # -- messages that are kept for no time --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("hours", "for_their_age"), [("0", 34), ("72", 33), ("", 33)])
+@pytest.mark.parametrize(("hours", "for_their_age"), [("0", 34), ("-1", 34), ("72", 33), ("", 33)])
 def test_halves_are_set_aside_for_their_age_when_messages_were_kept_for_no_time(
     hours: str, for_their_age: int, tmp_path: Path
 ) -> None:
@@ -467,3 +467,12 @@ def test_a_kill_takes_what_was_answered_only_where_a_pool_holds_it_first(setting
     settings.write_text(f"{settings.read_text()}{setting}\n")
     report = check([store.parent])
     assert [found.rule for found in report.violations] == [ANSWERED]
+
+
+def test_a_way_to_flush_that_the_broker_did_not_read_excuses_what_a_pool_took(tmp_path: Path) -> None:
+    """It has no such way in small letters, and takes ASYNC_FLUSH."""
+    store = copy_of("odd/pool_killed_5.3.3", tmp_path)
+    shutil.copy(recording_as_left("odd/pool_killed_5.3.3") / "client.ndjson", store.parent)
+    settings = store.parent / "broker.conf"
+    settings.write_text(f"{settings.read_text()}flushDiskType=sync_flush\nbrokerRole=slave\n")
+    assert check([store.parent]).verdict == "inconclusive"

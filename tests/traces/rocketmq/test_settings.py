@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless import check
-from gapless.traces.sources.rocketmq.store.settings import number_set, plain_properties, quoted, read_settings
-from tests.support.rocketmq.recordings import recording
+from gapless.traces.sources.rocketmq.store.settings import (
+    is_on,
+    is_slave,
+    number_set,
+    plain_properties,
+    quoted,
+    read_settings,
+)
+from tests.support.rocketmq.recordings import copy_of, recording
 
 TEXT = st.text(alphabet="ab=:#! \t\\\r\n\f.é\x00u1", max_size=30)
 
@@ -61,10 +68,11 @@ def test_keys_that_are_integers_are_quoted_and_texts_are_left_alone(text: str, c
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        *(("0", 0), ("48", 48), ("2147483647", 2**31 - 1), ("0000000000000000012", 12)),
+        *(("0", 0), ("48", 48), ("2147483647", 2**31 - 1), ("0000000000000000012", 12), ("+48", 48), ("-0", 0)),
         *((value, 7) for value in ("", " ", "48 ", "-1", "2147483648", "9" * 5000, "72h", "1e3", "²", "12²")),
+        *((value, 7) for value in ("+", "-", "--1", "+-1")),
     ],
-    ids=range(14),
+    ids=range(20),
 )
 def test_a_number_is_one_that_java_reads_as_32_bits(value: str, found: int) -> None:
     assert number_set({"fileReservedTime": value}, "fileReservedTime", 7) == found
@@ -78,6 +86,49 @@ def test_a_limit_that_the_broker_did_not_read_accuses_nobody(tmp_path: Path) -> 
     assert [one.rule for one in found.violations] == ["transaction/check-is-left"]
     (tmp_path / "broker.conf").write_text("transactionCheckMax=1 \n")
     assert check([recording("normal")], config=tmp_path / "broker.conf", jobs=1, engine="local").verdict == "conforms"
+
+
+def test_a_number_may_be_below_zero_where_that_means_something() -> None:
+    assert number_set({"fileReservedTime": "-1"}, "fileReservedTime", 7, least=-5) == -1
+    assert number_set({"fileReservedTime": "-6"}, "fileReservedTime", 7, least=-5) == 7
+
+
+@pytest.mark.parametrize("value", ["true", "TRUE", "tRuE"])
+def test_a_switch_is_on_in_letters_of_any_size(value: str) -> None:
+    assert is_on({"enableLmq": value}, "enableLmq")
+
+
+@pytest.mark.parametrize("value", ["false", "no", "yes", "1", "on", "", "true ", "true\u0000"])
+def test_a_switch_is_off_where_anything_else_is_written(value: str) -> None:
+    assert not is_on({"messageIndexEnable": value}, "messageIndexEnable", otherwise=True)
+
+
+def test_a_switch_that_nobody_sets_is_as_the_broker_has_it() -> None:
+    assert [is_on({}, "messageIndexEnable", otherwise=one) for one in (True, False)] == [True, False]
+
+
+def test_a_slave_is_one_by_its_role_or_its_number() -> None:
+    slaves: list[dict[str, str]] = [{"brokerRole": "SLAVE "}, {"brokerId": "2"}, {"brokerId": "-1"}]
+    masters: list[dict[str, str]] = [
+        {},
+        {"brokerRole": "slave"},
+        {"brokerId": "0"},
+        {"brokerId": "2 "},
+        {"brokerRole": "SYNC_MASTER"},
+    ]
+    assert all(map(is_slave, slaves))
+    assert not any(map(is_slave, masters))
+
+
+@pytest.mark.parametrize(("value", "verdict"), [("no", "conforms"), ("1", "conforms"), ("TRUE", "departs")])
+def test_a_switch_of_the_index_in_odd_letters_is_read_as_the_broker_reads_it(
+    value: str, verdict: str, tmp_path: Path
+) -> None:
+    store = copy_of("layouts/index_first_5.5.0", tmp_path)
+    max((store / "index").iterdir()).unlink()  # the keys of the last records are nowhere now
+    with (store.parent / "broker.conf").open("a") as config:
+        config.write(f"messageIndexEnable={value}\n")
+    assert check([store]).verdict == verdict
 
 
 def test_a_time_may_be_longer() -> None:

@@ -23,9 +23,12 @@ RECORDED = {  # units of the timer log, those that are not the first of their me
     "timer_killed_5.5.0": (206, 0, 0),
     "timer_precise_5.3.3": (310, 2, 0),
     "timer_precise_5.5.0": (321, 8, 0),
+    "timer_snapshots_5.5.0": (75, 0, 42),
+    "timer_snapshots_lives_5.5.0": (118, 0, 0),
 }
 TWICE = {"timer_again_5.3.3": 6, "timer_again_5.5.0": 17}  # messages that were delivered again after a kill
 LIVES, FAR = "timer_lives_5.5.0", "timer_far_5.3.3"
+SNAPSHOTS, NEWEST = "timer_snapshots_5.5.0", "timerwheel.3900"
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -39,6 +42,30 @@ def test_the_wheel_of_a_broker_conforms(name: str) -> None:
     assert report.anomalies.get("deliver_again", 0) == TWICE.get(name, 0)
     assert report.coverage["timer.turn"] > 0
     assert report.coverage["timer.seek"] > 0
+
+
+@pytest.mark.parametrize("setting", ["timerWheelSnapshotFlush=no", ""])
+def test_a_wheel_beside_snapshots_is_not_judged_where_no_setting_says_which_is_read(
+    setting: str, tmp_path: Path
+) -> None:
+    store = copy_of(f"layouts/{SNAPSHOTS}", tmp_path)
+    config = store.parent / "broker.conf"
+    config.write_text(config.read_text().replace("timerWheelSnapshotFlush=true", setting))
+    (store / "timerwheel").write_bytes(bytes(SLOTS * TURN.itemsize))
+    report = check([store])
+    assert report.verdict == "conforms"
+    assert not report.coverage["timer.turn"]
+    assert any("there are snapshots of it" in note for note in report.sources[0].notes)
+
+
+def test_a_wheel_of_which_no_snapshot_was_taken_yet_is_not_judged(tmp_path: Path) -> None:
+    """What lies in `timerwheel` is older than the setting then."""
+    store = copy_of(f"layouts/{SNAPSHOTS}", tmp_path)
+    for snapshot in store.glob("timerwheel.*"):
+        snapshot.unlink()
+    report = check([store])
+    assert (report.verdict, report.coverage["timer.turn"]) == ("conforms", 0)
+    assert any("no snapshot of it was taken" in note for note in report.sources[0].notes)
 
 
 # --- what is wrong ------------------------------------------------------------------------------------------------
@@ -74,21 +101,23 @@ def changed(field: int, by: int) -> Callable[[Path], tuple[str, int]]:
     return damage
 
 
-def slot_of(store: Path) -> int:
+def slot_of(store: Path, name: str = "timerwheel") -> int:
     """Where the slot of the wheel lies that has the latest time but one: of the latest, the last unit may be new."""
-    wheel = (store / "timerwheel").read_bytes()
+    wheel = (store / name).read_bytes()
     times = [struct.unpack_from(">q", wheel, at)[0] for at in range(0, len(wheel), TURN.itemsize)]
     assert len(times) == SLOTS
     return times.index(sorted(times)[-2]) * TURN.itemsize
 
 
-def slot_changed(at_field: int, value: int, kind: str = ">q") -> Callable[[Path], tuple[str, int]]:
+def slot_changed(
+    at_field: int, value: int, kind: str = ">q", name: str = "timerwheel"
+) -> Callable[[Path], tuple[str, int]]:
     def damage(store: Path) -> tuple[str, int]:
-        at = slot_of(store)
-        with (store / "timerwheel").open("r+b") as wheel:
+        at = slot_of(store, name)
+        with (store / name).open("r+b") as wheel:
             wheel.seek(at + at_field)
             wheel.write(struct.pack(kind, value))
-        return "timerwheel", at
+        return name, at
 
     return damage
 
@@ -104,6 +133,7 @@ FAULTS = {
     "a unit of a message of another size": (LIVES, changed(6, 1), "unit-names-a-message-that-waits"),
     "a slot whose last unit is of another time": (LIVES, slot_changed(16, 0), "slot-names-the-newest-unit"),
     "a slot that was emptied": (LIVES, slot_changed(0, 0), "slot-names-the-newest-unit"),
+    "a slot of a snapshot that was emptied": (SNAPSHOTS, slot_changed(0, 0, name=NEWEST), "slot-names-the-newest-unit"),
     "a slot that counts one too many": (FAR, slot_changed(24, 77, ">i"), "slot-counts-its-messages"),
     "a slot whose first unit is another": (FAR, slot_changed(8, 0), "slot-names-the-oldest-unit"),
 }

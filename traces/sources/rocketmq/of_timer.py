@@ -10,7 +10,6 @@ from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.timer_files import (
     SLOTS,
     TURN,
-    WHEEL,
     place_in_log,
     precision_of,
     timer_files,
@@ -21,14 +20,14 @@ from gapless.traces.sources.rocketmq.store.timer_files import (
 
 def place(store: StoreDirectory, found: Breach) -> Where | None:
     """A unit in the timer log, or a slot of the wheel; nothing where it is about the message in the log."""
-    timers = timer_files(Path(store.path))
+    timers = timer_files(Path(store.path), store.settings)
     if found.action == "schedule" and timers:
         file, offset = place_in_log(timers, found.arguments["position"])
         return Where(file=file, offset=offset)
     if found.action == "turn" and timers:
         units, _, _ = units_of_log(timers)
         turn = int(found.trace.rpartition("/")[2]) // precision_of(store.settings, units, wheel_of(timers))
-        return Where(file=WHEEL, offset=turn % SLOTS * TURN.itemsize)
+        return Where(file=timers.wheel_name, offset=turn % SLOTS * TURN.itemsize)
     return None
 
 

@@ -35,6 +35,7 @@ from gapless.traces.sources.rocketmq.store.compacted_files import (
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.lookup import among
 from gapless.traces.sources.rocketmq.store.records import BLANK
+from gapless.traces.sources.rocketmq.store.settings import is_on, is_slave
 from gapless.traces.sources.rocketmq.store.wanted import wants
 from gapless.traces.sources.rocketmq.store.whole_keys import BODY, KEY, whole_keys
 
@@ -45,9 +46,9 @@ A_START_TAKES = 1000  # ms, at least: between two messages that are closer, no b
 SWITCH = "enableCompaction"
 
 
-def is_on(store: StoreDirectory) -> bool:
+def compacts(store: StoreDirectory) -> bool:
     """Whether the broker compacts topics, as it does unless its settings say otherwise."""
-    return store.settings.get(SWITCH, "").strip().lower() != "false"
+    return is_on(store.settings, SWITCH, otherwise=True)
 
 
 class JoinedCompaction:
@@ -92,7 +93,7 @@ class JoinedCompaction:
 
     def _doubt(self, notes: list[str]) -> None:
         """What is not judged, unless settings say that nothing is compacted."""
-        for text in notes if is_on(self.store) else ():
+        for text in notes if compacts(self.store) else ():
             self.judged.doubt(text)
 
 
@@ -113,7 +114,7 @@ class HeldCompaction:
 
     def hold(self) -> None:
         """Judge the queue up to the first step that departs."""
-        if is_on(self.store):
+        if compacts(self.store):
             start_next(self.trace, self.compacted.strange)
         if self.compacted.broken_off:
             self.judged.doubt(
@@ -276,7 +277,7 @@ class HeldCompaction:
     def _ask_for_others(self) -> None:
         """Judge every message of the broker's own log that has a key and is not kept, from the newest on."""
         run = self.run
-        if not self.compacted.promised or not is_on(self.store) or self._is_anew:
+        if not self.compacted.promised or not compacts(self.store) or self._is_anew:
             return
         if run is None:
             self.judged.note(
@@ -338,8 +339,7 @@ class HeldCompaction:
         The switch changes with a start alone, and a topic has its policy from when it is made, or never. A slave takes
         its part from its master.
         """
-        role = self.store.settings.get("brokerRole", "").strip().upper()
-        return bool(self.compacted.files) and bool(self.store.settings) and role != "SLAVE"
+        return bool(self.compacted.files) and bool(self.store.settings) and not is_slave(self.store.settings)
 
 
 class _Later:

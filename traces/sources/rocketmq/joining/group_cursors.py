@@ -22,6 +22,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.group_cursors import LIGHT, GroupCursor, group_cursors, queues_of_topics
 from gapless.traces.sources.rocketmq.store.names import PARKED_TOPIC, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.settings import is_slave
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 CURSOR = STEPS["cursor"]
@@ -71,7 +72,7 @@ class JudgedCursors:
     @property
     def _is_master(self) -> bool:
         """Whether the settings say that all cursors were saved by this broker."""
-        follows = self.store.settings.get("brokerRole", "").strip().upper() == "SLAVE"
+        follows = is_slave(self.store.settings)
         controlled = self.store.setting("enableControllerMode") or Path(self.store.path, "epochFileCheckpoint").exists()
         return bool(self.store.settings) and not follows and not controlled
 

@@ -133,7 +133,7 @@ class HeldTable:
         self.rows = TableOfHalves(rows.position[live], rows.owner[live], rows.checks[live], rows.size[live], rows.last)
         self.limit = number_set(self.store.settings, "transactionCheckMax") if self.store.settings_held else 0
         self.checks = number_set(self.store.settings, "transactionCheckMax", CHECKS)
-        self.interval = max(number_set(self.store.settings, "transactionCheckInterval", INTERVAL, LARGEST_TIME), 1)
+        self.interval = max(number_set(self.store.settings, "transactionCheckInterval", INTERVAL, most=LARGEST_TIME), 1)
         # Where nobody started on the files again, nothing of the log was cut off, and nothing rows told of was lost.
         self.surely = (self.store.clean or self.store.live) and self.store.first_life
 
@@ -244,7 +244,7 @@ class HeldTable:
 
     def _due(self) -> Ints:
         """From when on each half is asked about, in ms."""
-        timeout = number_set(self.store.settings, "transactionTimeOut", TIMEOUT, LARGEST_TIME)
+        timeout = number_set(self.store.settings, "transactionTimeOut", TIMEOUT, most=LARGEST_TIME)
         due: Ints = np.where(self.halves.due >= 0, self.halves.due, self.halves.born + timeout)
         return due
 

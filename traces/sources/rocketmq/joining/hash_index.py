@@ -30,6 +30,7 @@ from gapless.traces.sources.rocketmq.segments.tasks import Segment
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
 from gapless.traces.sources.rocketmq.store.index_files import AT_ONCE, FOLDER, Index, IndexFile
+from gapless.traces.sources.rocketmq.store.settings import is_on
 from gapless.traces.sources.rocketmq.store.wanted import wants_index
 
 SWITCHES = ("messageIndexEnable", "indexFileWriteEnable")  # settings without which no record is indexed
@@ -209,8 +210,7 @@ class HashIndex:
     @property
     def enabled(self) -> bool:
         """Whether the settings, if there are any, have the broker write an index."""
-        off = (self.store.settings.get(name, "").strip().lower() == "false" for name in SWITCHES)
-        return not any(off)
+        return all(is_on(self.store.settings, name, otherwise=True) for name in SWITCHES)
 
     @property
     def promised(self) -> bool:

@@ -32,9 +32,10 @@ from gapless.traces.sources.rocketmq.store.index_rows import (
     wanted_rows,
 )
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, KEYS
+from gapless.traces.sources.rocketmq.store.settings import is_on
 from gapless.traces.sources.rocketmq.store.wanted import INDEX_TABLE, wants_index_table
 
-SWITCHES = {"messageIndexEnable": "true", "indexRocksDBEnable": "false"}  # settings, and what they are by default
+SWITCHES = {"messageIndexEnable": True, "indexRocksDBEnable": False}  # settings, and what they are by default
 WEEK = 168 * HOUR  # rows of so many hours go at once
 NOT_JUDGED = f"the index of messages in {FOLDER}/ is not judged: "
 NAMED = 8  # rows that are named of a record
@@ -79,8 +80,8 @@ class JoinedIndexTable:
     @property
     def _is_on(self) -> bool:
         """Whether the settings, if there are any, have the broker write the table."""
-        said = {name: self.store.settings.get(name, other).strip().lower() for name, other in SWITCHES.items()}
-        return bool(self.store.settings) and all(one == "true" for one in said.values())
+        settings = self.store.settings
+        return bool(settings) and all(is_on(settings, name, otherwise) for name, otherwise in SWITCHES.items())
 
 
 class HeldIndexTable:

@@ -24,6 +24,7 @@ from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, brief,
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
+from gapless.traces.sources.rocketmq.store.settings import is_slave
 from gapless.traces.sources.rocketmq.store.timer_files import timer_files, units_of_log
 from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
 from gapless.traces.sources.rocketmq.store.wanted import TIMER_TABLE, wants_timer_table
@@ -237,7 +238,7 @@ class HeldTimerTable:
 
     def _in_the_wheel(self) -> Ints:
         """Where the messages lie that units of the timer log name."""
-        files = timer_files(Path(self.store.path))
+        files = timer_files(Path(self.store.path), self.store.settings)
         if files is None:
             return np.zeros(0, np.int64)
         units, _, _ = units_of_log(files)
@@ -247,9 +248,7 @@ class HeldTimerTable:
         """Timers whose time is over."""
         mine = (self.newest < self.table.number) & (self.due < self.table.time)
         settings = self.store.settings
-        is_slave = settings.get("brokerRole", "").strip().upper() == "SLAVE"
-        is_slave = is_slave or settings.get("brokerId", "0").strip() != "0"
-        if not (self.store.clean and settings and not is_slave):
+        if not (self.store.clean and settings and not is_slave(settings)):
             known = self.store.checkpoint
             mine &= self.due < (known.log - DURING if known else 0)
         if self.store.setting("enableSlaveActingMaster"):

@@ -22,7 +22,7 @@ from gapless.traces.sources.rocketmq.joining.told import Column, OfStep, judge_t
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct, numbered
 from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
-from gapless.traces.sources.rocketmq.store.settings import number_set
+from gapless.traces.sources.rocketmq.store.settings import is_slave, number_set
 from gapless.traces.sources.rocketmq.store.timer_files import (
     CANCELS,
     ROLLED,
@@ -56,7 +56,7 @@ class JoinedTimers:
 
     def hold(self) -> None:
         """Judge the wheel, if the store has one."""
-        files = timer_files(Path(self.store.path)) if wants_timers(self.options) else None
+        files = timer_files(Path(self.store.path), self.store.settings) if wants_timers(self.options) else None
         if files is None:
             if (TIMER_TOPIC, 0) in self.judged.queues and wants_timers(self.options):
                 self.judged.note(
@@ -270,8 +270,7 @@ class Wheel:
     def _is_master(self) -> bool:
         """Whether the settings say that it is a master: a slave may know a time to be over before it has copies."""
         settings = self.store.settings
-        is_slave = settings.get("brokerRole", "").strip().upper() == "SLAVE"
-        return bool(settings) and not is_slave and settings.get("brokerId", "0").strip() == "0"
+        return bool(settings) and not is_slave(settings)
 
     def _cancelled(self, at: Ints, rows: Ints) -> Truths:
         """Whether a unit of the same time cancels the message: it is named by its key, and by its topic too or not."""

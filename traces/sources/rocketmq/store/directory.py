@@ -43,6 +43,7 @@ from gapless.traces.sources.rocketmq.store.served_queues import copied_queues, o
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
+    is_on,
     is_there,
     number_set,
     read_json_or_older,
@@ -155,13 +156,14 @@ class StoreDirectory:
 
         Source: docs/rocketmq.md#pool.
         """
-        told = {name: self.settings.get(name, "").strip().upper() for name in ("flushDiskType", "brokerRole")}
-        pooled = self.setting("transientStorePoolEnable") and told["flushDiskType"] != "SYNC_FLUSH"
-        return pooled and told["brokerRole"] != "SLAVE" and not (self.clean and self.first_life)
+        # A name with a blank behind it is one for some brokers alone, so it is none here: that can only excuse.
+        written = (self.settings.get("flushDiskType"), self.settings.get("brokerRole"))
+        pooled = self.setting("transientStorePoolEnable") and written[0] != "SYNC_FLUSH" and written[1] != "SLAVE"
+        return pooled and not (self.clean and self.first_life)
 
     def setting(self, name: str) -> bool:
-        """Whether a boolean setting is on; what is not set is off, as in the broker."""
-        return self.settings.get(name, "").strip().lower() == "true"
+        """Whether a boolean setting is on, of those that are off where nothing says it."""
+        return is_on(self.settings, name)
 
     def queue_file(self, subject: Queue, file: QueueFile) -> LogFile:
         """One file of a queue, as it can be read."""
@@ -399,7 +401,7 @@ def _cursors(path: Path, settings: Mapping[str, str], notes: list[str]) -> Curso
     if not found and (path / "consumequeue" / HALF_TOPIC).is_dir():
         notes.append("there is no consumerOffset.json: how far the check service came is not known")
     if len(found) == 2:  # light queues were switched on or off: one of the files is old
-        light = settings.get("enableLmq", "").strip().lower() == "true"
+        light = is_on(settings, "enableLmq")
         return found[light] if settings else min(found, key=lambda c: -1 if c.half is None else c.half)
     return found[0] if found else None
 

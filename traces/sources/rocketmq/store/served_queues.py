@@ -12,6 +12,7 @@ from gapless.traces.sources.rocketmq.store.files import LogFile, Queue, QueueFil
 from gapless.traces.sources.rocketmq.store.links import BrokenLink, broken_links
 from gapless.traces.sources.rocketmq.store.moment import reached
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase, database_in, why_unreadable
+from gapless.traces.sources.rocketmq.store.settings import is_on
 
 
 class ServedQueues(NamedTuple):
@@ -81,7 +82,7 @@ def _databases(
     in_files = plain.is_dir() and any(topic.is_dir() for topic in plain.iterdir())
     missing = why_unreadable(folder)
     if in_files and settings and not _reads_database(settings):
-        twice = settings.get("rocksdbCQDoubleWriteEnable", "").strip().lower() == "true"
+        twice = is_on(settings, "rocksdbCQDoubleWriteEnable")
         if missing or not twice:
             why = missing or "the broker does not write it any more"
             notes.append(f"{folder.name}/ holds queues in RocksDB too, which are not judged: {why}")
@@ -105,7 +106,7 @@ def _databases(
 
 def _reads_database(settings: Mapping[str, str]) -> bool:
     """Whether the settings say that consumers are served from the database."""
-    twice = settings.get("rocksdbCQDoubleWriteEnable", "").strip().lower() == "true"
+    twice = is_on(settings, "rocksdbCQDoubleWriteEnable")
     served = settings.get("combineCQPreferCQType", "") if twice else settings.get("storeType", "")
     return served.strip().lower() == "defaultrocksdb"
 

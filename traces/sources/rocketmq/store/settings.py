@@ -42,15 +42,44 @@ def plain_properties(content: bytes) -> dict[str, str] | None:
     return {line[1]: line[2] for line in found if line} if all(found) else None
 
 
-def number_set(settings: Mapping[str, str], name: str, otherwise: int = 0, most: int = LARGEST_INT) -> int:
+def is_on(settings: Mapping[str, str], name: str, otherwise: bool = False) -> bool:  # noqa: FBT001, FBT002 - as `get`
+    """Whether a boolean setting is on, or what the broker takes where nothing says it.
+
+    On is `true` alone, in letters of any size. Anything else that stands there is off: `yes`, `1`, a blank behind it.
+    Source: docs/rocketmq.md#settings.
+    """
+    return settings[name].lower() == "true" if name in settings else otherwise
+
+
+def is_slave(settings: Mapping[str, str]) -> bool:
+    """Whether settings may be those of a slave: its role says so, or its number, which of a master is 0."""
+    number = number_set(settings, "brokerId", least=-LARGEST_TIME, most=LARGEST_TIME)
+    return number != 0 or chosen(settings, "brokerRole") == "SLAVE"
+
+
+def chosen(settings: Mapping[str, str], name: str) -> str:
+    """A setting that is one of several names, which are written in capital letters; nothing where none is set.
+
+    Brokers of version 5 take a name with a blank behind it, those before take their default.
+    """
+    return settings.get(name, "").strip()
+
+
+def number_set(
+    settings: Mapping[str, str], name: str, otherwise: int = 0, *, least: int = 0, most: int = LARGEST_INT
+) -> int:
     """A setting that is a number, or what the broker takes where nothing says it: 0 is a number like any other.
 
-    A broker passes over what Java does not read as a number: one with a blank behind it, or larger than `most`.
+    A broker passes over what Java does not read as a number: one with a blank behind it, or larger than its type.
+    `least`, `most`: what lies beyond them is no number that could be meant here.
     Source: docs/rocketmq.md#settings.
     """
     value = settings.get(name, "")
-    found = int(value) if value.isdecimal() and len(value) <= DIGITS else -1
-    return found if 0 <= found <= most else otherwise
+    digits = value[1:] if value.startswith(("+", "-")) else value
+    if not digits.isdecimal() or len(digits) > DIGITS:
+        return otherwise
+    found = int(value)
+    return found if least <= found <= most else otherwise
 
 
 def rewritten(settings: Mapping[str, str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ import numpy.typing as npt
 
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import FARTHEST, TWENTY_DIGITS, LogFile, read_exactly
-from gapless.traces.sources.rocketmq.store.settings import number_set
+from gapless.traces.sources.rocketmq.store.settings import is_on, number_set
 
 LOG, WHEEL, CHECKPOINT = "timerlog", "timerwheel", "config/timercheck"
+SNAPSHOTS = "timerWheelSnapshotFlush"  # the setting with which the wheel is in files of its own
+SNAPSHOT = re.compile(rf"{WHEEL}\.(\d{{1,18}})", re.ASCII)
 UNIT = np.dtype(
     [
         ("size", ">i4"), ("before", ">i8"), ("magic", ">i4"), ("written", ">i8"), ("delay", ">i4"),
@@ -51,10 +54,15 @@ class TimerFiles:
         """Where the timer log begins."""
         return self.files[0].base
 
+    @property
+    def wheel_name(self) -> str:
+        """The file of the wheel, relative to the store."""
+        return Path(self.wheel).name
 
-def timer_files(store: Path) -> TimerFiles | None:
+
+def timer_files(store: Path, settings: Mapping[str, str]) -> TimerFiles | None:
     """The timer log of a store and what belongs to it; None where nothing was ever scheduled."""
-    folder, wheel, checkpoint = store / LOG, store / WHEEL, store / CHECKPOINT
+    folder, checkpoint = store / LOG, store / CHECKPOINT
     if not folder.is_dir():
         return None
     found = [
@@ -64,19 +72,31 @@ def timer_files(store: Path) -> TimerFiles | None:
     ]
     if not found:
         return None
-    why = ""
+    wheel, known, why = _wheel(store, settings)
     if not wheel.is_file():
-        snapshots = any(store.glob(f"{WHEEL}.*"))
-        why = "there are only snapshots of it" if snapshots else "it is not there"
+        why = why or "it is not there"
     elif wheel.stat().st_size != SLOTS * TURN.itemsize:
-        why = f"it is {wheel.stat().st_size:,} bytes long, expected {SLOTS * TURN.itemsize:,}"
+        why = why or f"it is {wheel.stat().st_size:,} bytes long, expected {SLOTS * TURN.itemsize:,}"
     read = flushed = committed = 0
     if checkpoint.is_file() and checkpoint.stat().st_size >= 24:
         with checkpoint.open("rb") as file:
             read, flushed, committed = struct.unpack(">3q", file.read(24))
     else:
         why = why or f"{CHECKPOINT} is not there"
-    return TimerFiles(tuple(found), str(wheel), read, flushed, committed, why)
+    return TimerFiles(tuple(found), str(wheel), read, flushed if known is None else known, committed, why)
+
+
+def _wheel(store: Path, settings: Mapping[str, str]) -> tuple[Path, int | None, str]:
+    """The file of the wheel; up to which place of the timer log it is known to go, if its name says so; why it is none.
+
+    With snapshots, the file `timerwheel` is not written any more. Source: docs/rocketmq.md#timer-snapshots.
+    """
+    found = {int(name[1]): path for path in store.glob(f"{WHEEL}.*") if (name := SNAPSHOT.fullmatch(path.name))}
+    if is_on(settings, SNAPSHOTS):
+        # Of the newest unit, the slot may have been missed, and when the snapshot was taken is not known.
+        newest = max(found, default=0)
+        return found.get(newest, store / WHEEL), newest - UNIT.itemsize, "" if found else "no snapshot of it was taken"
+    return store / WHEEL, None, f"there are snapshots of it, and {SNAPSHOTS} is not set" if found else ""
 
 
 def units_of_log(timers: TimerFiles) -> tuple[Units, Ints, npt.NDArray[np.bool_]]:

@@ -156,7 +156,7 @@ class LineageWork(NamedTuple):
     """Transactions, and what is made of them.
 
     `order`, `bounds`: rows by transaction · `client`: what clients said, sorted by key · `start`: where the log begins
-    · `aged_ms`: how long messages are kept, or -1 · `aged_perhaps`: it may have been shorter · `starts` [transactions +
+    · `aged_ms`: how long messages are kept · `aged_perhaps`: it may have been shorter · `starts` [transactions +
     1], `action`, `args` [arguments, events]: events as a kernel takes them · `source` [events]: the row that an event
     comes from, or -1 - n for line n of `client` · `resolved` [2, rows]: how a half is resolved (`spec.checkpoint.How`),
     or 0 where the check service must look at it still, and the number of the record that resolves it · `facts` [FACTS,
@@ -373,7 +373,7 @@ def _park(w: LineageWork, t: int, r: int, seen: int, n: int) -> int:
     """A half was set aside: the newest version with the right counter, before all others one with its content."""
     rows, halves, args = w.rows, w.halves, w.args
     times = rows[TIMES, r]
-    aged = w.aged_ms >= 0 and rows[TIME, r] - rows[BORN, r] > w.aged_ms
+    aged = rows[TIME, r] - rows[BORN, r] > w.aged_ms
     version, latest, root = np.int64(-1), np.int64(-1), w.start == 0
     for v in range(seen - 1, -1, -1):
         if rows[BORN, halves[v]] == rows[BORN, r]:
@@ -474,7 +474,7 @@ def _resolve(w: LineageWork, low: int, high: int, count: int, later: Ints, shelv
             how, by = BY_VERSION, later[_slot(rows, r, 1)]
         elif shelved[_slot(rows, r, 0)] >= 0:
             how, by = BY_COPY, shelved[_slot(rows, r, 0)]
-        elif w.aged_ms >= 0 and shelved[_slot(rows, r, 1)] >= 0:
+        elif shelved[_slot(rows, r, 1)] >= 0:
             how, by = BY_COPY, shelved[_slot(rows, r, 1)]
         elif rows[FIRST, r] >= 0:
             first = _version(rows, halves, count, NUMBER, rows[FIRST, r])

@@ -11,7 +11,7 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.clients.evidence import CLIENT_COLUMNS, Evidence
 from gapless.traces.sources.rocketmq.store.bytes import Ints, key_of
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
-from gapless.traces.sources.rocketmq.store.settings import number_set
+from gapless.traces.sources.rocketmq.store.settings import LARGEST_INT, number_set
 from gapless.traces.sources.rocketmq.store.wanted import wanted_transaction
 from gapless.traces.sources.rocketmq.transactions.rows import COLUMNS
 
@@ -30,7 +30,7 @@ class Terms:
     op_cursor: int  # -1 where there is none, or it cannot be held against the half cursor
     max_checks: int  # 0 where it is not known
     max_size: int  # bytes of an op's body; 0 where it is not known
-    aged_ms: int
+    aged_ms: int  # what is older is given up; below 0, everything is
     profile: str
     ignored: frozenset[str]
     client: Ints = field(default_factory=lambda: NO_CLIENT, compare=False)
@@ -46,7 +46,7 @@ def terms(store: StoreDirectory, options: Options, evidence: Evidence | None = N
     """What the store, its settings and its clients say beside its rows; what they do not say is not assumed."""
     cursors = store.cursors
     still = cursors is not None and not store.of_moments
-    hours = number_set(store.settings, "fileReservedTime", KEPT_HOURS)
+    hours = number_set(store.settings, "fileReservedTime", KEPT_HOURS, least=-LARGEST_INT)
     max_checks, max_size = (number_set(store.settings, f"transaction{name}") for name in ("CheckMax", "OpMsgMaxSize"))
     return Terms(
         start=store.start,
