@@ -16,6 +16,7 @@ RECORDED = {  # messages of light queues, and those of them that wait for their 
     "lmq_killed_5.3.3": (625, 0),
     "lmq_lives_rocksdb_5.5.0": (602, 0),
     "lmq_killed_rocksdb_5.3.3": (595, 294),
+    "lmq_room_5.2.0": (60, 0),
 }
 FILES, DATABASE = "lmq_lives_5.5.0", "lmq_lives_rocksdb_5.5.0"
 LIGHT, NUMBER = "%LMQ%q3", 40
@@ -89,6 +90,16 @@ def test_a_fault_of_a_light_queue_is_found_where_it_lies(name: str, tmp_path: Pa
     else:
         assert finding.where.file == f"consumequeue/RocksDB:{LIGHT}/0"
         assert finding.where.offset == NUMBER
+
+
+def test_the_room_behind_properties_of_one_queue_is_none(tmp_path: Path) -> None:
+    """Zeros at the end of a record are a tear, but where 5.2.0 left room for a property CRC."""
+    store = copy_of("layouts/lmq_room_5.2.0", tmp_path)
+    log = store / "commitlog" / f"{0:020d}"
+    data = log.read_bytes()
+    log.write_bytes(data.replace(b"INNER_MULTI_DISPATCH\x01", b"INNER_MULTI_DISPATCK\x01", 1))
+    report = check([store])
+    assert "log/parts-of-the-record-add-up-to-its-size" in [found.rule for found in report.violations]
 
 
 def test_a_message_that_says_another_number_in_a_light_queue_is_found(tmp_path: Path) -> None:

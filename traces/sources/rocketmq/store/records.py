@@ -143,6 +143,17 @@ _SEAL_NAME = as_bytes(PROPERTY_CRC)
 SEAL = 20  # bytes: the property CRC with its name and both separators
 
 
+@njit(inline="always")
+def ends_well(b: Bytes, r: RecordParts, several: bool) -> bool:
+    """Whether the properties end as a list does, which is in no zero.
+
+    `several`: the message names several queues. Behind the properties of such a one, 5.2.0 leaves room for a property
+    CRC, and in it what lay there. Source: docs/rocketmq.md#multi-dispatch.
+    """
+    room = several and r.high - r.low > SEAL and b[r.high - 1 - SEAL] == 2
+    return r.low == r.high or b[r.high - 1] != 0 or room
+
+
 @njit
 def seal_holds(b: Bytes, p: int, size: int, tables: npt.NDArray[np.uint32]) -> int:
     """1 where the record ends in its CRC, 0 where in another number, -1 where in none.

@@ -42,6 +42,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     SYS_INNER_BATCH,
     SYS_OUTSIDE,
     RecordParts,
+    ends_well,
     measure,
     parts,
     seal_holds,
@@ -210,8 +211,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
             follows = following < 0 or ((index in (following, last + 1)) and newest <= term)
             following = index + 1 if follows or index == last + 1 else following + 1
             last, newest, fits = index, term, fits and follows
-        # A list of properties ends in no zero.
-        log[FITS, n] = np.int64(fits and (r.low == r.high or b[r.high - 1] != 0))
+        log[FITS, n] = np.int64(fits and ends_well(b, r, named.multi < named.multi_end))
         log[INTACT, n] = np.int64(crc31(b, r.body, i32(b, r.body - 4), tables) == np.int64(u32(b, p + 8)))
         log[SEALED, n] = np.int64(sealed != 0)
         log[TIME, n] = i64(b, r.time)
