@@ -17,6 +17,8 @@ RECORDED = {  # messages of light queues, and those of them that wait for their 
     "lmq_lives_rocksdb_5.5.0": (602, 0),
     "lmq_killed_rocksdb_5.3.3": (595, 294),
     "lmq_room_5.2.0": (60, 0),
+    "lmq_again_5.5.0": (60, 0),
+    "lmq_again_4.9.7": (92, 0),
 }
 FILES, DATABASE = "lmq_lives_5.5.0", "lmq_lives_rocksdb_5.5.0"
 LIGHT, NUMBER = "%LMQ%q3", 40

@@ -217,6 +217,7 @@ class SplitReader:
             seals=not known or store.setting("enabledAppendPropCRC"),
             multi=not known or store.setting("enableMultiDispatch"),
             light=not known or store.setting("enableLmq"),
+            everywhere=store.before_5,
         )
 
     def segments(self) -> Iterator[Scanned]:

@@ -195,7 +195,7 @@ def load_kernels(options: Options) -> None:
         of.replay(np.zeros(1, np.int64), nothing.action, nothing.args, state, profile=options.profile)
     columns, no = Columns(1), False
     view = scan.View(np.zeros(records.BLANK, np.uint8), 0, 0, 0, 0, 0, 0)
-    habits = scan.Habits(np.zeros(1, np.int64), CRC_TABLES, no, no, no)
+    habits = scan.Habits(np.zeros(1, np.int64), CRC_TABLES, no, no, no, no)
     scan.scan(view, scan.NOT_FORCED, columns.room, habits)
     scan.find_start(view)
     records.length_of(view.data, 0, 0, no)

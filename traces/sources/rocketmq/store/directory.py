@@ -109,6 +109,7 @@ class StoreDirectory:
     batches: BatchQueues | None  # queues whose entries lie in batchconsumequeue/
     extension: QueueFiles  # files of consumequeue_ext: tag codes of entries may be addresses in them
     modern: bool  # a broker of version 5 wrote the configuration
+    before_5: bool = False  # an older one did
     index: Index | None = None  # the hash index
     database: QueueDatabase | None = None  # where the queues come from, if not from files
     twin: QueueDatabase | None = None  # what is written beside the files, and holds the same
@@ -283,6 +284,7 @@ def open_store(
         batches=batches,
         extension={} if unread else queue_files(path / "consumequeue_ext"),
         modern=_is_modern(topics),
+        before_5=bool(topics) and not _is_modern(topics),
         index=index,
         database=database,
         twin=found.twin,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, is_name, place_of, u16, u32
-from gapless.traces.sources.rocketmq.store.names import PROPERTY_CRC, UNIQ_KEY, as_bytes
+from gapless.traces.sources.rocketmq.store.names import PROPERTY_CRC, SCHEDULE_TOPIC, UNIQ_KEY, as_bytes
 
 MAGIC_V1 = 0xDAA320A7
 MAGIC_V2 = 0xDAA320AB  # the topic's length takes two bytes
@@ -25,6 +25,8 @@ SYS_COMMITTED = 0x8
 SYS_OUTSIDE = 0x4  # transaction types 4 (prepared) and 12 (rolled back) have this bit, and no place in a queue
 SYS_TRANSACTION = SYS_OUTSIDE | SYS_COMMITTED
 SYS_INNER_BATCH = 0x80
+
+RETRY_PREFIX, BROKERS_PREFIX, SCHEDULE = as_bytes("%RETRY%"), as_bytes("rmq_sys_"), as_bytes(SCHEDULE_TOPIC)
 
 
 class Header(NamedTuple):
@@ -111,6 +113,18 @@ def parts(b: Bytes, p: int, v2: bool) -> RecordParts:
     topic_end = topic + np.int64(u16(b, topic - 2) if v2 else b[topic - 1])
     low = topic_end + 2
     return RecordParts(flags, time, body, topic, topic_end, low, low + u16(b, topic_end))
+
+
+@njit(inline="always")
+def is_held(b: Bytes, r: RecordParts) -> bool:
+    """Whether a message is in the queue of its topic alone, whatever queues it names: it waits, or is tried again.
+
+    Source: docs/rocketmq.md#multi-dispatch.
+    """
+    low, high = r.topic, r.topic_end
+    again = is_name(b, low, min(high, low + len(RETRY_PREFIX)), RETRY_PREFIX)
+    by_broker = is_name(b, low, min(high, low + len(BROKERS_PREFIX)), BROKERS_PREFIX)
+    return again or by_broker or is_name(b, low, high, SCHEDULE)
 
 
 @njit

@@ -43,6 +43,7 @@ from gapless.traces.sources.rocketmq.store.records import (
     SYS_OUTSIDE,
     RecordParts,
     ends_well,
+    is_held,
     measure,
     parts,
     seal_holds,
@@ -122,6 +123,7 @@ class Habits(NamedTuple):
     seals: bool  # property CRCs are judged
     multi: bool  # messages may be in several queues
     light: bool  # some of which are light
+    everywhere: bool  # messages of every topic may be, as before version 5
 
 
 class _Tag(NamedTuple):
@@ -192,9 +194,9 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
                     count = named.inner_count if inner else np.int64(1)
                     _put_row(rows, q, subject, i64(b, p + 20), count, message, not inner)
                     after = q + 1
-                    if habits.multi and named.multi < named.multi_end:
+                    if habits.multi and named.multi < named.multi_end and (habits.everywhere or not is_held(b, r)):
                         topics = subjects, table, names, used
-                        after = _more_rows(b, p, message, r, named, rows, after, topics, habits.light)
+                        after = _more_rows(b, p, message, named, rows, after, topics, habits.light)
         if n >= log.shape[1] or after < 0:
             why, size = FULL, np.int64(0)
             break
@@ -273,7 +275,6 @@ INNER_COUNT = as_bytes("INNER_NUM")
 MULTI_DISPATCH = as_bytes("INNER_MULTI_DISPATCH")
 MULTI_NUMBERS = as_bytes(MULTI_OFFSET)
 SCHEDULE = as_bytes(SCHEDULE_TOPIC)
-RETRY_PREFIX = as_bytes("%RETRY%")
 LIGHT_PREFIX = as_bytes("%LMQ%")
 
 
@@ -336,7 +337,6 @@ def _more_rows(
     b: Bytes,
     p: int,
     message: MessageRow,
-    r: RecordParts,
     named: _Routing,
     rows: Ints,
     q: int,
@@ -344,8 +344,6 @@ def _more_rows(
     light: bool,
 ) -> int:
     """Write a row for every further queue that the record is in. Returns how many rows there are then, or -1."""
-    if r.topic_end - r.topic >= 7 and is_name(b, r.topic, r.topic + 7, RETRY_PREFIX):
-        return q
     x, y = named.multi, named.offset
     while x < named.multi_end and y < named.offset_end:
         xe, slash = _item(b, x, named.multi_end)
