@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import gapless
 from gapless.traces.problems import NothingThere, Unreadable
 from gapless.traces.sources.rocketmq.clients import client_log, line_columns, matching_sends, request_lines
 from gapless.traces.sources.rocketmq.clients.client_log import ClientLog
@@ -718,6 +719,21 @@ def test_the_essay_tells_of_every_field() -> None:
     )
     assert told == {field.alias or name for model in models for name, field in model.model_fields.items()}
     assert set(re.findall(r"`(\w+)`", table[0][3])) == set(request_lines.OPS)
+
+
+@pytest.mark.parametrize("op", ["send", "half"])
+def test_a_message_that_no_line_tells_of_was_sent_by_nobody(op: str) -> None:
+    """Of a half, two: it, and its final, which has its key, and no answer that names its place."""
+    folder = recording_with_client("immunity")
+    told = [json.loads(line) for line in (folder / "client.ndjson").read_bytes().splitlines()]
+    committed = {line.get("uniq") for line in told if line["op"] == "end" and line["decision"] == "commit"}
+    sent = [line for line in told if line["op"] == op and line["result"] == "ok"]
+    missing = next(line for line in sent if op == "send" or line["uniq"] in committed)
+    rest = [line for line in told if line is not missing]
+    (folder / "client.ndjson").write_text("".join(json.dumps(line) + "\n" for line in rest))
+    report = gapless.check([folder / "store"], client=folder / "client.ndjson", profile="rocketmq")
+    (found,) = report.violations
+    assert (found.rule, found.count) == ("queue/client-sent-the-message", 1 if op == "send" else 2)
 
 
 def test_columns_are_what_other_rooms_are_told() -> None:
