@@ -402,6 +402,22 @@ def test_a_broken_epoch_file_is_named(content: str, said: str, tmp_path: Path) -
     assert f"{other}/epochFileCheckpoint: {said}" in text(told)
 
 
+def test_a_broken_epoch_file_hides_no_difference(tmp_path: Path) -> None:
+    """Logs and queues are compared all the same: damage departs, and a fork, which may be lawful, is told."""
+    mine, theirs = Record("orders", body=b"of epoch 3"), Record("orders", body=b"never confirmed")
+    one, other = built(tmp_path / "one", 20, mine), built(tmp_path / "other", 20, theirs)
+    epochs(one, (1, 0), (3, read_log(one)[20].position))
+    (other / "epochFileCheckpoint").write_text("")
+    forked = compare(one, [other])
+    assert (forked.verdict, only(forked).entries) == ("unreadable", 20)
+    assert f"the logs part at {read_log(one)[20].position:,}" in text(forked)
+    damaged = built(tmp_path / "damaged", 20, mine)
+    (damaged / "epochFileCheckpoint").write_text("")
+    flip(damaged, in_flag(read_log(damaged)[3]))
+    found = only(compare(one, [damaged]))
+    assert (found.verdict, found.fork is not None and found.fork.differs) == ("departs", ["flag"])
+
+
 # -- what cannot be compared -------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gapless.traces.report.values import VerdictName
+from gapless.traces.problems import Unreadable
+from gapless.traces.report.values import VerdictName, worst
 from gapless.traces.report.wording import plural, some
 from gapless.traces.sources.rocketmq.replicas.epochs import compare_epochs
 from gapless.traces.sources.rocketmq.replicas.logs import Compared, compare_logs
@@ -18,16 +19,18 @@ class _Epochs(NamedTuple):
     told: str
     undecided: str
     at: int | None  # from here on logs may differ lawfully
+    broken: str = ""  # why a file of epochs cannot be read: then a fork for good may be lawful, wherever it begins
 
 
 def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
     """Hold a slave against its master. Raises Unreadable."""
     logs = compare_logs(master, slave)
-    epochs = _Epochs(*compare_epochs(master, slave))
+    epochs = _epochs(master, slave)
     forked = logs.fork is not None and logs.fork.again is None
     queues = _queues_up_to(logs.fork.position if logs.fork and forked else logs.high, master, slave)
-    reasons = [epochs.undecided] if epochs.undecided else []
+    reasons = [told for told in (epochs.undecided, epochs.broken) if told]
     lawful = logs.fork is not None and epochs.at is not None and logs.fork.position >= epochs.at
+    lawful = lawful or (forked and bool(epochs.broken))
     if logs.low >= logs.high:
         reasons.append(
             f"nothing in common to compare: the master's log reaches from {master.start:,} to {master.end:,}, the "
@@ -41,12 +44,14 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
     uncommitted = _uncommitted(master, slave, logs.fork.position) if logs.fork else ""
     reasons += [uncommitted] if uncommitted else []
     lawful = lawful or bool(uncommitted)
-    verdict: VerdictName = "inconclusive" if reasons else "conforms"
+    verdicts: list[VerdictName] = ["inconclusive" if reasons else "conforms"]
+    if epochs.broken:
+        verdicts.append("unreadable")
     if (logs.fork is not None and not lawful) or queues.apart:
-        verdict = "departs"
+        verdicts.append("departs")
     return PairRow(
         slave=name,
-        verdict=verdict,
+        verdict=worst(verdicts),
         low=logs.low,
         high=logs.high,
         fork=logs.fork,
@@ -57,6 +62,14 @@ def compare_pair(master: Side, slave: Side, name: str) -> PairRow:
         reasons=reasons,
         notes=_notes(master, slave, logs, queues),
     )
+
+
+def _epochs(master: Side, slave: Side) -> _Epochs:
+    """What the files of epochs say; one that cannot be read keeps nobody from comparing logs and queues."""
+    try:
+        return _Epochs(*compare_epochs(master, slave))
+    except Unreadable as error:
+        return _Epochs("", "", None, str(error))
 
 
 def _uncommitted(master: Side, slave: Side, position: int) -> str:
