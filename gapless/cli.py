@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from gapless.commands.rules import rules
 from gapless.commands.schema import schema
 from gapless.commands.serve import serve
 from gapless.commands.steps import steps
+from gapless.commands.terminal import printing
 from gapless.commands.trace import trace
 from gapless.commands.warm import warm
 from gapless.commands.watch import watch
@@ -80,5 +82,12 @@ app.add_typer(serve, name="serve")
 
 
 def main() -> None:
-    """The `gapless` command."""
-    app()
+    """The `gapless` command. What says how it is used is output as any other, which nobody may want to read to its end."""
+    try:
+        with printing(0):
+            try:
+                app()
+            finally:
+                sys.stdout.flush()  # a command ends by SystemExit
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)

@@ -5,10 +5,12 @@ import gc
 import os
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from typing import NoReturn
 
 INTERRUPTED = 130  # as of a process that SIGINT ended
+FAULT = 2  # of ours, or of what is ours to use: Python's own 1 would say that what was checked departs
 SELDOM = 200_000, 50, 100  # objects made, and rounds of a generation, until the next collection of cycles
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers them
 KEPT, LARGE = 128 << 20, 32 << 20  # bytes that are free and stay ours, and from which a piece is given back at once
@@ -19,16 +21,27 @@ def main() -> None:
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # a shell lets its background jobs ignore it
         signal.signal(signal.SIGINT, _end)
+    open_what_is_closed()
     work_steadily()
-    from gapless.cli import main as run
-
-    signal.signal(signal.SIGINT, before)
     try:
+        from gapless.cli import main as run
+
+        signal.signal(signal.SIGINT, before)
         run()
     except KeyboardInterrupt:  # before a command has begun, or behind it
         sys.exit(INTERRUPTED)
+    except Exception:  # noqa: BLE001 - whatever it is, its exit code is no verdict
+        traceback.print_exc()
+        sys.exit(FAULT)
     finally:
         gc.freeze()  # all that is there ends with the process: to look for cycles in it took a tenth of a small check
+
+
+def open_what_is_closed() -> None:
+    """What whoever started this closed (`>&-`) leads nowhere: else there is no stream, and a file gets its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == number:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
 def work_steadily() -> None:

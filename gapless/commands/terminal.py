@@ -34,6 +34,8 @@ def printing(code: int) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError as error:
+        if error.filename is not None:  # a file's, and none of the output
+            raise
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - what is left goes nowhere
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(code) from None
@@ -115,16 +117,21 @@ def write(path: Path, text: str) -> None:
     if str(path) == "-":
         sys.stdout.write(text)
         return
-    from gapless.traces.remote import SCHEMES
-
-    scheme, _, place = str(path).partition(":")
-    if scheme in SCHEMES and place.startswith("/"):  # or a folder of that name would be made
-        raise failed(f"{scheme}://: files are written to a disk only; name one there, and copy it")
+    refuse_elsewhere(path)
     path = path.resolve()
     try:
         write_whole(path, text)
     except OSError as error:
         raise failed(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def refuse_elsewhere(path: Path) -> None:
+    """Exit with 2 where a file to write is at an address: a folder of that name would be made, or looked for."""
+    from gapless.traces.remote import SCHEMES
+
+    scheme, _, place = str(path).partition(":")
+    if scheme in SCHEMES and place.startswith("/"):
+        raise failed(f"{scheme}://: files are written to a disk only; name one there, and copy it")
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gapless.commands.options import ConfigOption, OnePath
-from gapless.commands.terminal import failed, progress_bar
+from gapless.commands.terminal import failed, progress_bar, refuse_elsewhere
 
 
 def trace(
@@ -23,6 +23,7 @@ def trace(
     from gapless.traces.problems import NothingThere, Unreadable, UsageError, shown
     from gapless.traces.report.values import INTERRUPTED
 
+    refuse_elsewhere(out)
     try:
         with progress_bar() as progress:
             events = export(path, out, config=config, progress=progress)
@@ -35,5 +36,5 @@ def trace(
         typer.echo(f"gapless: {shown(path)}: interrupted; nothing was written", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
-        raise failed(f"{shown(error.filename or path)}: {error.strerror}") from None
+        raise failed(f"{shown(error.filename or path)}: {error.strerror or error}") from None
     print(f"{events:,} events in {out}")

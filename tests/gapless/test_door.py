@@ -294,11 +294,54 @@ def test_a_pipe_is_written_to_and_not_replaced(damaged: Path, tmp_path: Path) ->
     assert pipe.is_fifo()
 
 
+def test_trace_names_the_file_that_cannot_be_written(damaged: Path, tmp_path: Path) -> None:
+    """And not the store, nor a name that only the command knows."""
+    (tmp_path / "full.ndjson").symlink_to("/dev/full")
+    full = gapless("trace", damaged, "--out", tmp_path / "full.ndjson")
+    assert (full.exit_code, full.stderr) == (2, "gapless: /dev/full: No space left on device\n")
+    nowhere = gapless("trace", damaged, "--out", tmp_path / "nowhere/events.parquet")
+    assert (nowhere.exit_code, nowhere.stderr) == (
+        2,
+        f"gapless: {tmp_path}/nowhere/events.parquet: No such file or directory\n",
+    )
+    elsewhere = gapless("trace", damaged, "--out", "s3://bucket/events.parquet")
+    assert (elsewhere.exit_code, "s3://: files are written to a disk only" in elsewhere.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(("sink", "code"), [("| head -1 >&2; exit ${PIPESTATUS[0]}", 1), ("> /dev/full", 2)])
 def test_nobody_reads_on_or_nothing_can_be_written(damaged: Path, sink: str, code: int) -> None:
     command = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless check '{damaged}' {sink}"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (ran.returncode, "Traceback" in ran.stderr) == (code, False), ran.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("asked", ["--version", "--help", "check --help", "rules"])
+def test_help_that_cannot_be_written_is_told(asked: str, unbuffered: str) -> None:
+    command = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless {asked} > /dev/full"]
+    changed = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=changed)
+    assert (ran.returncode, ran.stderr) == (2, "gapless: cannot write the output (No space left on device)\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("check STORE >&-", 1, ""),
+        ("check STORE <&- >&- 2>&-", 1, ""),
+        ("rules >&-", 0, ""),
+        ("check STORE --json FILE >&- 2>&-", 1, ""),
+        ("check - <&-", 2, ""),
+    ],
+)
+def test_streams_may_be_closed(command: str, code: int, said: str, damaged: Path, tmp_path: Path) -> None:
+    """A daemon starts what it starts like that: there is a verdict all the same, and nothing goes into a file of another."""
+    words = command.replace("STORE", f"'{damaged}'").replace("FILE", f"'{tmp_path}/report.json'")
+    shell = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless {words}"]
+    ran = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=120)
+    assert (ran.returncode, ran.stderr) == (code, said)
+    if "FILE" in command:
+        assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["verdict"] == "departs"
 
 
 def test_a_question_that_cannot_be_asked_is_told() -> None:

@@ -46,6 +46,21 @@ def test_an_interrupt_before_a_command_begins_has_the_same_exit_code(monkeypatch
     assert ended.value.code == entry.INTERRUPTED
 
 
+@pytest.mark.parametrize("wrong", [MemoryError(), AttributeError("ours")])
+def test_a_fault_of_ours_has_not_the_exit_code_of_a_departure(
+    wrong: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python ends with 1 where nobody catches what is raised: a scheduler would take that for a verdict."""
+
+    def faulty() -> None:
+        raise wrong
+
+    monkeypatch.setattr(cli, "app", faulty)
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert (ended.value.code, type(wrong).__name__ in capsys.readouterr().err) == (2, True)
+
+
 LEFT = """
 import atexit, gc, sys
 from gapless import entry

@@ -54,14 +54,16 @@ def write(
 def _whole(path: Path) -> Iterator[BinaryIO]:
     """A file that takes its name only when it is written to the end."""
     path = path.resolve()
-    if path.exists() and not path.is_file():  # a device or a pipe is written to, never replaced
-        with path.open("wb") as file:
-            yield file
-        return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    replaced = path.is_file() or not path.exists()  # a device or a pipe is written to, never replaced
     try:
-        with unfinished.open("wb") as file:
+        with (unfinished if replaced else path).open("wb") as file:
             yield file
-        unfinished.replace(path)
+        if replaced:
+            unfinished.replace(path)
+    except OSError as error:
+        if error.filename in {None, str(unfinished)}:  # a full disk names no file, and nobody asked for the other name
+            error.filename = str(path)
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
