@@ -398,3 +398,12 @@ def test_a_spec_that_is_not_proved_is_not_audited(here: Path, text: str) -> None
     assert (ran.exit_code, ran.stdout) == (2, ""), ran.output
     assert "lease.py is not proved" in ran.stderr
     assert gapless("audit", "nothing").exit_code == 2
+
+
+def test_what_departs_at_its_first_step_was_checked(here: Path) -> None:
+    """A report that says that it departs does not say that nothing was checked."""
+    header, first, *_ = EVENTS.splitlines()
+    wrong = first.replace('"token":1', '"token":7')
+    (here / "traces.ndjson").write_text(f"{header}\n{wrong}\n", encoding="utf-8")
+    report = check("traces.ndjson", specs=["lease.py"])
+    assert (report.verdict, report.sources[0].reasons) == ("departs", [])

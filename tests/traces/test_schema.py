@@ -264,11 +264,12 @@ LINE = json.dumps(an_append())
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "line 1: expected {"),
-        ("\0" * 4096, "line 1: expected {"),
-        ("[" * 100_000, "line 1: expected {"),
-        (LINE + "\n", "line 1: expected {"),
-        (HEADER_LINE, "line 1: expected {"),
+        ("", "line 1: the file is empty, expected {"),
+        ("\0" * 4096, "line 1: it begins " + r"\x00" * 60 + "…, and no newline ends it, expected {"),
+        ("[" * 100_000, "line 1: it begins " + "[" * 60 + "…, and no newline ends it, expected {"),
+        (LINE + "\n", f"line 1: it begins {LINE[:60]}…, expected {{"),
+        (HEADER_LINE, f"line 1: it begins {HEADER_LINE}, and no newline ends it, expected {{"),
+        ("\ufeff" + HEADER_LINE + "\n", "line 1: it begins with a byte order mark; write it as UTF-8 without one"),
         (HEADER_LINE.replace("1", "2") + "\n", "of version 2, expected 1"),
         ('{"schema":"gapless-events"}\n', "of version unknown, expected 1"),
         (f"{HEADER_LINE}\n{LINE}\n{LINE[:50]}", "line 3: the last line is cut off"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, fields
@@ -18,6 +19,7 @@ HEADER = {"schema": NAME, "version": VERSION}
 ORIGIN = tuple(field.name for field in fields(Origin))  # what else it may say
 BLOCK = 4 << 20  # bytes that are read at once
 LONGEST = 1 << 20  # bytes: a longer line is no event
+SHORT = 60  # bytes of a line that is no header that are shown
 
 Events = TypeVar("Events")
 
@@ -93,7 +95,8 @@ def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
         header = None
     if not isinstance(header, dict) or header.get("schema") != NAME or not line.endswith(b"\n"):
         raise Unreadable(
-            f"{shown(path)}, line 1: expected {text_of(HEADER)}, as every file of events begins (traces/README.md)"
+            f"{shown(path)}, line 1: {_instead(line)}, expected {text_of(HEADER)}, as every file of events begins "
+            "(traces/README.md)"
         )
     check_version(path, str(header.get("version", "unknown")))
     if strange := [key for key in header if key not in (*HEADER, *ORIGIN)]:
@@ -108,6 +111,17 @@ def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
                 "(traces/README.md)"
             )
     return header
+
+
+def _instead(line: bytes) -> str:
+    """What the first line is, in place of a header: some of it cannot be seen in an editor."""
+    if not line:
+        return "the file is empty"
+    if line.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "it begins with a byte order mark; write it as UTF-8 without one"
+    start = shown(line[:SHORT].decode(errors="replace").rstrip("\n"))
+    lacks = "" if line.endswith(b"\n") else ", and no newline ends it"
+    return f"it begins {start}{'…' if len(line) > SHORT else ''}{lacks}"
 
 
 def write(file: BinaryIO, batches: Iterable[pa.RecordBatch], vocabulary: Vocabulary, of: Origin) -> int:

@@ -114,7 +114,7 @@ class Teller:
         elif not parts.traces:
             what = f"of topic {self.options.topic}" if self.only is None else f"called {self.only}"
             yield f"no trace {what} in it: nothing was checked"
-        elif not parts.coverage:
+        elif not parts.coverage and not parts.violations:
             yield "no step in it that was surely taken: nothing was checked"
 
     def _unjudged(self, tallies: dict[str, Tally]) -> Iterator[str]:
