@@ -24,6 +24,8 @@ from gapless.commands.terminal import failed, printing, telling, write_whole
 if TYPE_CHECKING:
     from gapless.traces.report.values import Finding, Report
 
+DAY = 86_400.0  # seconds: who looks less often uses a scheduler, and --once
+
 
 def watch(
     store: Annotated[
@@ -63,7 +65,7 @@ def watch(
     profile: ProfileOption = None,
     only: OnlyOption = None,
     ignore: IgnoreOption = None,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.05, help="How often to look.")] = 0.5,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.05, max=DAY, help="How often to look.")] = 0.5,
     once: Annotated[  # noqa: FBT002 - a flag is what it is
         bool, typer.Option("--once", help="Go up to the present, report, keep the place, and exit with the verdict.")
     ] = False,

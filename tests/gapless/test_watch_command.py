@@ -42,6 +42,7 @@ def test_what_nobody_can_mean_is_refused(tmp_path: Path) -> None:
         (["--metrics", "9464"], "expected ADDRESS:PORT"),
         (["--state", tmp_path / "state"], "is no state of gapless watch"),
         (["--only", "no/such"], "no such rule"),
+        (["--every", "inf"], "Invalid value for '--every'"),
     ):
         refused = gapless("watch", tmp_path, "--once", *given)
         assert (refused.exit_code, says in refused.stderr) == (2, True)
