@@ -3,7 +3,7 @@
 import os
 import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -11,6 +11,9 @@ import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
+from gapless.traces.sources.rocketmq.joining import dledger_index
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, entries_between
 from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, recording, recording_as_left
@@ -94,6 +97,30 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "another size": (of_unit(2, lambda n: n - 1), "dledger-unit-has-the-size-of-its-entry"),
     "another term": (of_unit(4, lambda n: n + 1), "dledger-unit-has-the-term-of-its-entry"),
 }
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_entries_are_read_again_from_where_a_worker_found_no_unit(
+    whole: bool,  # noqa: FBT001 - of each, one
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What has its units is not read a second time, and it counts as often as if it were."""
+    asked = []
+
+    def between(store: StoreDirectory, begin: int, end: int) -> Iterator[EntryColumns]:
+        asked.append((begin, end))
+        return entries_between(store, begin, end)
+
+    monkeypatch.setattr(dledger_index, "entries_between", between)
+    store = recording(f"layouts/{WHOLE}") if whole else damaged(tmp_path)
+    place = unit(store, AT)[1]
+    if not whole:
+        blank(store)
+    report = check([store.parent], jobs=1)
+    ((begin, end),) = asked
+    assert begin == end if whole else 0 < begin <= place
+    assert report.coverage["dledger_index.find_unit"] == (LAST[WHOLE] + 1 if whole else AT)
 
 
 @pytest.mark.parametrize(

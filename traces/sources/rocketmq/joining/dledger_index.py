@@ -18,14 +18,10 @@ from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.next_start import start_next
 from gapless.traces.sources.rocketmq.joining.stepped import SteppedTrace
-from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
-from gapless.traces.sources.rocketmq.store.dledger_units import (
-    INDEX_FILE,
-    EntryColumns,
-    entries_up_to,
-    index_files,
-    units_of,
-)
+from gapless.traces.sources.rocketmq.segments.entry_units import unit_events
+from gapless.traces.sources.rocketmq.segments.tasks import Segment
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.dledger_units import INDEX_FILE, entries_between, index_files, units_of
 from gapless.traces.sources.rocketmq.store.next_start import strangers
 from gapless.traces.sources.rocketmq.store.wanted import wants_dledger_index
 
@@ -39,8 +35,25 @@ class JoinedDledgerIndex:
 
     def __init__(self, judged: JudgedStore, options: Options) -> None:
         self.judged = judged
-        self.store = judged.store
         self.options = options
+        self.reached = self.store.start  # up to there workers found all units, one segment after the other
+        self.first, self.end = -1, -1  # of the entries that have them: the first index, and behind the last
+
+    @property
+    def store(self) -> StoreDirectory:
+        """The store, as it was opened last."""
+        return self.judged.store
+
+    def take(self, segment: Segment) -> None:
+        """Remember whether a segment's worker found all units; what follows where it did not is asked for later."""
+        found = segment.entries
+        if found is None or segment.start != self.reached:
+            return
+        if found.first < found.end:
+            if self.first >= 0 and found.first != self.end:
+                return
+            self.first, self.end = found.first if self.first < 0 else self.first, found.end
+        self.reached = segment.end
 
     def hold(self) -> None:
         """Judge the index, if there is a DLedger log."""
@@ -55,8 +68,9 @@ class JoinedDledgerIndex:
             self.judged.doubt(f"{dledger.index_name}/ has no file: whether entries have their units is not known")
             return
         trace, waiting = SteppedTrace(self.judged, self.options, "dledger_index", dledger.index_name), None
-        for entries in entries_up_to(self.store, self.judged.end):
-            events = self._events(entries, units_of(files, int(entries.number[0]), int(entries.number[-1]) + 1))
+        begin = self._begin(trace)
+        for entries in entries_between(self.store, begin, self.judged.end):
+            events = unit_events(entries, units_of(files, int(entries.number[0]), int(entries.number[-1]) + 1))
             if not trace.reached.begun:
                 events = _behind(Events.of(SPEC, [INDEX.open(first=int(entries.number[0]))]), events)
             events = _behind(waiting, events) if waiting else events
@@ -69,6 +83,14 @@ class JoinedDledgerIndex:
             self._ends_with(trace, waiting, dledger.index_name)
         there = strangers(Path(self.store.path), [dledger.index], length=INDEX_FILE, maps_everything=True)
         start_next(trace, there[dledger.index])
+
+    def _begin(self, trace: SteppedTrace) -> int:
+        """Take what workers found, and say from which log position on entries are to be looked at."""
+        if self.first < 0 or self.judged.exported:  # each event is wanted, then
+            return self.store.start
+        trace.take(Events.of(SPEC, [INDEX.open(first=self.first)]))
+        trace.go_on({"find_unit": self.end - self.first}, end=self.end)
+        return self.reached
 
     def _ends_with(self, trace: SteppedTrace, waiting: Events | None, name: str) -> None:
         """The last entries, which have no units of theirs."""
@@ -96,17 +118,6 @@ class JoinedDledgerIndex:
         if self.judged.damage or any(found.spec == "log" for found in self.judged.breaches):
             return "the log that it is of departs"
         return "" if (Path(self.store.path) / name).is_dir() else "it is not there"
-
-    def _events(self, entries: EntryColumns, units: np.ndarray) -> Events:
-        events = Events.room(SPEC, len(entries.number))
-        events.action[:] = SPEC.codes["find_unit"]
-        for name, values in (
-            ("number", entries.number), ("position", entries.position), ("size", entries.size), ("term", entries.term),
-            ("known", units["magic"] == DLEDGER_MAGIC), ("its_number", units["number"]),
-            ("its_position", units["position"]), ("its_size", units["size"]), ("its_term", units["term"]),
-        ):  # fmt: skip
-            events.column(name)[:] = values
-        return events
 
 
 def _wrong_at_the_end(events: Events) -> int:

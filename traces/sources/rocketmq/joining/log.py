@@ -66,6 +66,7 @@ class StoreJudge:
         self.promises = Promises(self.judged, options)
         self.extensions = Extensions(self.judged, options)
         self.index = HashIndex(self.judged, options)
+        self.entries = JoinedDledgerIndex(self.judged, options)
         self.halves: KnownHalves | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
         self.held: list[Held] = []  # behind a gap: old bytes or not?
@@ -152,6 +153,7 @@ class StoreJudge:
         self.transactions.take(segment)
         self.promises.take(segment)
         self.index.take(segment)
+        self.entries.take(segment)
 
     def _damaged(self, low: int, high: int) -> None:
         """No record can be read from `low` to `high`, and the log goes on there."""
@@ -225,7 +227,7 @@ class StoreJudge:
             if not self.broken.intersection(TIMERS):
                 JoinedTimers(judged, self.options).hold()
             JoinedHalfTable(judged, self.options, self.halves).hold()
-            JoinedDledgerIndex(judged, self.options).hold()
+            self.entries.hold()
             JoinedIndexTable(judged, self.options).hold()
             JoinedTimerTable(judged, self.options).hold()
         JoinedTiered(judged, self.options).hold()

@@ -51,6 +51,12 @@ class SteppedTrace:
         after = self.take(Events(spec, events.action[bad + 1 :], np.ascontiguousarray(events.args[:, bad + 1 :])))
         return (bad + 1 + after[0], after[1]) if after else None
 
+    def go_on(self, covered: dict[str, int], **reached: int) -> None:
+        """Go on from where somebody else has replayed events to: what was accepted, and what the state is then."""
+        self.judged.cover(self.spec.name, covered)
+        for name, value in reached.items():
+            self.state[self.spec.scalars.index(name), 0] = value
+
     def tell(self, position: int, departure: Departure, detail: str = "") -> None:
         """The event that was refused departs, and is no doubt: only then a trace of the store has it."""
         self._export([departure.event])

@@ -24,6 +24,11 @@ from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients.deliveries import Delivered, look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
+from gapless.traces.sources.rocketmq.segments.entry_units import (
+    EntryUnits,
+    units_found,
+    wants_entries,
+)
 from gapless.traces.sources.rocketmq.segments.extensions import BadUnit, Units
 from gapless.traces.sources.rocketmq.segments.index_keys import Indexed, indexed
 from gapless.traces.sources.rocketmq.segments.matching import load_kernels as load_index_kernels
@@ -167,6 +172,7 @@ class Segment:
     delivered: Delivered | None  # what it has of messages that consumers were handed; likewise
     units: list[BadUnit]  # units of extended entries that were refused
     indexed: Indexed | None  # what the hash index has of it; None where there is none, or nobody asks
+    entries: EntryUnits | None  # those of a DLedger log that have their units; None where some have not, or nobody asks
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
@@ -207,6 +213,8 @@ def load_more_kernels(store: StoreDirectory, options: Options) -> None:
     if wants_index(store, options):
         load_index_kernels()
         kernel("hash_index", options.ignored)
+    if wants_entries(store, options):
+        kernel("dledger_index", options.ignored)
     if wants_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
         load_transaction_kernels(options)
 
@@ -274,6 +282,7 @@ def _segment(
         indexed=indexed(store.index, columns, scanned.start, end)
         if store.index and wants_index(store, options) and columns.count
         else None,
+        entries=units_found(store, columns, split.file.wrapped, options) if wants_entries(store, options) else None,
         transactions=judge_steps(columns.steps, store, options, evidence),
         covered={"log": log_covered, "queue": queue_covered, "extension": units_covered},
         anomalies=log_anomalies | queue_anomalies,

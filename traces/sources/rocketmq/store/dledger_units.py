@@ -54,12 +54,12 @@ def load_kernels() -> None:
     _find(nothing, np.zeros(4, np.int64), np.zeros((4, 0), np.int64))
 
 
-def entries_up_to(store: StoreDirectory, end: int) -> Iterator[EntryColumns]:
-    """The entries of a DLedger log up to log position `end`, some at once."""
+def entries_between(store: StoreDirectory, begin: int, end: int) -> Iterator[EntryColumns]:
+    """The entries of a DLedger log from log position `begin` on, where one begins, up to `end`; some at once."""
     for file in store.files:
-        if not file.wrapped or file.base >= end:
+        if not file.wrapped or not begin - file.length < file.base < end:
             continue
-        data, at = mapped(file), 0
+        data, at = mapped(file), max(begin - file.base, 0)
         stop = min(len(data), file.length, end - file.base)
         while True:
             room = np.zeros((4, AT_ONCE), np.int64)

@@ -52,8 +52,8 @@ from gapless.traces.sources.rocketmq.store.records import (
 # Why a scan ends. TAKEN is for its own use: it goes on.
 STOPPED, ROLLED, SHORT, INVALID, FULL, TAKEN = range(6)
 
-# Rows of the `log` column block: the arguments of `log.append`, in its order.
-POSITION, SIZE, CLAIMED, KNOWN, FITS, INTACT, SEALED, TIME, LOG_ROWS = range(9)
+# Rows of the `log` column block: the arguments of `log.append`, in its order; INDEX and TERM only in a DLedger log.
+POSITION, SIZE, CLAIMED, KNOWN, FITS, INTACT, SEALED, TIME, INDEX, TERM, LOG_ROWS = range(11)
 # Rows of the queue column block. LOOSE: how sure the tag code is (see below); MOMENT: the record's store time;
 # ENTRY: the row is to have an entry.
 SUBJECT, NUMBER, COUNT, PLACE, LENGTH, TAG, LOOSE, MOMENT, ENTRY, QUEUE_ROWS = range(10)
@@ -213,6 +213,7 @@ def scan(view: View, forced: Forced, room: Room, habits: Habits) -> tuple[int, i
             follows = following < 0 or ((index in (following, last + 1)) and newest <= term)
             following = index + 1 if follows or index == last + 1 else following + 1
             last, newest, fits = index, term, fits and follows
+            log[INDEX, n], log[TERM, n] = index, term
         log[FITS, n] = np.int64(fits and ends_well(b, r, named.multi < named.multi_end))
         log[INTACT, n] = np.int64(crc31(b, r.body, i32(b, r.body - 4), tables) == np.int64(u32(b, p + 8)))
         log[SEALED, n] = np.int64(sealed != 0)

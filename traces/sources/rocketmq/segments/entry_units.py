@@ -1,0 +1,68 @@
+"""The entries of one segment of a DLedger log, held against their units of its index by the worker that has read them.
+
+As a rule all of them are right, and the log is not read once more. Where one is not, nothing is said here: who joins
+the segments reads the entries again from there on, for what a unit at the end may be depends on how the log ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gapless.spec.catalog import SPECS
+from gapless.traces.judging.building import Events, states
+from gapless.traces.options import Options
+from gapless.traces.replay.kernels import kernel
+from gapless.traces.sources.rocketmq.segments.splits import Columns
+from gapless.traces.sources.rocketmq.store import scan
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
+from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_MAGIC
+from gapless.traces.sources.rocketmq.store.dledger_units import EntryColumns, index_files, units_of
+from gapless.traces.sources.rocketmq.store.wanted import wants_dledger_index
+
+SPEC = SPECS["dledger_index"]
+
+
+class EntryUnits(NamedTuple):
+    """Entries that have their units, all of them: the indexes of the first, and behind the last. Alike: no entry."""
+
+    first: int
+    end: int
+
+
+def wants_entries(store: StoreDirectory, options: Options) -> bool:
+    """Whether workers are to look for units: not in an index of another moment than the log, or where there is none."""
+    there = store.dledger is not None and store.dledger.index.is_dir() and not store.broken
+    return there and not store.of_moments and wants_dledger_index(store, options)
+
+
+def unit_events(entries: EntryColumns, units: npt.NDArray[np.void]) -> Events:
+    """What is found of entries: of each its unit."""
+    events = Events.room(SPEC, len(entries.number))
+    events.action[:] = SPEC.codes["find_unit"]
+    for name, values in (
+        ("number", entries.number), ("position", entries.position), ("size", entries.size), ("term", entries.term),
+        ("known", units["magic"] == DLEDGER_MAGIC), ("its_number", units["number"]),
+        ("its_position", units["position"]), ("its_size", units["size"]), ("its_term", units["term"]),
+    ):  # fmt: skip
+        events.column(name)[:] = values
+    return events
+
+
+def units_found(store: StoreDirectory, columns: Columns, wrapped: int, options: Options) -> EntryUnits | None:
+    """The entries of a segment, if each has its unit; None where one has not. Raises Unreadable."""
+    if not columns.count or not wrapped:
+        return EntryUnits(0, 0)
+    numbers, terms = columns.log[scan.INDEX], columns.log[scan.TERM]
+    first, end = int(numbers[0]), int(numbers[-1]) + 1
+    if store.dledger is None or first < 0 or end - first != columns.count:
+        return None
+    entries = EntryColumns(columns.log[scan.POSITION] - wrapped, columns.log[scan.SIZE] + wrapped, numbers, terms)
+    events = unit_events(entries, units_of(index_files(store.dledger), first, end))
+    replayed = kernel(SPEC.name, options.ignored).replay(
+        np.array([0, columns.count], np.int64), events.action, events.args,
+        states(SPEC, 1, begun=1, first=first, end=first), profile=options.profile,
+    )  # fmt: skip
+    return None if replayed.bad_at[0] >= 0 else EntryUnits(first, end)
