@@ -4,14 +4,20 @@ import json
 import re
 import shutil
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 
 from gapless import check
 from gapless.traces.report.values import Report
+from gapless.traces.sources.rocketmq.joining import tiered
+from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, messages_between, repeated
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory, open_store
+from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
 from tests.support.command_line import gapless
 from tests.support.night import by_day
 from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording, recording_as_left
@@ -469,6 +475,64 @@ def test_what_the_log_has_wrong_is_told_once(tmp_path: Path) -> None:
     at = place - int(log.name) + 90
     written(log, at, bytes([log.read_bytes()[at] ^ 4]))
     assert all(rule.startswith("log/") for rule in rules(check([store.parent])))
+
+
+def test_what_both_logs_have_wrong_is_told_of_this_one_where_a_rule_of_the_other_is_left_out(tmp_path: Path) -> None:
+    """A message that is the log's own is whole if that was judged, and not if a rule of the log was not asked for."""
+    store = copy_of(WHOLE, tmp_path)
+    place, *_ = ENTRY.unpack_from((store / "consumequeue" / QUEUE / f"{0:020d}").read_bytes(), AT * ENTRY.size)
+    (log,) = (path for path in (store / "commitlog").iterdir() if 0 <= place - int(path.name) < path.stat().st_size)
+    for path, at in ((log, place - int(log.name)), message(store, AT)):
+        written(path, at + 90, bytes([path.read_bytes()[at + 90] ^ 4]))
+    found = check([store.parent], ignore=["log/body-has-its-checksum"])
+    assert rules(found) == ["tiered/tiered-body-has-its-checksum"]
+
+
+@pytest.mark.parametrize("fault", ["", "another body"])
+def test_messages_that_are_the_logs_own_are_not_read_as_records_again(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = copy_of(WHOLE, tmp_path), []
+    if fault == "another body":
+        of_message(90)(store)
+
+    def between(store: StoreDirectory, files: Sequence[LogFile], queue: Queue, *more: Any) -> TieredMessages:
+        read.append(queue)
+        return messages_between(store, files, queue, *more)
+
+    monkeypatch.setattr(tiered, "messages_between", between)
+    check([store.parent])
+    assert (("orders", 0) in read) == bool(fault)
+
+
+@pytest.mark.parametrize(
+    ("queue", "more", "same"),
+    [
+        (("orders", 0), {}, True),
+        (("another", 0), {}, False),  # as of a light queue: its messages are those of others
+        (("orders", 1), {}, False),
+        (("orders", 0), {"number": 1}, False),
+        (("orders", 0), {"size": -1}, False),
+        (("orders", 0), {"claimed": 1}, False),
+    ],
+)
+def test_a_message_is_the_logs_own_if_it_is_what_is_expected_of_it(
+    queue: Queue,
+    more: dict[str, int],
+    same: bool,  # noqa: FBT001 - of each, one
+    tmp_path: Path,
+) -> None:
+    opened = open_store(copy_of(WHOLE, tmp_path))
+    number, position, size, tag = next(entries(Path(opened.path)))
+    path, base, _ = files(Path(opened.path), "COMMIT_LOG")[0]
+    place, *_ = ENTRY.unpack_from((Path(opened.path) / "consumequeue" / QUEUE / f"{0:020d}").read_bytes(), 0)
+    theirs = LogFile(str(path), base + more.pop("claimed", 0), path.stat().st_size)
+    fields = {"position": theirs.base + position - base, "size": size, "number": number, "tag": tag}
+    row = {name: np.array([value + more.get(name, 0)]) for name, value in fields.items()}
+    yes = np.ones(1, np.int64)
+    expected = TieredMessages(**row, claimed=row["position"], whole=yes, intact=yes, owned=yes, sure=yes, time=yes)
+    found = repeated([theirs], expected, queue, opened.files, np.array([place]), Maps())
+    assert (found is not None) == same
 
 
 def test_messages_that_a_power_loss_took_from_the_log_alone_accuse_nobody(tmp_path: Path) -> None:

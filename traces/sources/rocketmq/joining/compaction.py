@@ -107,7 +107,7 @@ class HeldCompaction:
         self.compacted = compacted
         self.name = name_of(compacted.queue)
         # Numbers begin again where a topic is made anew, and what is kept of the topic before stays there.
-        self.own = OwnMessages(judged, compacted.queue, "the compacted log", rooms, once=False)
+        self.own = OwnMessages(judged, options, compacted.queue, "the compacted log", rooms, once=False)
         self.trace = SteppedTrace(judged, options, "compaction", self.name)
         self.numbers = self.times = np.zeros(0, np.int64)
         self.missed = 0
@@ -219,7 +219,8 @@ class HeldCompaction:
         kept = int(wrong.argmax()) + 1 if wrong.any() else len(units)
         good = kept - int(wrong.any())
         files = [file.records] if file.records else []
-        found = messages_between(
+        same = self.own.repeated(files, numbers, positions, sizes, tags) if good == len(units) else None
+        found = same or messages_between(
             self.store, files, self.compacted.queue, *((file.base, int(ends[good - 1])) if good else (0, 0)),
             self.own.rooms.space,
         )  # fmt: skip
@@ -228,7 +229,7 @@ class HeldCompaction:
         known = (message["sure"] != 0) & (not self.store.extended or tags[:kept] > EXTENDED)
         details = np.full(kept, -1, np.int64)
         (sound,) = np.nonzero(whole[:good] & (message["number"] == numbers[:kept])[:good])
-        if not self._is_anew:
+        if same is None and not self._is_anew:
             details[sound] = self.own.differ(files, numbers[sound], positions[sound], sizes[sound])
         keyed = np.ones(kept, np.bool_)
         keyed[sound] = whole_keys(files, positions[sound], sizes[sound], self.own.rooms.maps)[KEY] != 0

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JoinedQueue, JudgedStore
 from gapless.traces.sources.rocketmq.segments.tasks import name_of, own_space
-from gapless.traces.sources.rocketmq.segments.tiered_records import differences
+from gapless.traces.sources.rocketmq.segments.tiered_records import TieredMessages, differences, repeated
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.files import ENTRY, SLOT, LogFile, Maps, Queue, read_exactly
@@ -34,8 +35,11 @@ class OwnMessages:
     `elsewhere`: what the other log is called · `once`: whether every number was given to one message alone
     """
 
-    def __init__(self, judged: JudgedStore, queue: Queue, elsewhere: str, rooms: Rooms, *, once: bool) -> None:
+    def __init__(
+        self, judged: JudgedStore, options: Options, queue: Queue, elsewhere: str, rooms: Rooms, *, once: bool
+    ) -> None:
         self.judged = judged
+        self.options = options
         self.once = once
         self.store = judged.store
         self.queue = queue
@@ -76,6 +80,38 @@ class OwnMessages:
                 self._doubt_lost(int(numbers[first]))
                 differ[others] = -1
         return differ
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all that was judged of the queue and of its messages is as it must be, and no rule was left out."""
+        run = self.run
+        if run is None or run.restarted or run.batches:
+            return False
+        return not (self.options.ignored or self.judged.anomalies or self.store.extended)
+
+    def repeated(
+        self, files: Sequence[LogFile], numbers: Ints, positions: Ints, sizes: Ints, tags: Ints
+    ) -> TieredMessages | None:  # fmt: skip
+        """The messages of these numbers, which rise, at `positions` of other files, if they are the broker's own.
+
+        They are to lie one behind the other, and each to be the same byte for byte. None where one is not: then
+        somebody is to look at them as at any others.
+        """
+        if not len(numbers) or not self.is_sound or (positions[1:] != positions[:-1] + sizes[:-1]).any():
+            return None
+        places, theirs = self.places(numbers)
+        if (theirs != sizes).any() or any(
+            (slots["tag"] != tags[at : at + len(slots)]).any() for at, slots in self._slots(numbers)
+        ):
+            return None
+        yes, nobody = np.ones(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
+        expected = TieredMessages(
+            position=positions, size=sizes, claimed=positions, whole=yes, intact=yes, owned=yes, number=numbers,
+            tag=tags, sure=yes, time=nobody,
+        )  # fmt: skip
+        found = repeated(files, expected, self.queue, self.store.files, places, self.rooms.maps)
+        self.compared += len(numbers) if found else 0
+        return found
 
     def places(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Where the broker's own log has the messages of these numbers, which rise, and their sizes; 0: it has none."""

@@ -103,7 +103,7 @@ class HeldQueue:
         self.files = [file.opened for file in self.log]
         self.trace = SteppedTrace(judged, options, "tiered", self.name)
         self.followed = 0
-        self.own = OwnMessages(judged, tiered.queue, "tiered storage", rooms, once=self.store.first_life)
+        self.own = OwnMessages(judged, options, tiered.queue, "tiered storage", rooms, once=self.store.first_life)
 
     def _without_expired(self, files: tuple[TieredFile, ...]) -> tuple[TieredFile, ...]:
         """The files but for the oldest that are gone, where a broker may have been killed while it deleted them.
@@ -192,8 +192,10 @@ class HeldQueue:
         kept = int(wrong.argmax()) + 1 if wrong.any() else len(slots)
         positions, sizes, tags = positions[:kept], sizes[:kept], tags[:kept]
         (young,) = np.nonzero(positions >= start)
-        within = young[~wrong[young]]
-        found = messages_between(
+        within, same = young[~wrong[young]], None
+        if len(within) == kept:
+            same = self.own.repeated(self.files, np.arange(low, low + kept), positions, sizes, tags)
+        found = same or messages_between(
             self.store, self.files, self.tiered.queue,
             *((int(positions[within[0]]), int(ends[within[-1]])) if len(within) else (0, 0)),
             self.own.rooms.space,
@@ -209,9 +211,10 @@ class HeldQueue:
         if self.store.extended:
             known &= tags[young] > EXTENDED
         whole = lies & (of_young["whole"] != 0) & (of_young["size"] == sizes[young])
-        details[young[whole]] = self.own.differ(
-            self.files, low + young[whole], positions[young[whole]], sizes[young[whole]]
-        )
+        if same is None:
+            details[young[whole]] = self.own.differ(
+                self.files, low + young[whole], positions[young[whole]], sizes[young[whole]]
+            )
         for name, values in (
             ("size", sizes[young]), ("tag", tags[young]), ("lies", lies), ("same", details[young] < 0),
             ("its_tag", np.where(known, of_young["tag"], tags[young])),

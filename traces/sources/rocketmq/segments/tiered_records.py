@@ -8,6 +8,7 @@ Source: docs/rocketmq-tiered.md#upload, docs/rocketmq.md#compaction.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,10 +18,12 @@ import numpy.typing as npt
 from gapless.traces.native import by_library, native, njit
 from gapless.traces.sources.rocketmq.segments.splits import SPLIT, Columns, Split, SplitReader
 from gapless.traces.sources.rocketmq.store import scan
-from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, eight
+from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, eight, i32, i64, is_name, u32
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
 from gapless.traces.sources.rocketmq.store.files import LogFile, Maps, Queue
+from gapless.traces.sources.rocketmq.store.names import as_bytes
+from gapless.traces.sources.rocketmq.store.records import MAGIC_V1, MAGIC_V2, SMALLEST, measure, parts
 
 PLACE_OF_RECORD, END_OF_PLACE = 28, 36  # bytes of a record that name its own place, which the uploader writes anew
 
@@ -44,6 +47,7 @@ class TieredMessages(NamedTuple):
     time: Ints
 
 
+AHEAD = 16  # records, ten thousand bytes of them or so
 COLUMNS = len(TieredMessages._fields)
 Truths = npt.NDArray[np.bool_]
 
@@ -136,6 +140,7 @@ def load_kernels() -> None:
     nothing, none = np.zeros(1, np.uint8), np.zeros(0, np.int64)
     nothing.flags.writeable = False  # as log files are
     _differences(nothing, none, nothing, none, none, none)
+    _repeated(nothing, none, nothing, none, np.zeros((COLUMNS, 0), np.int64), as_bytes("T"), 0, 0)
 
 
 @native(lambda a, places, *_: len(places))  # noqa: ARG005 - as it is called
@@ -162,6 +167,75 @@ def differences(
             _differences(a, positions[some] - one.base, b, places[some] - other.base, sizes[some], of_some)
             found[some] = of_some
     return found
+
+
+@njit(inline="always")
+def _come_near(b: Bytes, places: Ints, sizes: Ints, begin: int, end: int) -> int:
+    """Look at one byte in 64 of the records that are compared next, and say their sum, or nobody would look.
+
+    Records of one queue are scattered over the log. The processor fetches many of these bytes at once, and would wait
+    for the records one by one: that took as long again as to compare them.
+    """
+    found = np.int64(0)
+    for k in range(begin, end):
+        at, stop = places[k], min(places[k] + sizes[k], len(b))
+        while 0 <= at < stop:
+            found += np.int64(b[at])
+            at += 64
+    return found
+
+
+@by_library(_come_near)
+def _come_near_by_library(_b: Bytes, _places: Ints, _sizes: Ints, _begin: int, _end: int) -> int:
+    return 0
+
+
+@native(lambda a, places, *_: len(places))  # noqa: ARG005 - as it is called
+def _repeated(
+    a: Bytes, places: Ints, b: Bytes, theirs: Ints, fields: Ints, topic: Bytes, queue: int, base: int
+) -> bool:  # fmt: skip
+    """Whether each record at `places` of `a`, a file that begins at `base`, is that at `theirs` of `b`.
+
+    And whether it is of the size and number that `fields` has of it, of this queue, and names its own place. When it
+    was stored is written there.
+    """
+    near = np.int64(0)
+    for i in range(len(places)):
+        if i % AHEAD == 0:
+            near += _come_near(b, theirs, fields[1], i, min(i + AHEAD, len(places)))
+        p, size = places[i], fields[1, i]
+        if size < SMALLEST or p + size > len(a) or theirs[i] + size > len(b) or i32(a, p) != size:
+            return False
+        magic = u32(a, p + 4)
+        if magic not in (MAGIC_V1, MAGIC_V2) or measure(a, p, p + size, magic == MAGIC_V2) != size:
+            return False
+        r = parts(a, p, magic == MAGIC_V2)
+        if i64(a, p + 20) != fields[6, i] or i64(a, p + PLACE_OF_RECORD) != base + p or i32(a, p + 12) != queue:
+            return False
+        if not is_name(a, r.topic, r.topic_end, topic) or _difference(a, p, b, theirs[i], size) >= 0:
+            return False
+        fields[9, i] = i64(a, r.time)
+    return bool(near >= 0)
+
+
+def repeated(
+    ours: Sequence[LogFile], messages: TieredMessages, queue: Queue, theirs: Sequence[LogFile], places: Ints, maps: Maps
+) -> TieredMessages | None:  # fmt: skip
+    """Messages of one log as they are expected, if each is that at `places` of another, byte for byte, and so whole.
+
+    Whoever asks knows of those that they are whole, intact, and have these tag codes: nothing of that is asked again.
+    """
+    fields, seen, topic = np.stack(messages), 0, np.frombuffer(os.fsencode(queue[0]), np.uint8)
+    for one, mine in _by_file(ours, messages.position, messages.size):
+        for other, both in _by_file(theirs, places[mine], messages.size[mine]):
+            some = mine[both]
+            of_some = fields[:, some]
+            at, its = messages.position[some] - one.base, places[some] - other.base
+            if not _repeated(maps.of(one), at, maps.of(other), its, of_some, topic, queue[1], one.base):
+                return None
+            fields[:, some] = of_some
+            seen += len(some)
+    return TieredMessages(*fields) if seen == len(places) else None
 
 
 def _by_file(files: Sequence[LogFile], positions: Ints, sizes: Ints) -> Iterator[tuple[LogFile, Ints]]:
