@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from gapless import Report, check
-from gapless.traces.sources.rocketmq.joining import told
+from gapless.traces.sources.rocketmq.joining import timer_messages, told
+from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
+from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.timer_files import SLOTS, TURN, UNIT
-from tests.support.rocketmq.recordings import copy_of, recording_as_left
+from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
+from tests.support.rocketmq.recordings import RECORDINGS, copy_of, recording_as_left
 
 RECORDED = {  # units of the timer log, those that are not the first of their message, and deliveries whose time is over
     "timer_lives_5.3.3": (303, 0, 227),
@@ -29,6 +32,47 @@ RECORDED = {  # units of the timer log, those that are not the first of their me
 TWICE = {"timer_again_5.3.3": 6, "timer_again_5.5.0": 17}  # messages that were delivered again after a kill
 LIVES, FAR = "timer_lives_5.5.0", "timer_far_5.3.3"
 SNAPSHOTS, NEWEST = "timer_snapshots_5.5.0", "timerwheel.3900"
+
+
+@pytest.mark.parametrize("split", [None, 4096])
+@pytest.mark.parametrize(
+    "name", [path.name.removesuffix(".tar.xz") for path in sorted((RECORDINGS / "layouts").glob("timer*.tar.xz"))]
+)
+def test_workers_find_the_messages_that_one_more_pass_finds(
+    name: str, split: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes, compared = [], []
+
+    def one_more(store: StoreDirectory, end: int) -> tuple[TimerRows, int]:
+        passes.append(end)
+        return timer_rows(store, end)
+
+    def rows(messages: TimerMessages) -> tuple[TimerRows, int]:
+        found, reached = of_workers(messages)
+        expected, end = timer_rows(messages.judged.store, messages.judged.end)
+        compared.append(reached == end and all(map(np.array_equal, found, expected)))
+        return found, reached
+
+    of_workers = TimerMessages.rows
+    monkeypatch.setattr(timer_messages, "timer_rows", one_more)
+    monkeypatch.setattr(TimerMessages, "rows", rows)
+    check([recording_as_left(f"layouts/{name}")], jobs=1, split=split)
+    assert compared
+    assert all(compared)
+    assert not passes
+
+
+def test_timers_of_a_damaged_log_are_those_that_one_more_pass_finds(tmp_path: Path) -> None:
+    """What workers see behind damage is not what a reader can follow: then the wheel is not judged."""
+    store = copy_of("layouts/timer_lives_5.5.0", tmp_path)
+    log = min((store / "commitlog").iterdir())
+    data = bytearray(log.read_bytes())
+    second = int.from_bytes(data[:4], "big")
+    data[second + 4] ^= 1  # the magic number of the second record, which shows by what else it says
+    log.write_bytes(data)
+    for ignore in ([], ["log/record-carries-a-known-magic-number"]):
+        report = check([store.parent], ignore=ignore)
+        assert any("the log that it is about is damaged" in note for source in report.sources for note in source.notes)
 
 
 @pytest.mark.parametrize("name", RECORDED)

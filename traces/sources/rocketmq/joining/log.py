@@ -30,6 +30,7 @@ from gapless.traces.sources.rocketmq.joining.promises import Promises
 from gapless.traces.sources.rocketmq.joining.queue_ends import QueueEnds
 from gapless.traces.sources.rocketmq.joining.queues import JoinedQueues
 from gapless.traces.sources.rocketmq.joining.tiered import JoinedTiered
+from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.joining.timer_table import JoinedTimerTable
 from gapless.traces.sources.rocketmq.joining.timers import JoinedTimers
 from gapless.traces.sources.rocketmq.joining.transactions import JoinedTransactions
@@ -66,6 +67,7 @@ class StoreJudge:
         self.promises = Promises(self.judged, options)
         self.extensions = Extensions(self.judged, options)
         self.index = HashIndex(self.judged, options)
+        self.timers = TimerMessages(self.judged, options)
         self.entries = JoinedDledgerIndex(self.judged, options)
         self.halves: KnownHalves | None = None  # of the table of halves, if it was followed
         self.log: State = SPECS["log"].initial
@@ -153,6 +155,7 @@ class StoreJudge:
         self.transactions.take(segment)
         self.promises.take(segment)
         self.index.take(segment)
+        self.timers.take(segment)
         self.entries.take(segment)
 
     def _damaged(self, low: int, high: int) -> None:
@@ -225,11 +228,11 @@ class StoreJudge:
             self.index.finish()
             JudgedCursors(judged, self.options).finish()
             if not self.broken.intersection(TIMERS):
-                JoinedTimers(judged, self.options).hold()
+                JoinedTimers(judged, self.options, self.timers).hold()
             JoinedHalfTable(judged, self.options, self.halves).hold()
             self.entries.hold()
             JoinedIndexTable(judged, self.options).hold()
-            JoinedTimerTable(judged, self.options).hold()
+            JoinedTimerTable(judged, self.options, self.timers).hold()
         JoinedTiered(judged, self.options).hold()
         if COMPACTION not in self.broken:
             JoinedCompaction(judged, self.options).hold()

@@ -21,12 +21,13 @@ from gapless.traces.options import Options
 from gapless.traces.problems import shown
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
 from gapless.traces.sources.rocketmq.joining.message_tables import Pairs, brief, read_table
+from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.joining.told import OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints, digests_between
 from gapless.traces.sources.rocketmq.store.message_database import FOLDER, TIMERS
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 from gapless.traces.sources.rocketmq.store.timer_files import timer_files, units_of_log
-from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
+from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
 from gapless.traces.sources.rocketmq.store.wanted import TIMER_TABLE, wants_timer_table
 
 NOT_JUDGED = f"the timers in {FOLDER}/ are not judged: "
@@ -58,10 +59,11 @@ class TimerTable(NamedTuple):
 class JoinedTimerTable:
     """The table of timers of a store whose log was judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: JudgedStore, options: Options, messages: TimerMessages) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
+        self.messages = messages
 
     def hold(self) -> None:
         """Judge the table, if there is one."""
@@ -78,7 +80,7 @@ class JoinedTimerTable:
         if table.odd:
             self.judged.doubt(f"{NOT_JUDGED}there is {shown(brief(table.odd))}, which no broker writes")
             return
-        rows, reached = timer_rows(self.store, self.judged.end)
+        rows, reached = self.messages.rows()
         if reached < self.judged.end or self.judged.damage:
             self.judged.note(f"{NOT_JUDGED}the log that they are of is damaged")
             return

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.joining.judged import JudgedStore
+from gapless.traces.sources.rocketmq.joining.timer_messages import TimerMessages
 from gapless.traces.sources.rocketmq.joining.told import Column, OfStep, judge_told
 from gapless.traces.sources.rocketmq.store.bytes import Ints
 from gapless.traces.sources.rocketmq.store.lookup import distinct, numbered
@@ -36,7 +37,7 @@ from gapless.traces.sources.rocketmq.store.timer_files import (
     units_of_log,
     wheel_of,
 )
-from gapless.traces.sources.rocketmq.store.timer_records import TimerRows, timer_rows
+from gapless.traces.sources.rocketmq.store.timer_records import TimerRows
 from gapless.traces.sources.rocketmq.store.wanted import TIMERS, wants_timers
 
 FIRST, LATER, LAST = -1, 1 << 60, 1 << 61  # where events stand among the units of their time
@@ -49,10 +50,11 @@ Truths = npt.NDArray[np.bool_]
 class JoinedTimers:
     """The timers of a store whose log and queues were judged."""
 
-    def __init__(self, judged: JudgedStore, options: Options) -> None:
+    def __init__(self, judged: JudgedStore, options: Options, messages: TimerMessages) -> None:
         self.judged = judged
         self.store = judged.store
         self.options = options
+        self.messages = messages
 
     def hold(self) -> None:
         """Judge the wheel, if the store has one."""
@@ -66,7 +68,7 @@ class JoinedTimers:
         if self.store.live:
             self.judged.note("the timer wheel is not judged: a broker is running on this store")
             return
-        rows, reached = timer_rows(self.store, self.judged.end)
+        rows, reached = self.messages.rows()
         if reached < self.judged.end or self.judged.damage:
             self.judged.note("the timer wheel is not judged: the log that it is about is damaged")
             return

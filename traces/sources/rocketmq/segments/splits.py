@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from gapless.traces.judging.building import STEPS
 from gapless.traces.replay.exact import Event
-from gapless.traces.sources.rocketmq.store import record_keys, records, scan
+from gapless.traces.sources.rocketmq.store import record_keys, records, scan, timer_records
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Bytes, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import LARGEST, SLACK, FileWindow, Space, begins, header_at
 from gapless.traces.sources.rocketmq.store.files import LogFile, is_hole
+from gapless.traces.sources.rocketmq.store.record_pass import LONGEST as TEXTS
 from gapless.traces.sources.rocketmq.transactions import rows
 
 SPLIT = 16 << 20  # bytes of a split: large enough to amortize its queues' files, small enough to bound memory
@@ -58,10 +59,19 @@ class Columns:
     """What a scan writes of one segment, and the steps of transactions in it. Grown and entered again where too small.
 
     `steps`: see `transactions/rows.py` · `keys`: of the records, as `records.find_keys` gives them · `index_keys`: what
-    the hash index is to have of them, as `record_keys.find_index_keys` gives it; both if they are wanted.
+    the hash index is to have of them, as `record_keys.find_index_keys` gives it · `timers`:
+    the messages with a time among them, as `timer_records.find_timers` does; each if it is wanted.
     """
 
-    def __init__(self, count: int, space: Space | None = None, *, keys: bool = False, index_keys: bool = False) -> None:
+    def __init__(
+        self,
+        count: int,
+        space: Space | None = None,
+        *,
+        keys: bool = False,
+        index_keys: bool = False,
+        timers: bool = False,
+    ) -> None:
         self.space = space or Space()
         self.room = scan.Room(
             log=self.space.array("log", (scan.LOG_ROWS, count), np.int64),
@@ -82,6 +92,9 @@ class Columns:
         wanted = 3 * count if index_keys else 0
         self.all_index_keys: Ints = self.space.array("index keys", (record_keys.KEY_ROWS, wanted), np.int64)
         self.index_key_count = 0
+        self.of_timers = timers
+        self.all_timers: Ints = self.space.array("timers", (timer_records.COLUMNS, count if timers else 0), np.int64)
+        self.timer_count = 0
 
     @property
     def count(self) -> int:
@@ -113,6 +126,11 @@ class Columns:
         """What the hash index is to have of them, if that is wanted."""
         return self.all_index_keys[:, : self.index_key_count]
 
+    @property
+    def timers(self) -> Ints | None:
+        """The messages with a time among them, if they are wanted."""
+        return self.all_timers[:, : self.timer_count] if self.of_timers else None
+
     def grow(self) -> None:
         """Twice the room where the scan has none: for subjects, or for records and rows. Amortized, and rare."""
         room, topics = self.room, self.room.topics
@@ -123,6 +141,7 @@ class Columns:
         self.room = room._replace(log=_doubled(room.log), rows=_doubled(room.rows))
         if self.all_keys is not None:
             self.all_keys = _doubled(self.all_keys)
+        self.all_timers = _doubled(self.all_timers)
 
     def look_into(self, data: Bytes, base: int, begin: int, *, steps: bool) -> None:
         """Add what is wanted of the records from number `begin` on, which lie in `data`: keys, and `steps` too."""
@@ -131,6 +150,12 @@ class Columns:
             records.find_keys(data, places, self.all_keys, begin)
         if self.of_index:
             self._find_index_keys(data, places, begin)
+        if self.of_timers:
+            scratch = self.space.array("texts", (TEXTS,), np.uint8)
+            sizes = self.log[scan.SIZE, begin:]
+            self.timer_count = timer_records.find_timers(
+                data, base, places, sizes, self.all_timers, self.timer_count, scratch
+            )
         if steps:
             self._find_steps(data, base, places)
 
@@ -201,12 +226,14 @@ class SplitReader:
         *,
         keys: bool = False,
         index_keys: bool = False,
+        timers: bool = False,
         steps: bool = False,
     ) -> None:
         self.split = split
         self.space = space
         self.keys = keys  # whether the keys of all records are wanted
         self.index_keys = index_keys  # whether what the hash index is to have of them is
+        self.timers = timers  # whether messages with a time are
         self.steps = steps  # whether steps of transactions are
         self.file = split.file
         self.window = FileWindow(split.file, space)
@@ -229,7 +256,7 @@ class SplitReader:
         while at >= 0 and at < split.high:
             # Records are rarely shorter than 160 bytes.
             count = (split.high - split.low) // 160 + 64
-            columns = Columns(count, self.space, keys=self.keys, index_keys=self.index_keys)
+            columns = Columns(count, self.space, keys=self.keys, index_keys=self.index_keys, timers=self.timers)
             start = at
             stop, at, size = self.advance(columns, at)
             while stop == scan.INVALID and damaged < MOST_DAMAGE and (guess := self.diagnose(at)) is not None:

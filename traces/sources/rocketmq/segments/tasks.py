@@ -35,7 +35,7 @@ from gapless.traces.sources.rocketmq.segments.matching import load_kernels as lo
 from gapless.traces.sources.rocketmq.segments.queue_events import QueueEvents, queue_events
 from gapless.traces.sources.rocketmq.segments.queue_events import load_kernels as load_queue_kernels
 from gapless.traces.sources.rocketmq.segments.splits import MOST_DAMAGE, Columns, Scanned, Split, SplitReader
-from gapless.traces.sources.rocketmq.store import records, scan
+from gapless.traces.sources.rocketmq.store import records, scan, timer_records
 from gapless.traces.sources.rocketmq.store.bytes import CRC_TABLES, Ints
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.file_access import Space
@@ -45,6 +45,7 @@ from gapless.traces.sources.rocketmq.store.wanted import (
     name_of_queue,
     wants,
     wants_index,
+    wants_timer_messages,
     wants_transactions,
 )
 from gapless.traces.sources.rocketmq.transactions.settling import judge_steps, load_transaction_kernels
@@ -173,6 +174,7 @@ class Segment:
     units: list[BadUnit]  # units of extended entries that were refused
     indexed: Indexed | None  # what the hash index has of it; None where there is none, or nobody asks
     entries: EntryUnits | None  # those of a DLedger log that have their units; None where some have not, or nobody asks
+    timers: Ints | None  # its messages with a time, as `TimerRows` has them; None where nobody asks
     covered: dict[str, dict[str, int]]
     anomalies: dict[str, tuple[int, int, str]]  # deviation: count, position of the first, its trace
 
@@ -213,6 +215,8 @@ def load_more_kernels(store: StoreDirectory, options: Options) -> None:
     if wants_index(store, options):
         load_index_kernels()
         kernel("hash_index", options.ignored)
+    if wants_timer_messages(store, options):
+        timer_records.load_kernels()
     if wants_entries(store, options):
         kernel("dledger_index", options.ignored)
     if wants_transactions(options) and (HALVES in store.queues or TABLE_HALVES in store.queues or store.no_queues):
@@ -239,7 +243,8 @@ def judge(store: StoreDirectory, split: Split, options: Options, evidence: Evide
     counters = np.zeros(scan.COUNTERS, np.int64)
     stop, at = scan.INVALID, split.file.base + split.low
     of_index = wants_index(store, options)
-    reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=of_index, steps=True)
+    timers = wants_timer_messages(store, options)
+    reader = SplitReader(store, split, space, keys=evidence is not None, index_keys=of_index, timers=timers, steps=True)
     for scanned in reader.segments():
         if scanned.columns.count or scanned.blank:
             segments.append(_segment(store, split, scanned, options, evidence))
@@ -283,6 +288,7 @@ def _segment(
         if store.index and wants_index(store, options) and columns.count
         else None,
         entries=units_found(store, columns, split.file.wrapped, options) if wants_entries(store, options) else None,
+        timers=None if columns.timers is None else columns.timers.copy(),
         transactions=judge_steps(columns.steps, store, options, evidence),
         covered={"log": log_covered, "queue": queue_covered, "extension": units_covered},
         anomalies=log_anomalies | queue_anomalies,

@@ -182,7 +182,7 @@ def _come_near(b: Bytes, places: Ints, sizes: Ints, begin: int, end: int) -> int
         while 0 <= at < stop:
             found += np.int64(b[at])
             at += 64
-    return found
+    return int(found)
 
 
 @by_library(_come_near)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gapless.traces.native import native
+from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import (
     Bytes,
     Ints,
@@ -58,10 +58,51 @@ COLUMNS = len(TimerRows._fields)
 def load_kernels() -> None:
     """Compile what finds messages, or load it, by running it on nothing."""
     load(_find, COLUMNS)
+    none, nothing = np.zeros(0, np.int64), np.zeros(1, np.uint8)
+    find_timers(nothing, 0, none, none, np.zeros((COLUMNS, 0), np.int64), 0, np.zeros(LONGEST, np.uint8))
+
+
+@njit(inline="always")
+def _put(b: Bytes, p: int, size: int, base: int, room: Ints, count: int, scratch: Bytes) -> int:
+    """Append the record at `p`, if it has a time or waits for one, and say how many there are then."""
+    r = parts(b, p, u32(b, p + 4) == MAGIC_V2)
+    waits = is_name(b, r.topic, r.topic_end, _TOPIC)
+    due, key, key_end, real, real_end = np.int64(-1), np.int64(0), np.int64(0), r.topic, r.topic_end
+    cancels, undone, has = np.int64(0), np.int64(0), False
+    k = np.int64(r.low)
+    while k < r.high:
+        w = place_of(b, k, r.high, 2)
+        m = place_of(b, k, w, 1)
+        if is_name(b, k, m, _DUE):
+            due, has = number_in(b, m + 1, w), True
+        elif is_name(b, k, m, _KEY):
+            key, key_end = m + 1, w
+        elif waits and is_name(b, k, m, _REAL):
+            real, real_end = m + 1, w
+        elif is_name(b, k, m, _CANCELLED):
+            cancels = digest(b, m + 1, w)
+            plus = place_of(b, m + 1, w, 43) + 1
+            undone = digest(b, plus, w) if plus <= w else cancels
+        k = w + 1
+    if waits or has:
+        length = np.int64(0)
+        if real_end - real + key_end - key < LONGEST - 1:
+            length = copied(b, real, real_end, scratch, length)
+            scratch[length] = 43  # +
+            length = copied(b, key, key_end, scratch, length + 1)
+        room[0, count], room[1, count], room[2, count] = base + p, size, np.int64(waits)
+        room[3, count], room[4, count] = i64(b, p + 20), due
+        room[5, count], room[6, count] = digest(b, real, real_end), np.int64(0)
+        if hash_on(b, key, key_end, 0)[1]:
+            room[6, count] = digest(b, key, key_end)
+        room[7, count], room[8, count] = digest(scratch, np.int64(0), length), cancels
+        room[9, count], room[10, count] = undone, i64(b, r.time)
+        count += 1
+    return int(count)
 
 
 @native(work)
-def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: C901 - of each record, all properties
+def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:
     """Fill `room` with what lies within `bounds` of `b`, which itself lies at the third of them.
 
     The first of them is where the next call begins, then, and the fourth, how many messages there are.
@@ -75,41 +116,23 @@ def _find(b: Bytes, bounds: Ints, room: Ints, scratch: Bytes) -> None:  # noqa: 
         v2 = magic == MAGIC_V2
         if not (v2 or magic == MAGIC_V1) or size < SMALLEST or p + size > stop or measure(b, p, p + size, v2) != size:
             break
-        r = parts(b, p, v2)
-        waits = is_name(b, r.topic, r.topic_end, _TOPIC)
-        due, key, key_end, real, real_end = np.int64(-1), np.int64(0), np.int64(0), r.topic, r.topic_end
-        cancels, undone, has = np.int64(0), np.int64(0), False
-        k = np.int64(r.low)
-        while k < r.high:
-            w = place_of(b, k, r.high, 2)
-            m = place_of(b, k, w, 1)
-            if is_name(b, k, m, _DUE):
-                due, has = number_in(b, m + 1, w), True
-            elif is_name(b, k, m, _KEY):
-                key, key_end = m + 1, w
-            elif waits and is_name(b, k, m, _REAL):
-                real, real_end = m + 1, w
-            elif is_name(b, k, m, _CANCELLED):
-                cancels = digest(b, m + 1, w)
-                plus = place_of(b, m + 1, w, 43) + 1
-                undone = digest(b, plus, w) if plus <= w else cancels
-            k = w + 1
-        if waits or has:
-            length = np.int64(0)
-            if real_end - real + key_end - key < LONGEST - 1:
-                length = copied(b, real, real_end, scratch, length)
-                scratch[length] = 43  # +
-                length = copied(b, key, key_end, scratch, length + 1)
-            room[0, count], room[1, count], room[2, count] = base + p, size, np.int64(waits)
-            room[3, count], room[4, count] = i64(b, p + 20), due
-            room[5, count], room[6, count] = digest(b, real, real_end), np.int64(0)
-            if hash_on(b, key, key_end, 0)[1]:
-                room[6, count] = digest(b, key, key_end)
-            room[7, count], room[8, count] = digest(scratch, np.int64(0), length), cancels
-            room[9, count], room[10, count] = undone, i64(b, r.time)
-            count += 1
+        count = _put(b, p, size, base, room, count, scratch)
         p += size
     bounds[0], bounds[3] = p, count
+
+
+@native(lambda b, base, places, *_: len(places))  # noqa: ARG005 - as it is called
+def find_timers(
+    b: Bytes, base: int, places: Ints, sizes: Ints, timers: Ints, filled: int, scratch: Bytes
+) -> int:  # fmt: skip
+    """Append the messages with a time among the records at `places` of `b`, and say how many there are then.
+
+    `base`: the log position of `b`. There is room in `timers` for each record.
+    """
+    count = np.int64(filled)
+    for i in range(len(places)):
+        count = _put(b, places[i], sizes[i], base, timers, count, scratch)
+    return int(count)
 
 
 def timer_rows(store: StoreDirectory, end: int) -> tuple[TimerRows, int]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gapless.traces.options import Options
 from gapless.traces.sources.rocketmq.store.directory import StoreDirectory
 from gapless.traces.sources.rocketmq.store.index_files import FOLDER
+from gapless.traces.sources.rocketmq.store.message_database import FOLDER as DATABASE
+from gapless.traces.sources.rocketmq.store.names import TIMER_TOPIC
+from gapless.traces.sources.rocketmq.store.timer_files import LOG as WHEEL_LOG
 
 COMMIT_LOG = "commitlog"  # the log, as a trace
 HALF_TABLE = "rocksdbstore"  # begins the names of rows of the table of halves, as traces: their position follows
@@ -83,6 +88,15 @@ def wants_index_table(options: Options) -> bool:
 def wants_timer_table(options: Options) -> bool:
     """Whether the table of timers is to be judged: it is of no one topic."""
     return options.topic is None and (options.trace is None or options.trace.startswith(f"{TIMER_TABLE}/"))
+
+
+def wants_timer_messages(store: StoreDirectory, options: Options) -> bool:
+    """Whether messages with a time are to be looked for: if any wait, and there is something to hold them against."""
+    if store.live or store.dledger or (TIMER_TOPIC, 0) not in store.queues:
+        return False
+    root = Path(store.path)
+    wheel = wants_timers(options) and (root / WHEEL_LOG).is_dir()
+    return wheel or (wants_timer_table(options) and not store.copied and (root / DATABASE).is_dir())
 
 
 def wants_timers(options: Options) -> bool:
