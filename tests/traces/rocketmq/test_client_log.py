@@ -722,16 +722,15 @@ def test_the_essay_tells_of_every_field() -> None:
 
 
 @pytest.mark.parametrize("op", ["send", "half"])
-def test_a_message_that_no_line_tells_of_was_sent_by_nobody(op: str) -> None:
+def test_a_message_that_no_line_tells_of_was_sent_by_nobody(op: str, tmp_path: Path) -> None:
     """Of a half, two: it, and its final, which has its key, and no answer that names its place."""
     folder = recording_with_client("immunity")
     told = [json.loads(line) for line in (folder / "client.ndjson").read_bytes().splitlines()]
     committed = {line.get("uniq") for line in told if line["op"] == "end" and line["decision"] == "commit"}
     sent = [line for line in told if line["op"] == op and line["result"] == "ok"]
     missing = next(line for line in sent if op == "send" or line["uniq"] in committed)
-    rest = [line for line in told if line is not missing]
-    (folder / "client.ndjson").write_text("".join(json.dumps(line) + "\n" for line in rest))
-    report = gapless.check([folder / "store"], client=folder / "client.ndjson", profile="rocketmq")
+    rest = written(tmp_path, *(line for line in told if line is not missing))
+    report = gapless.check([folder / "store"], client=rest, profile="rocketmq")
     (found,) = report.violations
     assert (found.rule, found.count) == ("queue/client-sent-the-message", 1 if op == "send" else 2)
 
