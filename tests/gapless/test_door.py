@@ -335,7 +335,7 @@ def test_help_that_cannot_be_written_is_told(asked: str, unbuffered: str) -> Non
     ],
 )
 def test_streams_may_be_closed(command: str, code: int, said: str, damaged: Path, tmp_path: Path) -> None:
-    """A daemon starts what it starts like that: there is a verdict all the same, and nothing goes into a file of another."""
+    """A daemon starts what it starts so: there is a verdict all the same, and nothing goes into a file of another."""
     words = command.replace("STORE", f"'{damaged}'").replace("FILE", f"'{tmp_path}/report.json'")
     shell = ["/bin/bash", "-c", f"'{sys.executable}' -m gapless {words}"]
     ran = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=120)
