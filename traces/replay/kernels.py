@@ -278,7 +278,8 @@ def run_by_python(source: str) -> dict[str, Any]:
 
 def _bytecode(source: str) -> CodeType:
     """What Python makes of a source; kept, as that of modules is: to make it takes a twentieth of a small check."""
-    path = object_code.cache_folder() / f"bytecode-{object_code.digest_of(source, MAGIC_NUMBER.hex())}"
+    digest = object_code.digest_of(source, MAGIC_NUMBER.hex(), str(sys.flags.optimize))
+    path = object_code.cache_folder() / f"bytecode-{digest}"
     kept = object_code.read(path)
     if kept is not None:
         return cast("CodeType", marshal.loads(kept[1]))  # noqa: S302 - ours, and whole
