@@ -10,7 +10,7 @@ say which topics and subscriptions take part, and commit or abort:
 >>> async def example():
 ...     settings = CoordinatorSettings(max_active=2)
 ...     async with await Coordinator.open("data", settings, tell=tell) as coordinator:
-...         client = await coordinator.client(permits=10, timeout=0.05)
+...         client = await coordinator.client(permits=10, timeout=0.5)
 ...         async with client.transaction(life=60) as number:  # leaving well commits, raising aborts
 ...             await client.add(number, "orders")
 ...         first, second = await client.begin(), await client.begin()
