@@ -180,7 +180,8 @@ def _sound(given: str, module: ModuleType) -> None:
 
 
 def _are_numbers(numbers: object) -> bool:
-    """Whether each argument has its numbers."""
+    """Whether each argument has its numbers. A range has nothing else, and may be longer than anybody waits."""
     return isinstance(numbers, Mapping) and all(
-        isinstance(some, Collection) and all(isinstance(number, int) for number in some) for some in numbers.values()
+        isinstance(some, range) or (isinstance(some, Collection) and all(isinstance(number, int) for number in some))
+        for some in numbers.values()
     )

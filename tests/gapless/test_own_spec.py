@@ -246,6 +246,17 @@ def test_what_a_bound_or_a_step_raises_is_told_with_its_line(here: Path) -> None
     assert re.search(r"gapless: lease\.py:\d+: AttributeError: ", ran.stderr)
 
 
+@pytest.mark.parametrize("many", ["10**12", "10**30"])
+def test_a_bound_that_nobody_waits_for_is_refused_and_keeps_nobody_from_checking(many: str, here: Path) -> None:
+    """Its numbers were looked at one by one, whoever asked for what."""
+    (here / "lease.py").write_text(LEASE.replace("range(5)", f"range({many})"), encoding="utf-8")
+    (here / "lease.ndjson").write_text(EVENTS, encoding="utf-8")
+    assert check("lease.ndjson", specs=["lease.py"]).verdict == "departs"
+    ran = gapless("explore", "lease.py")
+    assert ran.exit_code == 2
+    assert "the bound of lease tries grant with more than 16,777,216 combinations" in ran.stderr
+
+
 # --- Traces -------------------------------------------------------------------------------------------------
 
 NO_OLDER = "lease/token-is-no-older-than-the-last-write"

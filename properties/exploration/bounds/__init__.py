@@ -30,11 +30,13 @@ __all__ = [
 ]  # fmt: skip
 
 FLAG = (1, 0)
+MOST = 1 << 24  # tuples of arguments of one step: they are held in memory, and tried in every state
 
 
 def arguments(bound: Bound, spec: Spec, step: str) -> list[tuple[int, ...]]:
     """Every tuple of arguments that a step is tried with, each once. Raises NoBound."""
     names = spec.parameters[step]
+    _require_few(bound, spec, step)
     every = product(*(_numbers(bound, spec, name, step) for name in names))
     worth = bound.worth.get(step)
     if worth is None:
@@ -52,6 +54,20 @@ def arguments(bound: Bound, spec: Spec, step: str) -> list[tuple[int, ...]]:
 def universal(bound: Bound, spec: Spec, names: Sequence[str]) -> list[tuple[int, ...]]:
     """Every tuple of numbers for which a property is checked. Raises NoBound."""
     return list(product(*(_numbers(bound, spec, name) for name in names)))
+
+
+def _require_few(bound: Bound, spec: Spec, step: str) -> None:
+    """Raise NoBound where a step would be tried with more arguments than anybody waits for."""
+    tried = 1
+    for name in spec.parameters[step]:
+        for some in [bound.numbers[key] for key in (f"{step}.{name}", name) if key in bound.numbers][:1]:
+            many = some[MOST : MOST + 1] if isinstance(some, range) else ()  # of a very long one, nobody can say how long
+            tried *= MOST + 1 if many else len(some)
+    if tried > MOST:
+        raise NoBound(
+            f"the bound of {spec.name} tries {step} with more than {MOST:,} combinations of arguments in each state: "
+            "name fewer numbers"
+        )
 
 
 def _numbers(bound: Bound, spec: Spec, name: str, step: str = "") -> Sequence[int]:
