@@ -41,7 +41,7 @@ SNAPSHOTS, NEWEST = "timer_snapshots_5.5.0", "timerwheel.3900"
 def test_workers_find_the_messages_that_one_more_pass_finds(
     name: str, split: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    passes, compared = [], []
+    passes, compared = list[int](), list[bool]()
 
     def one_more(store: StoreDirectory, end: int) -> tuple[TimerRows, int]:
         passes.append(end)
