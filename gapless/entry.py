@@ -1,7 +1,9 @@
 """The `gapless` command from its first line on: an interrupt while it loads ends it as one later does."""
 
+import codecs
 import ctypes
 import gc
+import io
 import os
 import signal
 import sys
@@ -22,6 +24,7 @@ def main() -> None:
     if before is signal.default_int_handler:  # a shell lets its background jobs ignore it
         signal.signal(signal.SIGINT, _end)
     open_what_is_closed()
+    say_it_in_other_words()
     work_steadily()
     try:
         from gapless.cli import main as run
@@ -42,6 +45,24 @@ def open_what_is_closed() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == number:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+
+
+def say_it_in_other_words() -> None:
+    """Where the encoding of a locale lacks a character (an arrow, in that of Western Europe), others stand for it."""
+    codecs.register_error("other-words", _other_words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="other-words")
+
+
+def _other_words(error: UnicodeError) -> tuple[str, int]:
+    """What stands for the characters that cannot be written, and where those end."""
+    from gapless.traces.report.text import ASCII
+
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return lacking.translate(ASCII).encode("ascii", "backslashreplace").decode(), error.end
 
 
 def work_steadily() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gapless.commands.options import SpecOption
 from gapless.commands.specs import chosen
-from gapless.commands.terminal import printing
+from gapless.commands.terminal import printing, write
 from gapless.spec.catalog import SPECS
 
 
@@ -41,4 +42,4 @@ def schema(
 
     specs = {**SPECS, **{one.name: one for one in (chosen(spec) if spec else ())}}
     with printing(0):
-        print(json.dumps(SCHEMAS[what.value](specs), indent=1, ensure_ascii=False))
+        write(Path("-"), json.dumps(SCHEMAS[what.value](specs), indent=1, ensure_ascii=False) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -115,6 +116,8 @@ def write(path: Path, text: str) -> None:
     Raises typer.Exit where the path is an address elsewhere, or nothing can be written there.
     """
     if str(path) == "-":
+        if isinstance(sys.stdout, io.TextIOWrapper):  # for a program, which expects UTF-8 whatever the locale
+            sys.stdout.reconfigure(encoding="utf-8", errors=sys.stdout.errors)
         sys.stdout.write(text)
         return
     refuse_elsewhere(path)

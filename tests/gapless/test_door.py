@@ -344,6 +344,24 @@ def test_streams_may_be_closed(command: str, code: int, said: str, damaged: Path
         assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["verdict"] == "departs"
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_locale_that_lacks_characters_gets_others(encoding: str, damaged: Path) -> None:
+    """A story has arrows. JSON is for programs, which expect UTF-8."""
+
+    def ran(*words: object) -> tuple[int, bytes]:
+        command = [sys.executable, "-m", "gapless", *map(str, words)]
+        changed = {**os.environ, "PYTHONIOENCODING": encoding}
+        done = subprocess.run(command, capture_output=True, check=False, timeout=120, env=changed)
+        assert not done.stderr
+        return done.returncode, done.stdout
+
+    code, told = ran("explain", damaged, "--trace", "orders/1")
+    assert (code, b"end 5 -> 6" in told) == (1, True)
+    assert ran("steps", "queue")[0] == 0
+    code, told = ran("check", damaged, "--json", "-")
+    assert (code, "end 5 → 6" in "".join(json.loads(told.decode())["findings"][0]["story"])) == (1, True)
+
+
 def test_a_question_that_cannot_be_asked_is_told() -> None:
     for wrong in ({"profile": "nobody"}, {"jobs": 0}):
         with pytest.raises(UsageError):
