@@ -82,7 +82,7 @@ app.add_typer(serve, name="serve")
 
 
 def main() -> None:
-    """The `gapless` command. What says how it is used is output as any other, which nobody may want to read to its end."""
+    """The `gapless` command. What says how it is used is output as any other, for which there may be no room."""
     try:
         with printing(0):
             try:

@@ -418,3 +418,11 @@ def test_what_departs_at_its_first_step_was_checked(here: Path) -> None:
     (here / "traces.ndjson").write_text(f"{header}\n{wrong}\n", encoding="utf-8")
     report = check("traces.ndjson", specs=["lease.py"])
     assert (report.verdict, report.sources[0].reasons) == ("departs", [])
+
+
+def test_traces_are_counted_as_such_beside_what_nobody_reads(here: Path) -> None:
+    """The last line told of no records and no queues where one of several files was empty."""
+    (here / "lease.ndjson").write_text(EVENTS, encoding="utf-8")
+    (here / "empty.ndjson").touch()
+    ran = gapless("check", "lease.ndjson", "empty.ndjson", "--spec", "lease.py")
+    assert ran.stdout.splitlines()[-1].startswith("departs: 1 violation; 2 traces read, 10 events checked in ")

@@ -61,8 +61,8 @@ def _require_few(bound: Bound, spec: Spec, step: str) -> None:
     tried = 1
     for name in spec.parameters[step]:
         for some in [bound.numbers[key] for key in (f"{step}.{name}", name) if key in bound.numbers][:1]:
-            many = some[MOST : MOST + 1] if isinstance(some, range) else ()  # of a very long one, nobody can say how long
-            tried *= MOST + 1 if many else len(some)
+            endless = isinstance(some, range) and some[MOST : MOST + 1]  # len() fails of very long ones
+            tried *= MOST + 1 if endless else len(some)
     if tried > MOST:
         raise NoBound(
             f"the bound of {spec.name} tries {step} with more than {MOST:,} combinations of arguments in each state: "
