@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gapless import check
-from tests.support.rocketmq.queue_databases import changed, key, opened, value_of
+from tests.support.rocketmq.queue_databases import changed, folder_of, key, opened, value_of
 from tests.support.rocketmq.recordings import copy_of, recording_as_left
 
 RECORDED = {  # messages of light queues, and those of them that wait for their entries after a kill
@@ -19,6 +19,8 @@ RECORDED = {  # messages of light queues, and those of them that wait for their 
     "lmq_room_5.2.0": (60, 0),
     "lmq_again_5.5.0": (60, 0),
     "lmq_again_4.9.7": (92, 0),
+    "lmq_both_5.5.0": (130, 0),
+    "lmq_both_killed_5.5.0": (100, 40),
 }
 FILES, DATABASE = "lmq_lives_5.5.0", "lmq_lives_rocksdb_5.5.0"
 LIGHT, NUMBER = "%LMQ%q3", 40
@@ -92,6 +94,38 @@ def test_a_fault_of_a_light_queue_is_found_where_it_lies(name: str, tmp_path: Pa
     else:
         assert finding.where.file == f"consumequeue/RocksDB:{LIGHT}/0"
         assert finding.where.offset == NUMBER
+
+
+TWICE = "lmq_both_5.5.0"  # written to files and to a database, which alone has light queues
+
+
+@pytest.mark.parametrize("light", ["%LMQ%q1", "%LMQ%q2"])
+@pytest.mark.parametrize("settings", ["with settings", "without"])
+def test_a_fault_of_a_light_queue_that_only_the_database_has_is_found(
+    light: str, settings: str, tmp_path: Path
+) -> None:
+    store = copy_of(f"layouts/{TWICE}", tmp_path)
+    if settings == "without":
+        (store.parent / "broker.conf").unlink()
+    with opened(store) as (database, _):
+        database[key(light, 0, 7)] = changed(value_of(database, key(light, 0, 7)), position=3)
+    (finding,) = check([store]).violations
+    assert (finding.rule, finding.trace) == ("queue/entry-points-at-its-message", f"{light}/0")
+    assert (finding.where.file, finding.where.offset) == (f"{folder_of(store).name}/RocksDB:{light}/0", 7)
+
+
+def test_what_a_killed_database_lacks_is_no_copy_of_a_running_broker() -> None:
+    """Its newest entries were in memory, and those of other queues are in files."""
+    report = check([recording_as_left("layouts/lmq_both_killed_5.5.0")])
+    assert report.sources[0].moments == "one"
+
+
+def test_an_entry_that_a_light_queue_lacks_in_the_database_is_found(tmp_path: Path) -> None:
+    store = copy_of(f"layouts/{TWICE}", tmp_path)
+    with opened(store) as (database, _):
+        del database[key("%LMQ%q2", 0, 7)]
+    (finding,) = check([store]).violations
+    assert (finding.rule, finding.trace) == ("queue/no-entry-before-it-is-missing", "%LMQ%q2/0")
 
 
 def test_the_room_behind_properties_of_one_queue_is_none(tmp_path: Path) -> None:

@@ -194,9 +194,9 @@ def in_log(store: StoreDirectory, position: int) -> Where:
 
 def slot(store: StoreDirectory, trace: str, number: int) -> Where:
     """The file and offset of entry `number`, whether the file exists or not."""
-    if store.database:
-        return Where(file=f"{store.database.folder}/RocksDB:{trace}", offset=number)
     queue = queue_named(trace)
+    if database := store.database_of(queue):
+        return Where(file=f"{database.folder}/RocksDB:{trace}", offset=number)
     if queue in store.batched:
         return _batch_unit(store, queue, number)
     at = number * ENTRY

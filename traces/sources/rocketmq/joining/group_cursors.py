@@ -20,8 +20,8 @@ from gapless.traces.report.wording import plural
 from gapless.traces.sources.rocketmq.joining.judged import Breach, JudgedStore
 from gapless.traces.sources.rocketmq.segments.tasks import Subject, name_of
 from gapless.traces.sources.rocketmq.store.files import FARTHEST
-from gapless.traces.sources.rocketmq.store.group_cursors import LIGHT, GroupCursor, group_cursors, queues_of_topics
-from gapless.traces.sources.rocketmq.store.names import PARKED_TOPIC, SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.group_cursors import GroupCursor, group_cursors, queues_of_topics
+from gapless.traces.sources.rocketmq.store.names import LIGHT, PARKED_TOPIC, SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.settings import is_slave
 from gapless.traces.sources.rocketmq.store.wanted import wants
 

@@ -28,10 +28,10 @@ from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.files import ENTRY, FARTHEST, SLOT, can_be_a_folder, read_exactly
 from gapless.traces.sources.rocketmq.store.links import is_behind
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPICS, OP_TOPIC, SCHEDULE_TOPIC, TABLE_OP_TOPIC
+from gapless.traces.sources.rocketmq.store.served_queues import is_light
 from gapless.traces.sources.rocketmq.store.wanted import wants
 
 QUEUE = STEPS["queue"]
-LIGHT = "%LMQ%"  # light queues share their records with other queues
 NEVER_DELETED = frozenset({*HALF_TOPICS, OP_TOPIC, TABLE_OP_TOPIC, SCHEDULE_TOPIC})  # no operator can delete them
 SLOTS = 512  # that are read at once, of those behind a queue's end
 NAMED = 5  # queues that one note names
@@ -224,7 +224,7 @@ class QueueEnds:
 
     def _wait(self, subject: Subject, run: JoinedQueue, state: State, events: Iterable[Event]) -> None:
         """Messages without entries: legal where the broker's next start will write them."""
-        settle = QUEUE.settle(upto=self._settled_up_to)
+        settle = QUEUE.settle(upto=self._settled_up_to(subject))
         self.judged.joint(self.judged.end, "queue", name_of(subject), [settle])
         outcome = self.joined.replayed(state, [settle])
         waiting = int(state.positions[state.indexed])
@@ -237,15 +237,16 @@ class QueueEnds:
             run.breach = self.judged.find(name_of(subject), waiting, departure, "" if self.store.clean else perhaps)
             return
         count = f"{run.end - run.indexed:,} messages of {name_of(subject)} wait for their entries"
-        self.waits.append(waiting)
+        if not self.store.database_of(subject):
+            self.waits.append(waiting)
         if self.store.copied:
             self.judged.note(f"{count}: the queue was copied before them")
-        elif self.store.database and self.store.clean:
+        elif self.store.database_of(subject) and self.store.clean:
             self.judged.inconclusive.append(
                 f"{count}, which the broker writes at its next start, though it stopped in order and should have "
                 "written them then"
             )
-        elif self._is_dispatched_behind(waiting):
+        elif self._is_dispatched_behind(subject, waiting):
             self.judged.inconclusive.append(
                 f"{count}, though later messages of other queues have theirs: legal after a power loss, for each queue "
                 f"is flushed on its own, and in a copy of a running broker ({SAY_SO}); damage otherwise"
@@ -262,15 +263,14 @@ class QueueEnds:
         before = max(0, run.messages + run.indexed - run.first - 1)
         return replace(told, left_out=before, number=before + 2) if told else departure
 
-    @property
-    def _settled_up_to(self) -> int:
+    def _settled_up_to(self, subject: Subject) -> int:
         """Up to where every message has its entry: what the broker's next start will not dispatch again."""
-        by_files = self.store.clean and not self.store.database
-        return self.judged.end if by_files else min(self.judged.end, self.joined.redispatched)
+        by_files = self.store.clean and not self.store.database_of(subject)
+        return self.judged.end if by_files else min(self.judged.end, self.joined.redispatched_of(subject))
 
-    def _is_dispatched_behind(self, position: int) -> bool:
+    def _is_dispatched_behind(self, subject: Subject, position: int) -> bool:
         """Whether a message behind `position`, of whichever queue, is known to have its entry."""
-        if self.store.database:
+        if self.store.database_of(subject):
             return False  # what a database lacks at its end was never flushed, of any queue
         return any(run.last > position and run.indexed == run.end for run in self.judged.queues.values())
 
@@ -293,7 +293,7 @@ class QueueEnds:
         """
         if self.store.queues.get(subject) or not can_be_a_folder(subject[0]):
             return False
-        if run.began >= self._settled_up_to or self._has_older(subject, run.last):
+        if run.began >= self._settled_up_to(subject) or self._has_older(subject, run.last):
             return False
         if subject[0] in NEVER_DELETED:
             self.judged.doubt(
@@ -329,7 +329,7 @@ class QueueEnds:
         What the next start will take for an entry is the step that is told of: a hazard. A start takes none out of a
         database, whose table says where the queue ends; of a batch queue, it was never seen.
         """
-        if self.store.database or subject in self.store.batched:
+        if self.store.database_of(subject) or subject in self.store.batched:
             return
         slot = self.joined.behind(subject, run)
         if slot is None or any(low <= slot[0] < high for low, high in self.judged.damage):
@@ -390,7 +390,7 @@ class QueueEnds:
             read_exactly(self.store.queue_file(subject, file), 0, data.data)
             slots = data[: file.length // ENTRY * ENTRY].view(SLOT)
             written = slots["position"][(slots["size"] > 0) & (slots["size"] != BLANK_SLOT)]
-            if ((written >= self.store.start) & (written < self.judged.end)).any() and not subject[0].startswith(LIGHT):
+            if ((written >= self.store.start) & (written < self.judged.end)).any() and not is_light(subject):
                 return True
         return False
 

@@ -42,7 +42,8 @@ class TwinQueues:
     def hold(self) -> None:
         """Hold every queue that is still judged against what the database has of it."""
         for subject, run in sorted(self.judged.queues.items()):
-            if not run.ended and not run.batches and self.judged.store.queues.get(subject):
+            read_there = self.judged.store.database_of(subject)
+            if not run.ended and not run.batches and not read_there and self.judged.store.queues.get(subject):
                 self._hold(subject, run)
         name = self.database.folder
         self.judged.note(f"{self.compared:,} entries in {name}/, a RocksDB database, are those in the files")

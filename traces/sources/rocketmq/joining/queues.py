@@ -116,7 +116,7 @@ class JoinedQueues:
 
     def files(self, subject: Subject) -> list[Event]:
         """One event per file of the consume queue; an empty last one is deleted at the broker's next start."""
-        if self.store.watched:
+        if self.store.watched or self.store.database_of(subject):
             return []
         full, there = self.store.queue_file_size, self.store.queues.get(subject, ())
         if self.store.batches and subject in self.store.batched:
@@ -162,7 +162,7 @@ class JoinedQueues:
                 begin = self.state(run, indexed=number, end=number)
                 made = self.replayed(begin, [waiting, QUEUE.settle(upto=position + 1)]).departure
                 departure = replace(departure, steps=made.steps if made else departure.steps)
-        if departure.rule == MISSING and not self.store.clean and position >= self.redispatched:
+        if departure.rule == MISSING and not self.store.clean and position >= self.redispatched_of(subject):
             run.waits = True
             self.waiting[name_of(subject)] = number
         else:
@@ -182,6 +182,11 @@ class JoinedQueues:
             if number in state.sizes.entries:  # of positions, 0 is no entry
                 return int(state.positions[number])
         return run.last
+
+    def redispatched_of(self, subject: Subject) -> int:
+        """`redispatched`, of the messages of one queue."""
+        database = self.store.database_of(subject)
+        return database.dispatched if database else self.redispatched
 
     @cached_property
     def redispatched(self) -> int:

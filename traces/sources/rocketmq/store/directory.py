@@ -39,7 +39,13 @@ from gapless.traces.sources.rocketmq.store.links import BrokenLink
 from gapless.traces.sources.rocketmq.store.moment import Moment, now
 from gapless.traces.sources.rocketmq.store.names import HALF_TOPIC, OP_TOPIC
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase
-from gapless.traces.sources.rocketmq.store.served_queues import copied_queues, opener, served_queues
+from gapless.traces.sources.rocketmq.store.served_queues import (
+    copied_queues,
+    is_light,
+    opener,
+    queues_of,
+    served_queues,
+)
 from gapless.traces.sources.rocketmq.store.settings import (
     DELAY_LEVELS,
     delays,
@@ -113,6 +119,7 @@ class StoreDirectory:
     index: Index | None = None  # the hash index
     database: QueueDatabase | None = None  # where the queues come from, if not from files
     twin: QueueDatabase | None = None  # what is written beside the files, and holds the same
+    lights: bool = False  # light queues are in `twin` alone
     cursors: Cursors | None = None  # None where no file tells of them
     dledger: Dledger | None = None  # the DLedger log that the log is, or goes on in
     notes: tuple[str, ...] = field(default=())
@@ -168,7 +175,15 @@ class StoreDirectory:
 
     def queue_file(self, subject: Queue, file: QueueFile) -> LogFile:
         """One file of a queue, as it can be read."""
-        return opener(self.path, self.database, self.batches)(subject, file)
+        return opener(self.path, self.database, self.batches, self._of_lights)(subject, file)
+
+    def database_of(self, queue: Queue) -> QueueDatabase | None:
+        """The database that a queue is read from, unless it is read from files."""
+        return self.database or (self._of_lights if is_light(queue) else None)
+
+    @property
+    def _of_lights(self) -> QueueDatabase | None:
+        return self.twin if self.lights else None
 
     @property
     def extended(self) -> bool:
@@ -246,16 +261,17 @@ def open_store(
         notes.append(f"the log begins at {files[0].base:,}: what lay below counts as expired")
     found = served_queues(path, settings, notes, copies=databases)
     database, broken, unread = found.database, found.broken, found.unread
-    queues = database.queues if database else found.files
+    queues = found.queues
     batches = None if unread else batch_queues(path, number_set(settings, "mapperFileSizeBatchConsumeQueue"))
     live = is_locked(path / "lock")
     clean = not (os.path.lexists(path / "abort") or live or copied)
     if clean and dledger and not dledger.settled:
         clean = False
         notes.append(f"the DLedger log's last entries were not known to be committed ({dledger.committed})")
-    plain_size = 0 if database else queue_file_size(queues, number_set(settings, "mappedFileSizeConsumeQueue"))
+    plain_size = 0 if database else queue_file_size(found.files, number_set(settings, "mappedFileSizeConsumeQueue"))
     queues = {**queues, **batches.queues} if batches else queues
-    moment = now(queues, opener(str(path), database, batches), files) if live else None
+    lights = found.twin if found.lights else None
+    moment = now(queues, opener(str(path), database, batches, lights), files) if live else None
     if moment:
         notes.append(f"a broker is running on this store: judged is what it had written at {moment}")
     if moment and batches:
@@ -288,6 +304,7 @@ def open_store(
         index=index,
         database=database,
         twin=found.twin,
+        lights=found.lights,
         cursors=_cursors(path, settings, notes),
         dledger=dledger,
         notes=tuple(notes),
@@ -320,7 +337,8 @@ def renewed(store: StoreDirectory) -> StoreDirectory:
             store, database=database, queues={**database.queues, **(store.batches.queues if store.batches else {})}
         )
     elif store.twin:
-        store = replace(store, twin=copied_queues(Path(store.path, store.twin.folder)))
+        twin = copied_queues(Path(store.path, store.twin.folder))
+        store = replace(store, twin=twin, queues=queues_of(store.queues, None, twin if store.lights else None))
     return replace(store, moment=replace(now(store.queues, store.queue_file, store.files[:1]), end=store.limit))
 
 

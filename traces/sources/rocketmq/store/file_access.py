@@ -172,7 +172,7 @@ def read_all_entries(store: StoreDirectory, wanted: Iterable[tuple[Queue, int, m
     Most have all that is wanted of them in one file. What is common to all of them is asked once, or it would cost more
     than to open the file and read it.
     """
-    plain = not (store.moment or store.database or store.batches)
+    plain = not (store.moment or store.database or store.batches or store.lights)
     for queue, number, into in wanted:
         files = store.queues.get(queue, ())
         if not (plain and len(files) == 1 and _is_read_at_once(store.path, queue, files[0], number * ENTRY, into)):

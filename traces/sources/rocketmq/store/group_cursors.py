@@ -14,11 +14,10 @@ from pathlib import Path
 
 from gapless.traces.problems import Unreadable
 from gapless.traces.sources.rocketmq.store.directory import CHECK_GROUP, CURSOR_FILES, StoreDirectory
-from gapless.traces.sources.rocketmq.store.names import SCHEDULE_TOPIC
+from gapless.traces.sources.rocketmq.store.names import LIGHT, SCHEDULE_TOPIC
 from gapless.traces.sources.rocketmq.store.queue_database import why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import is_there, quoted, read_json_or_older
 
-LIGHT = "%LMQ%"  # cursors in light queues are not those of groups
 LEVELS = "delayOffset.json"
 DATABASE, TOPICS = "consumerOffsets", "topics"
 
@@ -41,7 +40,7 @@ class GroupCursor:
 
 
 def group_cursors(store: StoreDirectory, notes: list[str]) -> Iterator[GroupCursor]:
-    """All cursors of consumer groups, but for the check service's, and of delay levels."""
+    """All cursors of consumer groups, but for the check service's and those in light queues, and of delay levels."""
     folder = Path(store.path, "config")
     elsewhere = _mapped(folder)
     for found in (*_of_files(folder, notes), *_of_database(folder, notes), *_of_levels(folder, notes)):

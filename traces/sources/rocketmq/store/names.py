@@ -14,6 +14,7 @@ HALF_TOPICS = (HALF_TOPIC, TABLE_HALF_TOPIC)
 PARKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 TIMER_TOPIC = "rmq_sys_wheel_timer"
+LIGHT = "%LMQ%"  # how the topics of light queues begin, which share their records with other queues
 DELAYING = (SCHEDULE_TOPIC, TIMER_TOPIC)  # where a delayed message waits, under another queue's number
 
 HALVES = (HALF_TOPIC, 0)  # the queue of halves, and that of ops

@@ -11,6 +11,7 @@ from gapless.traces.sources.rocketmq.store.batch_queues import BatchQueues
 from gapless.traces.sources.rocketmq.store.files import LogFile, Queue, QueueFile, QueueFiles, queue_files
 from gapless.traces.sources.rocketmq.store.links import BrokenLink, broken_links
 from gapless.traces.sources.rocketmq.store.moment import reached
+from gapless.traces.sources.rocketmq.store.names import LIGHT
 from gapless.traces.sources.rocketmq.store.queue_database import QueueDatabase, database_in, why_unreadable
 from gapless.traces.sources.rocketmq.store.settings import is_on
 
@@ -19,8 +20,9 @@ class ServedQueues(NamedTuple):
     """Where a store's queues are read.
 
     `files`: those of queues that are read from files · `database`: where they are read from instead · `twin`: a
-    database that holds the same as the files · `why_none`: why no queue can be read; empty where they can · `broken`:
-    links in the store that lead nowhere · `unread`: whether one of these leaves all queues unread.
+    database that holds the same as the files · `lights`: whether light queues are read from there · `why_none`: why no
+    queue can be read; empty where they can · `broken`: links in the store that lead nowhere · `unread`: whether one of
+    these leaves all queues unread.
     """
 
     files: QueueFiles
@@ -29,6 +31,25 @@ class ServedQueues(NamedTuple):
     why_none: str
     broken: tuple[BrokenLink, ...]
     unread: bool
+    lights: bool = False
+
+    @property
+    def queues(self) -> QueueFiles:
+        """Every queue that can be read, with its files, or what stands for them."""
+        return queues_of(self.files, self.database, self.twin if self.lights else None)
+
+
+def queues_of(files: QueueFiles, database: QueueDatabase | None, lights: QueueDatabase | None) -> QueueFiles:
+    """The queues of `database`, if there is one, or those of files, with the light ones of `lights` in their place."""
+    if database or lights is None:
+        return database.queues if database else files
+    plain = {queue: there for queue, there in files.items() if not is_light(queue)}
+    return {**plain, **{queue: there for queue, there in lights.queues.items() if is_light(queue)}}
+
+
+def is_light(queue: Queue) -> bool:
+    """Whether a queue shares its records with other queues."""
+    return queue[0].startswith(LIGHT)
 
 
 def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, copies: bool) -> ServedQueues:
@@ -49,13 +70,15 @@ def served_queues(path: Path, settings: Mapping[str, str], notes: list[str], *, 
     database, twin, why_none = _databases(path, settings, notes, files, behind=behind, copies=copies)
     if database:  # nobody reads files of queues
         broken = tuple(link._replace(needed=not link.queues) for link in broken)
-    return ServedQueues({} if database or why_none else files, database, twin, why_none, broken, unread=False)
+    lights = twin is not None and _lights_in_database(settings, files)
+    served = {} if database or why_none else files
+    return ServedQueues(served, database, twin, why_none, broken, unread=False, lights=lights)
 
 
 def opener(
-    root: str, database: QueueDatabase | None, batches: BatchQueues | None
+    root: str, database: QueueDatabase | None, batches: BatchQueues | None, lights: QueueDatabase | None = None
 ) -> Callable[[Queue, QueueFile], LogFile]:
-    """What finds one file of a queue, as it can be read."""
+    """What finds one file of a queue, as it can be read. `lights`: where light queues are read."""
     batched = batches.queues if batches else {}
 
     def opened(queue: Queue, file: QueueFile) -> LogFile:
@@ -64,6 +87,8 @@ def opener(
             path = batches.copy
         elif database:
             path = database.copy
+        elif lights and is_light(queue):
+            path = lights.copy
         return LogFile(path, file.base, file.length, file.at)
 
     return opened
@@ -109,6 +134,14 @@ def _reads_database(settings: Mapping[str, str]) -> bool:
     twice = is_on(settings, "rocksdbCQDoubleWriteEnable")
     served = settings.get("combineCQPreferCQType", "") if twice else settings.get("storeType", "")
     return served.strip().lower() == "defaultrocksdb"
+
+
+def _lights_in_database(settings: Mapping[str, str], files: QueueFiles) -> bool:
+    """Whether the light queues of a broker that writes queues twice lie in its database alone.
+
+    Source: docs/rocketmq.md#written-twice.
+    """
+    return is_on(settings, "combineCQUseRocksdbForLmq") if settings else not any(map(is_light, files))
 
 
 def copied_queues(folder: Path, *, copies: bool = True) -> QueueDatabase:
