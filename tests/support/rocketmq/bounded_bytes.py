@@ -21,6 +21,10 @@ class BoundedBytes:
         """How many there are."""
         return len(self.data)
 
+    def tobytes(self) -> bytes:
+        """All of them."""
+        return self.data.tobytes()
+
     def __getitem__(self, at: Any) -> Any:
         """One byte, or several; nothing is read where they end before they begin."""
         if isinstance(at, slice):
