@@ -1,5 +1,6 @@
 """Light queues: each queue that a message names has its entry there, under the number that the message says."""
 
+import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -158,3 +159,25 @@ def test_a_message_that_says_another_number_in_a_light_queue_is_found(tmp_path: 
     (finding,) = [f for f in report.findings if f.position == position]
     assert finding.trace == f"{LIGHT}/0"
     assert (finding.where.file, finding.where.offset) == (f"commitlog/{0:020d}", position)
+
+
+@pytest.mark.parametrize("version", ["5", "4"])
+def test_a_dead_letter_that_does_not_fit_leaves_its_light_queues_undecided(version: str, tmp_path: Path) -> None:
+    """5.5.0 puts it into none, 5.4.0 and those before into each. Who was sent it again is here a dead letter."""
+    store = copy_of("layouts/lmq_again_5.5.0", tmp_path)
+    (again,) = (store / "consumequeue").glob("%RETRY%*")
+    dead = f"%DLQ%{again.name.removeprefix('%RETRY%')}xx"
+    again.rename(again.with_name(dead))
+    for file in (store / "commitlog").iterdir():
+        data = file.read_bytes()
+        file.write_bytes(data.replace(bytes([len(dead)]) + again.name.encode(), bytes([len(dead)]) + dead.encode()))
+    if version == "4":
+        topics = json.loads((store / "config" / "topics.json").read_text())
+        del topics["dataVersion"]["stateVersion"]
+        (store / "config" / "topics.json").write_text(json.dumps(topics))
+    report = check([store])
+    assert report.verdict == ("departs" if version == "4" else "inconclusive"), report.violations
+    if version == "5":
+        (reason,) = report.sources[0].reasons
+        assert "dead letter" in reason
+        assert not report.violations

@@ -97,7 +97,9 @@ class JoinedQueue:
     pending: tuple[Split, int] | None = None  # the segment in which its entries fall behind its messages
     breach: Breach | None = None
     suspect: RefusedPiece | None = None
-    waits: bool = False  # an entry is missing that the next start writes: what follows was not judged
+    waits: bool = (
+        False  # an entry is missing that the next start writes, or nobody can say: what follows was not judged
+    )
 
     @property
     def departs(self) -> bool:

@@ -21,6 +21,8 @@ from gapless.traces.sources.rocketmq.segments.splits import Split, SplitReader
 from gapless.traces.sources.rocketmq.segments.tasks import Piece, Segment, Slot, Subject, name_of
 from gapless.traces.sources.rocketmq.store import file_access
 from gapless.traces.sources.rocketmq.store.files import QueueFile
+from gapless.traces.sources.rocketmq.store.names import DEAD
+from gapless.traces.sources.rocketmq.store.served_queues import is_light
 
 QUEUE = STEPS["queue"]
 MISSING = rule("queue/no-entry-before-it-is-missing").id
@@ -165,8 +167,26 @@ class JoinedQueues:
         if departure.rule == MISSING and not self.store.clean and position >= self.redispatched_of(subject):
             run.waits = True
             self.waiting[name_of(subject)] = number
+        elif (letter := self._dead_letter(subject, run, departure)) is not None:
+            run.waits = True
+            self.judged.doubt(
+                f"{name_of(subject)} is not judged from {letter:,} on: a dead letter names it, and such a one is in no "
+                "light queue from 5.5.0 on, and keeps the numbers that it had; before, it is in one"
+            )
         else:
             run.breach = self.judged.find(name_of(subject), position, departure)
+
+    def _dead_letter(self, subject: Subject, run: JoinedQueue, departure: Departure) -> int | None:
+        """Where the message lies that does not fit into a light queue, if it may be in none: versions differ in it.
+
+        Its number is an old one, and 0 looks as if the queue were made anew. Source: docs/rocketmq.md#multi-dispatch.
+        """
+        appended = departure.event[0] == "append"
+        if not is_light(subject) or self.store.before_5 or not (appended or run.restarted):
+            return None
+        position = int(named("queue", departure.event)["position"]) if appended else run.anew_at
+        record = file_access.record_at(self.store, position)
+        return position if record is not None and record.topic.startswith(DEAD) else None
 
     def appended(self, events: Iterable[Event], number: int) -> Event | None:
         """The append of message `number`."""

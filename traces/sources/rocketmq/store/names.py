@@ -14,6 +14,7 @@ HALF_TOPICS = (HALF_TOPIC, TABLE_HALF_TOPIC)
 PARKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 TIMER_TOPIC = "rmq_sys_wheel_timer"
+DEAD = "%DLQ%"  # how the topics begin into which a message goes that a consumer sent back too often
 LIGHT = "%LMQ%"  # how the topics of light queues begin, which share their records with other queues
 DELAYING = (SCHEDULE_TOPIC, TIMER_TOPIC)  # where a delayed message waits, under another queue's number
 
