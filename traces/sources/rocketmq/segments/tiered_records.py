@@ -229,7 +229,7 @@ def repeated(
     for one, mine in _by_file(ours, messages.position, messages.size):
         for other, both in _by_file(theirs, places[mine], messages.size[mine]):
             some = mine[both]
-            of_some = fields[:, some]
+            of_some = np.ascontiguousarray(fields[:, some])  # or native code is compiled once more, for columns
             at, its = messages.position[some] - one.base, places[some] - other.base
             if not _repeated(maps.of(one), at, maps.of(other), its, of_some, topic, queue[1], one.base):
                 return None
