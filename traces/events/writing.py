@@ -66,4 +66,5 @@ def _whole(path: Path) -> Iterator[BinaryIO]:
             error.filename = str(path)
         raise
     finally:
-        unfinished.unlink(missing_ok=True)
+        if replaced:
+            unfinished.unlink(missing_ok=True)

@@ -21,10 +21,10 @@ WORST_FIRST: tuple[VerdictName, ...] = WORST[::-1]
 def sentence(report: Report, sections: Iterable[Section]) -> str:
     """How much was checked, and how, in one sentence."""
     how = f"{report.profile} profile" + ("" if report.engine == "local" else f", {report.engine} engine")
-    of_traces = [presentation(source.kind).by_trace for source in report.sources if source.kind != "unknown"]
-    read = [source.records for source in report.sources if not presentation(source.kind).by_trace]
+    known = [source for source in report.sources if source.kind != "unknown"] or report.sources
+    read = [source.records for source in known if not presentation(source.kind).by_trace]
     seen = [plural(sum(read), "record"), plural(report.counts.queues, "queue")]
-    if all(of_traces) and (of_traces or not read):
+    if not read:
         seen = [plural(report.counts.traces, "trace")]
     seen += [plural(*section.total) for section in sections if section.total[0]]
     done = f"{', '.join(seen)} read, {plural(report.counts.events, 'event')}"

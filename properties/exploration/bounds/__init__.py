@@ -60,7 +60,8 @@ def _require_few(bound: Bound, spec: Spec, step: str) -> None:
     """Raise NoBound where a step would be tried with more arguments than anybody waits for."""
     tried = 1
     for name in spec.parameters[step]:
-        for some in [bound.numbers[key] for key in (f"{step}.{name}", name) if key in bound.numbers][:1]:
+        some = _said(bound, name, step)
+        if some is not None:
             endless = isinstance(some, range) and some[MOST : MOST + 1]  # len() fails of very long ones
             tried *= MOST + 1 if endless else len(some)
     if tried > MOST:
@@ -70,10 +71,15 @@ def _require_few(bound: Bound, spec: Spec, step: str) -> None:
         )
 
 
+def _said(bound: Bound, name: str, step: str) -> Sequence[int] | None:
+    """The numbers that a bound names for an argument: those for this step before those for all."""
+    return bound.numbers.get(f"{step}.{name}", bound.numbers.get(name))
+
+
 def _numbers(bound: Bound, spec: Spec, name: str, step: str = "") -> Sequence[int]:
-    for key in (f"{step}.{name}", name):
-        if key in bound.numbers:
-            return tuple(dict.fromkeys(bound.numbers[key]))
+    some = _said(bound, name, step)
+    if some is not None:
+        return tuple(dict.fromkeys(some))
     where = f" of the step {step}" if step else ", over which an invariant speaks,"
     raise NoBound(f"the bound of {spec.name} does not say which numbers {name}{where} is tried with")
 

@@ -97,9 +97,7 @@ class JoinedQueue:
     pending: tuple[Split, int] | None = None  # the segment in which its entries fall behind its messages
     breach: Breach | None = None
     suspect: RefusedPiece | None = None
-    waits: bool = (
-        False  # an entry is missing that the next start writes, or nobody can say: what follows was not judged
-    )
+    waits: bool = False  # what follows was not judged: an entry that a start writes is missing, or nobody can say
 
     @property
     def departs(self) -> bool:

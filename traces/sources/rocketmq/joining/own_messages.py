@@ -82,7 +82,7 @@ class OwnMessages:
         return differ
 
     @property
-    def is_sound(self) -> bool:
+    def _is_sound(self) -> bool:
         """Whether all that was judged of the queue and of its messages is as it must be, and no rule was left out."""
         run = self.run
         if run is None or run.restarted or run.batches:
@@ -97,7 +97,7 @@ class OwnMessages:
         They are to lie one behind the other, and each to be the same byte for byte. None where one is not: then
         somebody is to look at them as at any others.
         """
-        if not len(numbers) or not self.is_sound or (positions[1:] != positions[:-1] + sizes[:-1]).any():
+        if not len(numbers) or not self._is_sound or (positions[1:] != positions[:-1] + sizes[:-1]).any():
             return None
         places, theirs = self.places(numbers)
         if (theirs != sizes).any() or any(

@@ -45,7 +45,7 @@ class JoinedQueues:
         """The store goes on: what was read of it may have changed."""
         self.read.cache_clear()
         self.found.cache_clear()
-        self.__dict__.pop("redispatched", None)
+        self.__dict__.pop("_redispatched", None)
 
     # -- joining ---------------------------------------------------------------------------------------------------
 
@@ -204,22 +204,23 @@ class JoinedQueues:
         return run.last
 
     def redispatched_of(self, subject: Subject) -> int:
-        """`redispatched`, of the messages of one queue."""
-        database = self.store.database_of(subject)
-        return database.dispatched if database else self.redispatched
-
-    @cached_property
-    def redispatched(self) -> int:
-        """From where on the next start dispatches every message again, after any stop but a clean one.
-
-        Brokers from 5.4 on begin at the checkpoint's `indexed`, seen on 5.5.0. Where it is not known, the log's start.
+        """From where on the next start dispatches every message of a queue again, after any stop but a clean one.
 
         A database says itself from where on, after a stop of either kind: what it holds was written at once.
 
-        Source: docs/rocketmq.md#recovery-unclean, #rocksdb-queues.
+        Source: docs/rocketmq.md#rocksdb-queues.
         """
-        if self.store.database:
-            return self.store.database.dispatched
+        database = self.store.database_of(subject)
+        return database.dispatched if database else self._redispatched
+
+    @cached_property
+    def _redispatched(self) -> int:
+        """The same, of queues in files.
+
+        Brokers from 5.4 on begin at the checkpoint's `indexed`, seen on 5.5.0. Where it is not known, the log's start.
+
+        Source: docs/rocketmq.md#recovery-unclean.
+        """
         known, settled = self.store.checkpoint, self.store.start
         if known is None or known.indexed == 0:
             return settled

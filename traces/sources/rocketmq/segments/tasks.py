@@ -24,11 +24,7 @@ from gapless.traces.replay.exact import Event, named
 from gapless.traces.replay.kernels import EXACT, Kernel, Replayed, kernel
 from gapless.traces.sources.rocketmq.clients.deliveries import Delivered, look_for_deliveries
 from gapless.traces.sources.rocketmq.clients.evidence import Evidence, Promised, SegmentMessages, judge_messages
-from gapless.traces.sources.rocketmq.segments.entry_units import (
-    EntryUnits,
-    units_found,
-    wants_entries,
-)
+from gapless.traces.sources.rocketmq.segments.entry_units import EntryUnits, units_found, wants_entries
 from gapless.traces.sources.rocketmq.segments.extensions import BadUnit, Units
 from gapless.traces.sources.rocketmq.segments.index_keys import Indexed, indexed
 from gapless.traces.sources.rocketmq.segments.matching import load_kernels as load_index_kernels

@@ -49,6 +49,7 @@ class TieredMessages(NamedTuple):
 
 AHEAD = 16  # records, ten thousand bytes of them or so
 COLUMNS = len(TieredMessages._fields)
+_SIZE, _NUMBER, _TIME = map(TieredMessages._fields.index, ("size", "number", "time"))
 Truths = npt.NDArray[np.bool_]
 
 
@@ -202,19 +203,19 @@ def _repeated(
     near = np.int64(0)
     for i in range(len(places)):
         if i % AHEAD == 0:
-            near += _come_near(b, theirs, fields[1], i, min(i + AHEAD, len(places)))
-        p, size = places[i], fields[1, i]
+            near += _come_near(b, theirs, fields[_SIZE], i, min(i + AHEAD, len(places)))
+        p, size = places[i], fields[_SIZE, i]
         if size < SMALLEST or p + size > len(a) or theirs[i] + size > len(b) or i32(a, p) != size:
             return False
         magic = u32(a, p + 4)
         if magic not in (MAGIC_V1, MAGIC_V2) or measure(a, p, p + size, magic == MAGIC_V2) != size:
             return False
         r = parts(a, p, magic == MAGIC_V2)
-        if i64(a, p + 20) != fields[6, i] or i64(a, p + PLACE_OF_RECORD) != base + p or i32(a, p + 12) != queue:
+        if i64(a, p + 20) != fields[_NUMBER, i] or i64(a, p + PLACE_OF_RECORD) != base + p or i32(a, p + 12) != queue:
             return False
         if not is_name(a, r.topic, r.topic_end, topic) or _difference(a, p, b, theirs[i], size) >= 0:
             return False
-        fields[9, i] = i64(a, r.time)
+        fields[_TIME, i] = i64(a, r.time)
     return bool(near >= 0)
 
 

@@ -165,8 +165,8 @@ class StoreDirectory:
         Source: docs/rocketmq.md#pool.
         """
         # A name with a blank behind it is one for some brokers alone, so it is none here: that can only excuse.
-        written = (self.settings.get("flushDiskType"), self.settings.get("brokerRole"))
-        pooled = self.setting("transientStorePoolEnable") and written[0] != "SYNC_FLUSH" and written[1] != "SLAVE"
+        flush, role = self.settings.get("flushDiskType"), self.settings.get("brokerRole")
+        pooled = self.setting("transientStorePoolEnable") and flush != "SYNC_FLUSH" and role != "SLAVE"
         return pooled and not (self.clean and self.first_life)
 
     def setting(self, name: str) -> bool:

@@ -14,6 +14,7 @@ HALF_TOPICS = (HALF_TOPIC, TABLE_HALF_TOPIC)
 PARKED_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 TIMER_TOPIC = "rmq_sys_wheel_timer"
+RETRY, OF_BROKER = "%RETRY%", "rmq_sys_"  # how topics begin of messages that are tried again, and that a broker writes
 DEAD = "%DLQ%"  # how the topics begin into which a message goes that a consumer sent back too often
 LIGHT = "%LMQ%"  # how the topics of light queues begin, which share their records with other queues
 DELAYING = (SCHEDULE_TOPIC, TIMER_TOPIC)  # where a delayed message waits, under another queue's number
@@ -35,7 +36,7 @@ REAL_QUEUE = "REAL_QID"
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"  # where clients write message traces, unless the broker calls it otherwise
 CLOUD_TRACES = "rmq_sys_TRACE_DATA_"  # a region's name follows: clients of access channel CLOUD write there
-OF_BROKERS = ("RMQ_SYS_", "rmq_sys_", "%RETRY%", "%DLQ%")  # how topics begin that hold no client's own messages
+OF_BROKERS = ("RMQ_SYS_", OF_BROKER, RETRY, DEAD)  # how topics begin that hold no client's own messages
 
 
 def is_of_clients(topic: str) -> bool:

@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from gapless.traces.native import native, njit
 from gapless.traces.sources.rocketmq.store.bytes import Bytes, Ints, crc31, digest, i32, is_name, place_of, u16, u32
-from gapless.traces.sources.rocketmq.store.names import PROPERTY_CRC, SCHEDULE_TOPIC, UNIQ_KEY, as_bytes
+from gapless.traces.sources.rocketmq.store.names import (
+    OF_BROKER,
+    PROPERTY_CRC,
+    RETRY,
+    SCHEDULE_TOPIC,
+    UNIQ_KEY,
+    as_bytes,
+)
 
 MAGIC_V1 = 0xDAA320A7
 MAGIC_V2 = 0xDAA320AB  # the topic's length takes two bytes
@@ -26,7 +33,7 @@ SYS_OUTSIDE = 0x4  # transaction types 4 (prepared) and 12 (rolled back) have th
 SYS_TRANSACTION = SYS_OUTSIDE | SYS_COMMITTED
 SYS_INNER_BATCH = 0x80
 
-RETRY_PREFIX, BROKERS_PREFIX, SCHEDULE = as_bytes("%RETRY%"), as_bytes("rmq_sys_"), as_bytes(SCHEDULE_TOPIC)
+SCHEDULE, _RETRY, _OF_BROKER = as_bytes(SCHEDULE_TOPIC), as_bytes(RETRY), as_bytes(OF_BROKER)
 
 
 class Header(NamedTuple):
@@ -122,8 +129,8 @@ def is_held(b: Bytes, r: RecordParts) -> bool:
     Source: docs/rocketmq.md#multi-dispatch.
     """
     low, high = r.topic, r.topic_end
-    again = is_name(b, low, min(high, low + len(RETRY_PREFIX)), RETRY_PREFIX)
-    by_broker = is_name(b, low, min(high, low + len(BROKERS_PREFIX)), BROKERS_PREFIX)
+    again = is_name(b, low, min(high, low + len(_RETRY)), _RETRY)
+    by_broker = is_name(b, low, min(high, low + len(_OF_BROKER)), _OF_BROKER)
     return again or by_broker or is_name(b, low, high, SCHEDULE)
 
 

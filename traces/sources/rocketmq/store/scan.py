@@ -31,12 +31,13 @@ from gapless.traces.sources.rocketmq.store.bytes import (
     u32,
 )
 from gapless.traces.sources.rocketmq.store.dledger_entries import DLEDGER_BLANK, is_wrapping
-from gapless.traces.sources.rocketmq.store.names import LIGHT, MULTI_OFFSET, SCHEDULE_TOPIC, as_bytes
+from gapless.traces.sources.rocketmq.store.names import LIGHT, MULTI_OFFSET, as_bytes
 from gapless.traces.sources.rocketmq.store.records import (
     BLANK,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
+    SCHEDULE,
     SEAL,
     SMALLEST,
     SYS_INNER_BATCH,
@@ -275,7 +276,6 @@ DELAY = as_bytes("DELAY")
 INNER_COUNT = as_bytes("INNER_NUM")
 MULTI_DISPATCH = as_bytes("INNER_MULTI_DISPATCH")
 MULTI_NUMBERS = as_bytes(MULTI_OFFSET)
-SCHEDULE = as_bytes(SCHEDULE_TOPIC)
 LIGHT_PREFIX = as_bytes(LIGHT)
 
 

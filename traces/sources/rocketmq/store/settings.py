@@ -52,17 +52,12 @@ def is_on(settings: Mapping[str, str], name: str, otherwise: bool = False) -> bo
 
 
 def is_slave(settings: Mapping[str, str]) -> bool:
-    """Whether settings may be those of a slave: its role says so, or its number, which of a master is 0."""
-    number = number_set(settings, "brokerId", least=-LARGEST_TIME, most=LARGEST_TIME)
-    return number != 0 or chosen(settings, "brokerRole") == "SLAVE"
+    """Whether settings may be those of a slave: its role says so, or its number, which of a master is 0.
 
-
-def chosen(settings: Mapping[str, str], name: str) -> str:
-    """A setting that is one of several names, which are written in capital letters; nothing where none is set.
-
-    Brokers of version 5 take a name with a blank behind it, those before take their default.
+    Brokers of version 5 take the name of a role with a blank behind it, those before take their default.
     """
-    return settings.get(name, "").strip()
+    number = number_set(settings, "brokerId", least=-LARGEST_TIME, most=LARGEST_TIME)
+    return number != 0 or settings.get("brokerRole", "").strip() == "SLAVE"
 
 
 def number_set(
